@@ -13,7 +13,7 @@ import pytest
 
 import silvan
 from silvan.baselines import baselines
-from silvan.compare import QUANTITIES, _Sampled, _smooth, _watched, compare
+from silvan.compare import QUANTITIES, Sampled, _smooth, compare, watched
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -55,7 +55,7 @@ def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> No
     # A look every interval must fit into what the run is expected to last, not into its limit.
     assert scenario.to_dict()["probe"]["interval"] in ("50 us", "100 us")
     for one in baselines(scenario):
-        assert _watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
+        assert watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
 
 
 def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_times_are_those_from_which_on_something_holds() -> None:
         ([True, True, True, False], math.inf),
     ]
     for holds, expected in cases:
-        assert _Sampled._first(np.array(holds), times) == expected
+        assert Sampled._first(np.array(holds), times) == expected
     assert _smooth(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 5.0])).tolist() == pytest.approx([4, 5])
 
 

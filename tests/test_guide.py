@@ -32,6 +32,8 @@ _OUTPUT = "what a command prints"
 NOT_RUN = {
     ("README.md", "make run"): "sets up the project; the continuous integration does both",
     ("benchmarks.md", "python -m silvan.bench"): "takes minutes and measures",
+    ("comparing.md", "silvan compare --arena"): "takes hours: tests/test_arena.py reduces it",
+    ("comparing.md", 'name = "my-arena"'): "an arena, no scenario: tests/test_arena.py",
     ("dcms.md", "silvan dcms --example > dcms.toml"): _MANAGER,
     ("dcms.md", "silvan example dcms-live"): _MANAGER,
     ("dcms.md", "silvan dcms dcms.toml --log json"): _MANAGER,

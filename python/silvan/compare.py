@@ -164,13 +164,13 @@ def compare(
 
     wanted = choose(scenario, schemes)
     runs = [
-        (_watched(scenario.override(one.overrides)), scenario.seed + number)
+        (watched(scenario.override(one.overrides)), scenario.seed + number)
         for one in wanted
         for number in range(seeds)
     ]
     outcomes = _finish(root, runs, on_progress)
     groups = [outcomes[start : start + seeds] for start in range(0, len(runs), seeds)]
-    references = [_References.of([group[number] for group in groups]) for number in range(seeds)]
+    references = [References.of([group[number] for group in groups]) for number in range(seeds)]
     folders = [run_folder(root, *run) for run in runs]
     return [
         _standing(one, group, references, folders[place * seeds : (place + 1) * seeds])
@@ -180,22 +180,22 @@ def compare(
 
 def _finish(
     root: Path, runs: Sequence[tuple[Scenario, int]], on_progress: OnProgress | None
-) -> list[_Sampled | SimulationError]:
+) -> list[Sampled | SimulationError]:
     """Do all runs at once or, if one of them fails, those that are left one after the other."""
     from silvan.cache import cached_runs
 
-    outcomes: dict[int, _Sampled | SimulationError] = {}
+    outcomes: dict[int, Sampled | SimulationError] = {}
     try:
         with closing(cached_runs(root, runs, on_progress)) as finished:
             for index, result in finished:
-                outcomes[index] = _Sampled.at(result)
+                outcomes[index] = Sampled.at(result)
     except SimulationError:
         # It has stopped the others; which one it was shows when it fails again.
         for index, run in enumerate(runs):
             if index not in outcomes:
                 try:
                     ((_, result),) = cached_runs(root, [run])
-                    outcomes[index] = _Sampled.at(result)
+                    outcomes[index] = Sampled.at(result)
                 except SimulationError as error:
                     outcomes[index] = error
     return [outcomes[index] for index in range(len(runs))]
@@ -203,8 +203,8 @@ def _finish(
 
 def _standing(
     baseline: Baseline,
-    group: Sequence[_Sampled | SimulationError],
-    references: Sequence[_References],
+    group: Sequence[Sampled | SimulationError],
+    references: Sequence[References],
     folders: Sequence[Path],
 ) -> RankingRow:
     for one in group:
@@ -214,7 +214,7 @@ def _standing(
     rows = [
         one.numbers(reference)
         for one, reference in zip(group, references, strict=True)
-        if isinstance(one, _Sampled)
+        if isinstance(one, Sampled)
     ]
     return RankingRow(baseline, _mean(rows), len(group), _deviations(rows), folders=tuple(folders))
 
@@ -238,9 +238,10 @@ def quantities(ranking: Sequence[RankingRow]) -> list[Quantity]:
     return measured([row.to_dict() for row in ranking])
 
 
-def measured(rows: Sequence[Mapping[str, Any]]) -> list[Quantity]:
+def measured(
+    rows: Sequence[Mapping[str, Any]], every: Sequence[Quantity] = (*QUANTITIES, PROGRAMS)
+) -> list[Quantity]:
     """List what some row has a number of; rows are as :meth:`RankingRow.to_dict` writes them."""
-    every = [*QUANTITIES, PROGRAMS]
     return [one for one in every if any(row.get(one.name) is not None for row in rows)]
 
 
@@ -272,8 +273,14 @@ def courses(result: Result) -> dict[tuple[str, str], tuple[FloatArray, FloatArra
     return found | {("Congestion trees", "Port VLs"): (trees, ports)}
 
 
-def _watched(scenario: Scenario) -> Scenario:
-    """Have a run keep what the comparison needs."""
+def watched(scenario: Scenario) -> Scenario:
+    """Return a scenario that keeps what a comparison needs: series, congestion trees, latencies.
+
+    Raises
+    ------
+    SilvanError
+        GPCNeT takes part without the tests that are compared.
+    """
     keys = scenario.to_dict()
     if "gpcnet" in keys["traffic"]:
         _gpcnet_tests(scenario)
@@ -305,23 +312,36 @@ def _watched(scenario: Scenario) -> Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampled:
-    """What is kept of a run, so that not all of them are in memory at once."""
+class Sampled:
+    """What is kept of a run, so that not all of them are in memory at once.
+
+    Attributes
+    ----------
+    times_ms : numpy.ndarray of shape (n,)
+        Ends of the probe intervals in milliseconds.
+    victims_gbps : numpy.ndarray of shape (n,)
+        Receive rate of the mean victim in each interval, in Gbit/s.
+    tree_ports : numpy.ndarray of shape (n + 1,)
+        Port VLs in congestion trees at each sample.
+    own : Mapping of str to float
+        The quantities that need no other run.
+    """
 
     times_ms: FloatArray
     victims_gbps: FloatArray
-    """Receive rate of the mean victim over time."""
     tree_ports: FloatArray
     own: Numbers
 
     @classmethod
-    def at(cls, result: Result) -> _Sampled:
+    def at(cls, result: Result) -> Sampled:
+        """Measure a run of a scenario that is :func:`watched`."""
         hot, victims = _groups(result)
         times_ps, sums = delivered(result)
         ends = times_ps.astype(np.float64)
         lengths = np.diff(ends, prepend=0.0)[:, None]
         rates = sums.astype(np.float64) * 8e3 / lengths
-        steady = ends > result.summary["simulated_ps"] * (1 - _STEADY_STATE)
+        # The last interval ends with the run or before it.
+        steady = ends > min(result.summary["simulated_ps"], ends[-1]) * (1 - _STEADY_STATE)
         by_host = rates[steady].mean(axis=0)
         return cls(
             ends / PS_PER_MS,
@@ -329,7 +349,7 @@ class _Sampled:
             result.forest["ports"].to_numpy().astype(np.float64),
             {
                 "victims_gbps": float(by_host[victims].mean()) if victims.any() else math.nan,
-                "hotspot_utilisation": float(by_host[hot].mean()) / _sink_gbps(result)
+                "hotspot_utilisation": float((by_host[hot] / _sink_gbps(result)[hot]).mean())
                 if hot.any()
                 else math.nan,
                 "fairness": _fairness(result, hot, victims),
@@ -340,7 +360,7 @@ class _Sampled:
             },
         )
 
-    def numbers(self, references: _References) -> Numbers:
+    def numbers(self, references: References) -> Numbers:
         """Give all quantities; those of time need the other schemes' runs."""
         return {
             **self.own,
@@ -372,20 +392,29 @@ class _Sampled:
 
 
 @dataclass(frozen=True, slots=True)
-class _References:
-    """What trees and victims of all schemes are held to, for one seed."""
+class References:
+    """What trees and victims of all schemes are held to, for one seed.
+
+    Attributes
+    ----------
+    tree_ports : float
+        Port VLs in trees up to which congestion counts as cleared.
+    victims_gbps : float
+        Receive rate from which victims count as recovered, in Gbit/s.
+    """
 
     tree_ports: float
     victims_gbps: float
 
     @classmethod
-    def of(cls, runs: Sequence[_Sampled | SimulationError]) -> _References:
+    def of(cls, runs: Sequence[Sampled | SimulationError]) -> References:
+        """Find them among the runs of all schemes, of which the first is without control."""
         without = runs[0]
         if isinstance(without, SimulationError):
             raise without
         return cls(
             _DISSOLVED * float(without.tree_ports.max(initial=0.0)),
-            _RECOVERED * max(run.steady_rate() for run in runs if isinstance(run, _Sampled)),
+            _RECOVERED * max(run.steady_rate() for run in runs if isinstance(run, Sampled)),
         )
 
 
@@ -394,31 +423,42 @@ def _groups(result: Result) -> tuple[BoolArray, BoolArray]:
     names = result.hosts["name"].to_pylist()
     traffic = result.scenario.to_dict()["traffic"]
     targets = {entry["to"] for entry in traffic.get("incast", [])}
-    programs = [one for one in traffic.get("program", []) if one["kind"] == "incast"]
-    targets |= {one["hosts"][0] if isinstance(one["hosts"], list) else names[0] for one in programs}
+    ranks = result.tables["ranks"].to_pylist() if "ranks" in result.tables else []
+    kinds = {one["name"]: one["kind"] for one in traffic.get("program", [])}
+    jobs = result.tables["programs"].to_pylist() if "programs" in result.tables else []
+    incasts = {row["job"] for row in jobs if kinds.get(row["name"]) == "incast"}
+    # All others of an incast send to rank 0.
+    targets |= {names[row["host"]] for row in ranks if row["job"] in incasts and row["rank"] == 0}
     hot = np.array([name in targets for name in names], dtype=np.bool_)
     # Where hotspots move, every host is one in its turn: all count as others.
     if traffic.get("nodes", {}).get("hotspot-lifetime", "unlimited") == "unlimited":
         hot |= is_hotspot(result)
     suffers = result.hosts["delivered_bytes"].to_numpy() > 0
-    if "programs" in result.tables:
-        # What receives in the background is not waited for.
-        jobs = {
-            row["job"] for row in result.tables["programs"].to_pylist() if not row["background"]
-        }
-        ranks = result.tables["ranks"].to_pylist()
-        waited_for = {row["host"] for row in ranks if row["job"] in jobs}
-        suffers = np.isin(np.arange(len(suffers)), list(waited_for))
+    if jobs:
+        # Those of programs that the run waits for; without one, those that run no program.
+        waited_for = {row["job"] for row in jobs if not row["background"]} - incasts
+        places = np.arange(len(suffers))
+        if waited_for:
+            own = [row["host"] for row in ranks if row["job"] in waited_for]
+            suffers = np.isin(places, own)
+        else:
+            suffers &= ~np.isin(places, [row["host"] for row in ranks])
     others: BoolArray = ~hot & suffers
     return hot, others
 
 
-def _sink_gbps(result: Result) -> float:
-    """Compute what a host can take in: its link's payload rate, or its sink's."""
+def _sink_gbps(result: Result) -> FloatArray:
+    """Compute what each host can take in: the payload rate of its cable, or its sink's rate."""
     scenario = result.scenario
     mtu, header = scenario.packet.mtu.bytes, scenario.packet.header.bytes
-    rate = scenario.link_gbps * mtu / (mtu + header)
-    return float(min(rate, scenario.host.sink_rate.bits_per_s / 1e9))
+    cables = dict(
+        zip(*(result.ports[key].to_pylist() for key in ("node", "link_gbps")), strict=True)
+    )
+    rates = np.array([cables[name] for name in result.hosts["name"].to_pylist()])
+    sinks: FloatArray = np.minimum(
+        rates * mtu / (mtu + header), scenario.host.sink_rate.bits_per_s / 1e9
+    )
+    return sinks
 
 
 def _fairness(result: Result, hot: BoolArray, victims: BoolArray) -> float:

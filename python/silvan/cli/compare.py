@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, SchemeFile, load
+from silvan.cli.arena import OPTIONS, compare_arena
+from silvan.cli.options import AsJson, Assignments, Overwrite, load
 from silvan.cli.printer import note, progress_bars, put_json, put_table
+from silvan.cli.searches import Scheduler, Workers
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +25,15 @@ _SETTLED_PS = 20_000_000_000
 
 
 def compare(
-    scenario: ScenarioPath,
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[SCENARIO.toml]",
+            help="The scenario file. With --arena, a file that states the cases; by default the "
+            "arena that is installed with silvan.",
+            show_default=False,
+        ),
+    ] = None,
     schemes: Annotated[
         str | None,
         typer.Option(
@@ -34,20 +44,73 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
-            help="Runs of each scheme, with consecutive seeds; with two or more, the standard "
-            "deviation is printed and drawn, too.",
+            help="Runs of each scheme, with consecutive seeds, by default 1; with two or more, the "
+            "standard deviation is printed and drawn, too. With --arena, by default as the arena "
+            "states.",
+            show_default=False,
         ),
-    ] = 1,
+    ] = None,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            "--scheme",
+            "--add",
+            metavar="FILE.py[:NAME]",
+            help="A congestion-control scheme in Python that takes part; NAME is the function that "
+            "makes it, by default scheme.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Folder of the figure and of finished runs."),
     ] = Path("out"),
     *,
+    arena: Annotated[
+        bool,
+        typer.Option(
+            "--arena",
+            help="Compare in all cases of an arena, with published settings and with tuned ones.",
+        ),
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Run the reduced cases, with one seed and published settings."
+        ),
+    ] = False,
+    cases: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="Cases of the arena to run, separated by commas; by default all.",
+            show_default=False,
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Settings to try for each scheme and group of cases, the published ones included; "
+            "by default as the arena states.",
+            show_default=False,
+        ),
+    ] = None,
+    scheduler: Scheduler = "local",
+    workers: Workers = None,
+    run_timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Time on the wall clock that a run of the arena may take, such as '10 min'.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,10 +118,65 @@ def compare(
 
     The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
     explicit notification with two response functions, proactive throttling alone and together with
-    InfiniBand's, DCQCN, and the scenario's own if it is in a Python file. Finished runs are
+    InfiniBand's, DCQCN, TIMELY, HPCC, Swift, NSCC, receiver credits, lanes by destination where the
+    fabric has room for them, and the scenario's own if it is in a Python file. Finished runs are
     kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
     fails has no numbers; the exit status is then 1.
+
+    --arena runs all schemes in some twenty cases: with published settings, and with settings tuned
+    on other seeds with the same number of trials for each. Prints the share that each scheme
+    reaches of the best one in each case, and writes a page with all numbers. The same command goes
+    on with an arena that was stopped or killed.
     """
+    names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
+    if arena:
+        compare_arena(
+            scenario,
+            names,
+            seeds=seeds,
+            assignments=set_,
+            scheme=scheme,
+            out=out,
+            quick=quick,
+            cases=cases,
+            trials=trials,
+            scheduler=scheduler,
+            workers=workers,
+            run_timeout=run_timeout,
+            as_json=as_json,
+        )
+        return
+    given = (quick, cases, trials, scheduler != "local", workers, run_timeout)
+    for option, value in zip(OPTIONS, given, strict=True):
+        if value:
+            raise typer.BadParameter("needs --arena", param_hint=option)
+    if scenario is None:
+        raise typer.BadParameter(
+            "name a scenario file, or give --arena", param_hint="[SCENARIO.toml]"
+        )
+    _compare_scenario(
+        scenario,
+        names,
+        seeds or 1,
+        set_,
+        scheme,
+        out,
+        overwrite=overwrite,
+        as_json=as_json,
+    )
+
+
+def _compare_scenario(
+    scenario: Path,
+    names: Sequence[str],
+    seeds: int,
+    set_: list[str] | None,
+    scheme: str | None,
+    out: Path,
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     from silvan import _silvan
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
@@ -68,7 +186,6 @@ def compare(
     from silvan.viewer.report import write_report
 
     loaded = load(scenario, set_, scheme)
-    names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
     labels = [
         f"{one.name}, seed {loaded.seed + number}"
         for one in choose(loaded, names)

@@ -109,7 +109,7 @@ def load(
     from silvan.scenario import Scenario
     from silvan.toml_text import parse_assignments
 
-    given = {**parse_assignments(assignments or []), **_in_python(scheme)}
+    given = {**parse_assignments(assignments or []), **scheme_keys(scheme)}
     scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
     warn(scenario.warnings)
     return scenario
@@ -129,8 +129,8 @@ def wall_time(option: str, text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def _in_python(scheme: str | None) -> dict[str, TomlValue]:
-    """Give the keys that name a scheme in a Python file, and maybe its function."""
+def scheme_keys(scheme: str | None) -> dict[str, TomlValue]:
+    """Return the keys that name a scheme in a Python file, and maybe its function."""
     if scheme is None:
         return {}
     file, colon, function = scheme.rpartition(":")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 from collections.abc import Callable
@@ -36,12 +37,16 @@ class Task:
         Whether to give back all tables of the result.
     limit_s : float, optional
         Seconds that it may take, the start of its process included; by default any time.
+    measure : str, optional
+        ``MODULE:FUNCTION`` of what measures the result, in the worker; by default what a sweep
+        measures. It must return numbers, or lists of them, by name.
     """
 
     text: str
     seed: int
     tables: bool
     limit_s: float | None = None
+    measure: str = "silvan.sweeping.work:measures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class Finished:
     Attributes
     ----------
     measures : dict
-        The run in a few numbers, by name with unit; equal for equal scenarios.
+        The run in a few numbers, by name with unit; equal for equal scenarios. Those of another
+        function than a sweep's may be lists.
     wall_s : float
         Time that the simulation took, in seconds.
     simulator : str
@@ -60,7 +66,7 @@ class Finished:
         All tables, if they are wanted.
     """
 
-    measures: dict[str, int | float | None]
+    measures: dict[str, Any]
     wall_s: float
     simulator: str
     result: Result | None
@@ -91,7 +97,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
     result = simulate(scenario, task.seed, progress=report)
     return Finished(
-        measures=_measures(result),
+        measures=_function(task.measure)(result),
         wall_s=result.summary["wall_s"],
         simulator=build_id(),
         result=result if task.tables else None,
@@ -153,7 +159,25 @@ def _pool() -> Pool:
 _threads = threading.local()
 
 
-def _measures(result: Result) -> dict[str, int | float | None]:
+def _function(name: str) -> Callable[[Result], dict[str, Any]]:
+    module, _, function = name.partition(":")
+    found: Callable[[Result], dict[str, Any]] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def measures(result: Result) -> dict[str, int | float | None]:
+    """Measure a run as the points of a sweep are measured.
+
+    Parameters
+    ----------
+    result : Result
+        The run.
+
+    Returns
+    -------
+    dict
+        Receive rates, deliveries and the worst latencies of all classes, by name with unit.
+    """
     from silvan.measures import RECEIVE_RATES, receive_rates_gbps
 
     rates = receive_rates_gbps(result)

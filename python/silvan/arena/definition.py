@@ -1,0 +1,277 @@
+"""What an arena consists of, as a file states it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from silvan.arena.measure import ARENA_QUANTITIES
+from silvan.arena.store import Measured
+from silvan.errors import ScenarioError, SilvanError, shown
+from silvan.input_files import CONFIGURATION_BYTES, read_text
+from silvan.scenario import Scenario
+from silvan.toml_text import TomlValue
+from silvan.tuning.tune import Objective
+
+_KEYS = {"name", "seeds", "tuning", "case"}
+_TUNING = {"trials", "seeds"}
+_CASE = {"name", "title", "file", "group", "objective", "tune", "set", "quick"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One fabric with its traffic.
+
+    Attributes
+    ----------
+    name : str
+        Its name in commands and tables.
+    title : str
+        What happens in it.
+    group : str
+        Cases whose links are alike. Settings are tuned once for each group.
+    scenario : Scenario
+        Fabric and traffic.
+    objective : Objective
+        What is to be reached; settings are tuned for it, and schemes are ranked by it.
+    is_tuned : bool
+        Whether the settings of the group are tuned on this case.
+    """
+
+    name: str
+    title: str
+    group: str
+    scenario: Scenario
+    objective: Objective
+    is_tuned: bool
+
+    def objectives(
+        self, measured: Sequence[Measured], off: Sequence[Measured]
+    ) -> list[float] | None:
+        """Compute what is to be reached, for each seed.
+
+        Parameters
+        ----------
+        measured : sequence of Measured
+            The runs of a scheme, one for each seed.
+        off : sequence of Measured
+            The runs without control; their numbers begin with ``off.`` in the objective.
+
+        Returns
+        -------
+        list of float, optional
+            None if a run failed, has no such number, or something did not come about in it.
+
+        Raises
+        ------
+        ScenarioError
+            The objective names something that is not measured.
+        """
+        values = []
+        for one, without in zip(measured, off, strict=False):
+            if one.numbers is None:
+                return None
+            known = {
+                **one.numbers,
+                **{f"off.{name}": value for name, value in (without.numbers or {}).items()},
+            }
+            for name in self.objective.formula.names:
+                if name.removeprefix("off.") not in one.numbers:
+                    raise ScenarioError(
+                        f"case {self.name}: a run has no measure {shown(name)}",
+                        hint=f"measures: {', '.join(one.name for one in ARENA_QUANTITIES)}",
+                    )
+            value = self.objective.formula.value(known)
+            if value is None:
+                return None
+            values.append(value)
+        return values or None
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """A set of cases, and how often each is run.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    cases : tuple of Case
+        The cases.
+    seeds : tuple of int
+        Seeds that schemes are judged with.
+    tuning_seeds : tuple of int
+        Other seeds, that settings are tuned with.
+    trials : int
+        Settings of each scheme and group that are tried, the published ones included; 1 leaves
+        them as they are published.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    seeds: tuple[int, ...]
+    tuning_seeds: tuple[int, ...]
+    trials: int
+
+    def only(self, names: Sequence[str]) -> Arena:
+        """Return an arena with some of the cases, in their order.
+
+        Raises
+        ------
+        SilvanError
+            There is no case of some name.
+        """
+        known = [one.name for one in self.cases]
+        for name in names:
+            if name not in known:
+                raise SilvanError(f"there is no case {name!r}", f"cases: {', '.join(known)}")
+        kept = tuple(one for one in self.cases if one.name in names)
+        return replace(self, cases=kept)
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of its cases, in their order."""
+        return list(dict.fromkeys(one.group for one in self.cases))
+
+
+def read_arena(
+    path: Path | None = None,
+    *,
+    quick: bool = False,
+    overrides: Mapping[str, TomlValue] | None = None,
+) -> Arena:
+    """Read what an arena consists of.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A file in TOML; by default the arena that is installed with silvan.
+    quick : bool
+        Whether cases are reduced as their key ``quick`` says, with one seed and published settings.
+    overrides : Mapping, optional
+        What a key of all scenarios is, by dotted key.
+
+    Raises
+    ------
+    ScenarioError
+        The file or a scenario cannot be read, or something in it is wrong.
+    """
+    if path is None:
+        folder = Path(str(files("silvan.arena")))
+        path = folder / "arena.toml"
+    hint = "name a file in TOML, or leave it out for the arena that is installed"
+    text = read_text(path, CONFIGURATION_BYTES, "arena", hint)
+    source = str(path)
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"not TOML: {error}", source) from None
+    _require_keys(tables, _KEYS, "", source)
+    tuning = tables.get("tuning", {})
+    _require_keys(tuning, _TUNING, "tuning.", source)
+    seeds = _seeds(tables.get("seeds", [1]), "seeds", source)
+    tuning_seeds = _seeds(tuning.get("seeds", [1001]), "tuning.seeds", source)
+    both = set(seeds) & set(tuning_seeds)
+    if both:
+        raise ScenarioError(
+            f"tuning.seeds: {min(both)} is one of seeds, too",
+            source,
+            hint="judge settings with other seeds than they were tuned with",
+        )
+    entries = tables.get("case")
+    if not isinstance(entries, list) or not entries:
+        raise ScenarioError("no cases", source, hint="write [[case]], with name and file")
+    cases = tuple(
+        _case(entry, path.parent, source, quick=quick, overrides=overrides or {})
+        for entry in entries
+    )
+    _require_distinct(cases, source)
+    trials = tuning.get("trials", 1)
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise ScenarioError(f"tuning.trials: {shown(trials)} is no number above 0", source)
+    name = str(tables.get("name", path.stem))
+    if quick:
+        return Arena(name, cases, seeds[:1], tuning_seeds[:1], 1)
+    return Arena(name, cases, seeds, tuning_seeds, trials)
+
+
+def _case(
+    entry: object, folder: Path, source: str, *, quick: bool, overrides: Mapping[str, TomlValue]
+) -> Case:
+    _require_keys(entry, _CASE, "case.", source)
+    assert isinstance(entry, dict)
+    name = _text(entry, "name", source)
+    where = f"{source}: case {name}"
+    scenario = Scenario.from_file(folder / _text(entry, "file", where))
+    given = {**_table(entry, "set", where), **(_table(entry, "quick", where) if quick else {})}
+    try:
+        scenario = scenario.override({**given, "name": name})
+    except ScenarioError as error:
+        raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
+    try:
+        objective = Objective.parse(_text(entry, "objective", where))
+    except ScenarioError as error:
+        raise ScenarioError(f"objective: {error.message}", where, hint=error.hint) from None
+    tune = entry.get("tune", False)
+    if not isinstance(tune, bool):
+        raise ScenarioError("tune is neither true nor false", where)
+    title = str(entry.get("title", name))
+    group = str(entry.get("group", name))
+    return Case(name, title, group, scenario.override(overrides), objective, tune)
+
+
+def _require_distinct(cases: Sequence[Case], source: str) -> None:
+    names = [one.name for one in cases]
+    for name in names:
+        if names.count(name) > 1:
+            raise ScenarioError(f"two cases have the name {shown(name)}", source)
+    tuned = [one.group for one in cases if one.is_tuned]
+    for group in tuned:
+        if tuned.count(group) > 1:
+            raise ScenarioError(
+                f"two cases of the group {shown(group)} have tune = true",
+                source,
+                hint="settings of a group are tuned on one case",
+            )
+
+
+def _require_keys(table: object, known: set[str], where: str, source: str) -> None:
+    if not isinstance(table, dict):
+        raise ScenarioError(f"{where.rstrip('.')} is no table", source)
+    for key in table:
+        if key not in known:
+            raise ScenarioError(
+                f"{where}{shown(key)}: unknown key",
+                source,
+                hint=f"known: {', '.join(sorted(known))}",
+            )
+
+
+def _text(table: Mapping[str, Any], key: str, source: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise ScenarioError(f"{key}: no text", source)
+    return value
+
+
+def _table(table: Mapping[str, Any], key: str, source: str) -> dict[str, TomlValue]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{key} is no table", source, hint='write { "run.duration" = "1 ms" }')
+    return value
+
+
+def _seeds(value: object, key: str, source: str) -> tuple[int, ...]:
+    whole = isinstance(value, list) and all(
+        isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in value
+    )
+    if not whole or not value:
+        raise ScenarioError(f"{key}: {shown(value)} is no list of seeds", source)
+    assert isinstance(value, list)
+    if len(set(value)) < len(value):
+        raise ScenarioError(f"{key}: a seed is listed twice", source)
+    return tuple(value)

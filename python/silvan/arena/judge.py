@@ -1,0 +1,233 @@
+"""How the schemes did: means over seeds with confidence intervals, and where each one loses."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from silvan.arena.definition import Case
+from silvan.arena.measure import ARENA_QUANTITIES, as_sampled
+from silvan.arena.store import Measured, Run
+from silvan.baselines import Baseline
+from silvan.compare import References
+from silvan.errors import SimulationError
+
+# Two-sided 95 % quantiles of Student's t with 1, 2, ... degrees of freedom; of the normal
+# distribution beyond them.
+_T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+_NORMAL95 = 1.960
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a scheme did in a case with some settings.
+
+    Attributes
+    ----------
+    case : str
+        Name of the case.
+    baseline : Baseline
+        The scheme.
+    settings : str
+        ``"published"`` or ``"tuned"``.
+    numbers : Mapping
+        Mean over the seeds of each quantity, by its name: not a number where there is no such
+        thing, infinite where something did not come about within some run.
+    intervals : Mapping
+        Half of the 95 % confidence interval of each mean, by Student's t: not a number with one
+        seed, or where a seed has no finite value.
+    objective : float
+        Mean of what is to be reached in the case; not a number if a run failed or something did not
+        come about in it.
+    objective_interval : float
+        Half of its 95 % confidence interval.
+    share : float
+        The objective as a part of the best of all entries of the case, up to 1; 0 where it is not a
+        number.
+    seeds : int
+        Number of runs.
+    runs : tuple of Run
+        The runs.
+    hops_per_s : float
+        Packet-hops per second of the runs, in the mean; acknowledgements are not counted.
+    failure : str
+        Why a run has no result; empty if all have.
+    """
+
+    case: str
+    baseline: Baseline
+    settings: str
+    numbers: Mapping[str, float]
+    intervals: Mapping[str, float]
+    objective: float
+    objective_interval: float
+    share: float
+    seeds: int
+    runs: tuple[Run, ...]
+    hops_per_s: float
+    failure: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name of scheme and settings."""
+        return (
+            self.baseline.name if self.settings == "published" else f"{self.baseline.name} (tuned)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON; what is not finite is null or a text."""
+        return {
+            "case": self.case,
+            "scheme": self.baseline.name,
+            "settings": self.settings,
+            "objective": _plain(self.objective),
+            "objective_interval": _plain(self.objective_interval),
+            "share_of_best": self.share,
+            **{name: _plain(value) for name, value in self.numbers.items()},
+            "confidence_intervals": {name: _plain(one) for name, one in self.intervals.items()},
+            "switch_bytes_per_port_vl": self.baseline.cost.switch_bytes,
+            "host_bytes": self.baseline.cost.host_bytes,
+            "flow_bytes": self.baseline.cost.flow_bytes,
+            "message_kinds": self.baseline.cost.messages,
+            "seeds": self.seeds,
+            "packet_hops_per_s": _plain(self.hops_per_s),
+            "failure": self.failure or None,
+        }
+
+
+def judge(
+    case: Case,
+    schemes: Sequence[Baseline],
+    runs: Mapping[tuple[str, str, str], Sequence[tuple[Run, Measured]]],
+) -> list[Entry]:
+    """Compare the schemes in one case.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    schemes : sequence of Baseline
+        The schemes, no control first.
+    runs : Mapping
+        By case, scheme and settings the runs, one for each seed.
+
+    Returns
+    -------
+    list of Entry
+        One for each scheme and settings.
+    """
+    own = [
+        (one, key[2], of_key)
+        for one in schemes
+        for key, of_key in runs.items()
+        if key[:2] == (case.name, one.name)
+    ]
+    off = [measured for _, measured in own[0][2]]
+    references = [
+        _references([of_key[place][1] for _, _, of_key in own]) for place in range(len(off))
+    ]
+    entries = [
+        _entry(case, one, settings, of_key, off, references) for one, settings, of_key in own
+    ]
+    return _with_shares(case, entries)
+
+
+def _references(measured: Sequence[Measured]) -> References | None:
+    """Find what one seed's runs are held to, the first without control; None if that failed."""
+    try:
+        return References.of(
+            [
+                SimulationError(one.failure) if one.numbers is None else as_sampled(one.numbers)
+                for one in measured
+            ]
+        )
+    except SimulationError:
+        return None
+
+
+def _entry(
+    case: Case,
+    baseline: Baseline,
+    settings: str,
+    runs: Sequence[tuple[Run, Measured]],
+    off: Sequence[Measured],
+    references: Sequence[References | None],
+) -> Entry:
+    measured = [one for _, one in runs]
+    made = tuple(run for run, _ in runs)
+    failure = next((one.failure for one in measured if one.numbers is None), "")
+    names = [one.name for one in ARENA_QUANTITIES]
+    if failure:
+        nothing = dict.fromkeys(names, math.nan)
+        missing = (nothing, nothing, math.nan, math.nan)
+        return Entry(
+            case.name, baseline, settings, *missing, 0.0, len(runs), made, math.nan, failure
+        )
+    rows = [
+        _numbers(one.numbers, reference)
+        for one, reference in zip(measured, references, strict=True)
+        if one.numbers is not None
+    ]
+    hops = [one.numbers["packet_hops"] / one.wall_s for one in measured if one.numbers]
+    reached = case.objectives(measured, off)
+    return Entry(
+        case.name,
+        baseline,
+        settings,
+        {name: statistics.fmean(row[name] for row in rows) for name in names},
+        {name: interval([row[name] for row in rows]) for name in names},
+        math.nan if reached is None else statistics.fmean(reached),
+        math.nan if reached is None else interval(reached),
+        0.0,
+        len(runs),
+        made,
+        statistics.fmean(hops),
+    )
+
+
+def _numbers(read: Mapping[str, Any], references: References | None) -> dict[str, float]:
+    sampled = as_sampled(read)
+    found = dict(sampled.own) if references is None else dict(sampled.numbers(references))
+    return {one.name: found.get(one.name, math.nan) for one in ARENA_QUANTITIES}
+
+
+def _with_shares(case: Case, entries: Sequence[Entry]) -> list[Entry]:
+    more = case.objective.direction == "maximize"
+    known = [one.objective for one in entries if math.isfinite(one.objective)]
+    best = (max(known) if more else min(known)) if known else math.nan
+
+    def share(value: float) -> float:
+        if not math.isfinite(value):
+            return 0.0
+        part = value / best if more else best / value
+        return part if math.isfinite(part) else 0.0
+
+    return [replace(one, share=share(one.objective)) for one in entries]
+
+
+def interval(values: Sequence[float]) -> float:
+    """Return half of the 95 % confidence interval of a mean, by Student's t.
+
+    Examples
+    --------
+    >>> round(interval([1.0, 2.0, 3.0]), 3)  # 4.303 / sqrt(3)
+    2.484
+    """
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return math.nan
+    freedom = len(values) - 1
+    t = _T95[freedom - 1] if freedom <= len(_T95) else _NORMAL95
+    return t * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return "never" if math.isinf(value) else value

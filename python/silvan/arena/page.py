@@ -1,0 +1,221 @@
+"""What is written of an arena: a page, and all numbers as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from silvan import _silvan
+from silvan.arena.judge import Entry
+from silvan.arena.measure import ARENA_QUANTITIES
+from silvan.arena.run import ArenaResult
+from silvan.cache import build_id
+from silvan.compare import measured
+from silvan.folders import write_text
+from silvan.viewer.report import Report, ReportRun, Section, Table, write_report
+
+PAGE, ROWS, FACTS = "arena.html", "arena.csv", "arena.json"
+"""Files of an arena."""
+
+_NOTES = (
+    "Share of the best: what is to be reached in a case, as a part of what the best scheme "
+    "reaches there; 0 where a run failed or did not reach it at all.",
+    "Means over the seeds; ± is half of the 95 % confidence interval of what is to be reached, by "
+    "Student's t.",
+)
+
+
+def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> list[Path]:
+    """Write the page of an arena, and its numbers.
+
+    Parameters
+    ----------
+    result : ArenaResult
+        What the arena has brought.
+    folder : Path
+        Where to write.
+    command : sequence of str
+        The words of the command that makes it.
+
+    Returns
+    -------
+    list of Path
+        The files, the page first.
+
+    Raises
+    ------
+    OutputError
+        A file cannot be written.
+    """
+    facts = {
+        "arena": result.arena.name,
+        "version": _silvan.version(),
+        "build": build_id(),
+        "command": shlex.join(command),
+        "seeds": list(result.arena.seeds),
+        "tuning": {"trials": result.arena.trials, "seeds": list(result.arena.tuning_seeds)},
+        "tuned_settings": result.settings,
+        "cases": [
+            {"name": one.name, "title": one.title, "objective": str(one.objective)}
+            for one in result.arena.cases
+        ],
+        "entries": [one.to_dict() for one in result.entries],
+    }
+    write_text(folder / FACTS, json.dumps(facts, indent=1, allow_nan=False) + "\n")
+    write_text(folder / ROWS, _csv(result.entries))
+    write_report(_report(result, command), folder / PAGE)
+    return [folder / PAGE, folder / ROWS, folder / FACTS]
+
+
+def labels(result: ArenaResult) -> list[str]:
+    """List schemes with their settings, in their order, each once."""
+    return list(dict.fromkeys(one.label for one in result.entries))
+
+
+def losses(result: ArenaResult) -> list[tuple[str, dict[str, float], str]]:
+    """Find the share of the best of each scheme in each case, and where it loses most.
+
+    Returns
+    -------
+    list of tuple of str, dict and str
+        Scheme with settings, its share by case, and the case of the smallest share.
+    """
+    rows = []
+    for label in labels(result):
+        shares = {one.case: one.share for one in result.entries if one.label == label}
+        rows.append((label, shares, min(shares, key=lambda case: shares[case])))
+    return rows
+
+
+def _csv(entries: Sequence[Entry]) -> str:
+    """Write a row for each entry and quantity that it has."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["case", "scheme", "settings", "quantity", "mean", "ci95", "seeds"])
+    for one in entries:
+        row: dict[str, Any] = one.to_dict()
+        for quantity in ("objective", "share_of_best", *one.numbers):
+            if row[quantity] is not None:
+                half = row["confidence_intervals"].get(quantity)
+                key = [one.case, one.baseline.name, one.settings, quantity]
+                writer.writerow([*key, row[quantity], "" if half is None else half, one.seeds])
+    return text.getvalue()
+
+
+def _report(result: ArenaResult, command: Sequence[str]) -> Report:
+    runs: list[ReportRun] = []
+    sections = [_summary(result, command)]
+    for case in result.arena.cases:
+        entries = [one for one in result.entries if one.case == case.name]
+        places: list[list[int]] = []
+        for one in entries:
+            places.append([len(runs)])
+            first = one.runs[0]
+            runs.append(
+                ReportRun(
+                    label=f"{case.name}, {one.label}, seed {first.seed}",
+                    seed=first.seed,
+                    hash=first.scenario.hash,
+                    scenario=first.scenario.to_toml(),
+                    name=case.name,
+                )
+            )
+        sections.append(
+            Section(
+                case.name,
+                case.title,
+                shlex.join([*command, "--cases", case.name]),
+                notes=[
+                    f"To be reached: {case.objective}.",
+                    *(f"{one.label}: {one.failure}" for one in entries if one.failure),
+                ],
+                tables=[_table(entries, places)],
+                cases={one.label: of for one, of in zip(entries, places, strict=True)},
+            )
+        )
+    return Report(
+        title=f"{result.arena.name}: schemes in all cases",
+        made_by=f"silvan {_silvan.version()}, build {build_id()}",
+        sections=sections,
+        runs=runs,
+        notes=_notes(result),
+    )
+
+
+def _notes(result: ArenaResult) -> list[str]:
+    seeds = len(result.arena.seeds)
+    notes = [f"Each run with {seeds} seed{'s' * (seeds > 1)}.", *_NOTES]
+    if result.arena.trials > 1:
+        notes.append(
+            f"Tuned settings are the best of {result.arena.trials} for each scheme and group of "
+            f"cases, on seeds {', '.join(map(str, result.arena.tuning_seeds))}; a scheme without "
+            "tuned settings in a case has no parameters that are searched, or none were better."
+        )
+    return notes
+
+
+def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
+    names = [one.name for one in result.arena.cases]
+    rows: list[list[str | float | None]] = [
+        [
+            label,
+            *(round(shares[name], 3) if name in shares else None for name in names),
+            round(min(shares.values()), 3),
+            worst,
+        ]
+        for label, shares, worst in losses(result)
+    ]
+    settings = [
+        [group, scheme, key, str(value)]
+        for group, schemes in result.settings.items()
+        for scheme, values in schemes.items()
+        for key, value in values.items()
+    ]
+    tables = [Table("Share of the best", ["scheme", *names, "smallest", "loses most in"], rows)]
+    if settings:
+        tables.append(Table("Tuned settings", ["group", "scheme", "key", "value"], settings))
+    return Section("summary", "Where each one loses", shlex.join(command), tables=tables)
+
+
+def _table(entries: Sequence[Entry], runs: Sequence[Sequence[int]]) -> Table:
+    shown = measured([entry.to_dict() for entry in entries], ARENA_QUANTITIES)
+    columns = [
+        "scheme",
+        "to be reached",
+        "±",
+        "share of the best",
+        *(one.title.replace("\n", " ") for one in shown),
+        "state: switch, B per port and lane",
+        "host, B",
+        "B per flow",
+        "M packet-hops/s",
+    ]
+    rows: list[list[str | float | None]] = []
+    for one in entries:
+        cost = one.baseline.cost
+        rows.append(
+            [
+                one.label,
+                _cell(one.objective, 4),
+                _cell(one.objective_interval, 4),
+                round(one.share, 3),
+                *(_cell(one.numbers[quantity.name], quantity.digits) for quantity in shown),
+                cost.switch_bytes,
+                cost.host_bytes,
+                cost.flow_bytes,
+                _cell(one.hops_per_s / 1e6, 1),
+            ]
+        )
+    return Table("Schemes", columns, rows, runs)
+
+
+def _cell(value: float, digits: int) -> str | float | None:
+    if math.isnan(value):
+        return None
+    return "never" if math.isinf(value) else round(value, digits)

@@ -1,0 +1,278 @@
+"""The arena from start to end: published settings, tuning, tuned settings, the judgement."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from silvan.arena.definition import Arena, Case
+from silvan.arena.judge import Entry, judge
+from silvan.arena.measure import MEASURE
+from silvan.arena.settings import BATCH, SAMPLER_SEED, search_of
+from silvan.arena.store import Measured, Run, Store
+from silvan.baselines import Baseline
+from silvan.compare import choose, watched
+from silvan.errors import ScenarioError
+from silvan.extras import require_extra
+from silvan.folders import exclusive, require_writable
+from silvan.sweeping.outcome import Succeeded
+from silvan.sweeping.sweep import outcomes, require_scheduler, scheduler_of
+from silvan.sweeping.work import Task
+from silvan.toml_text import TomlValue
+from silvan.tuning.search import search
+
+PUBLISHED, TUNED = "published", "tuned"
+"""Names of settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaProgress:
+    """How far an arena has come.
+
+    Attributes
+    ----------
+    step : str
+        What is going on.
+    done, total : int
+        Runs of this step that are finished, those of an earlier call included, and all of them.
+    """
+
+    step: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaResult:
+    """What an arena has brought.
+
+    Attributes
+    ----------
+    arena : Arena
+        What was run.
+    entries : tuple of Entry
+        How each scheme did in each case, with each settings.
+    settings : dict
+        By group and scheme the tuned settings as people read them, where tuning has found better
+        ones than the published.
+    made : int
+        Runs that were made, and not kept from an earlier call.
+    wall_s : float
+        Time that all took, in seconds.
+    """
+
+    arena: Arena
+    entries: tuple[Entry, ...]
+    settings: dict[str, dict[str, dict[str, TomlValue]]]
+    made: int
+    wall_s: float
+
+
+@dataclass(slots=True)
+class _Runner:
+    """Makes runs on a scheduler, and keeps what came of them."""
+
+    store: Store
+    scheduler: str
+    workers: int | None
+    limit_s: float | None
+    report: Callable[[ArenaProgress], object]
+    made: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def measure(self, step: str, runs: Sequence[Run]) -> list[Measured]:
+        """Return what comes of all runs, in their order."""
+        todo = self.store.missing(runs)
+        total = len({run.key for run in runs})
+        kept = total - len(todo)
+        self.report(ArenaProgress(step, kept, total))
+        tasks = [
+            Task(
+                run.scenario.to_toml(),
+                run.seed,
+                tables=False,
+                limit_s=self.limit_s,
+                measure=MEASURE,
+            )
+            for run in todo
+        ]
+        with closing(outcomes(self.scheduler, tasks, self.workers)) as ended:
+            for number, outcome in enumerate(ended, 1):
+                run = todo[outcome.index]
+                if isinstance(outcome, Succeeded):
+                    made = outcome.finished
+                    self.store.keep(run, Measured(made.measures, made.wall_s))
+                    self.made += 1
+                else:
+                    self.store.keep(run, Measured(None, 0.0, outcome.error))
+                self.report(ArenaProgress(step, kept + number, total))
+        found = [self.store.get(run) for run in runs]
+        return [one for one in found if one is not None]
+
+
+def run_arena(
+    arena: Arena,
+    root: Path,
+    schemes: Sequence[str] = (),
+    *,
+    scheduler: str = "local",
+    workers: int | None = None,
+    run_timeout_s: float | None = None,
+    report: Callable[[ArenaProgress], object] = lambda _progress: None,
+) -> ArenaResult:
+    """Run every scheme in every case, with published settings and with tuned ones.
+
+    Parameters
+    ----------
+    arena : Arena
+        The cases.
+    root : Path
+        Folder of finished runs. Those that are there are not made again, so that an arena that was
+        stopped or killed goes on where it was.
+    schemes : sequence of str
+        Names of baselines; by default all that suit a case. No control is always among them.
+    scheduler, workers
+        As for :func:`silvan.sweep`.
+    run_timeout_s : float, optional
+        Seconds on the wall clock that a run may take; by default any time.
+    report : callable
+        Called with the progress.
+
+    Returns
+    -------
+    ArenaResult
+        How the schemes did.
+
+    Raises
+    ------
+    SilvanError
+        There is no such scheme, a scenario is impossible, the folder cannot be written or is in
+        use, or the scheduler does not answer. What was finished is kept.
+    """
+    begun = time.monotonic()
+    require_scheduler(scheduler)
+    if arena.trials > 1:
+        require_extra("tune", "searches")
+    sides = {one.name: choose(one.scenario, schemes) for one in arena.cases}
+    require_writable(root)
+    with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
+        runner = _Runner(Store(root), address, workers, run_timeout_s, report)
+        published = {
+            (case.name, one.name, PUBLISHED): dict(one.overrides)
+            for case in arena.cases
+            for one in sides[case.name]
+        }
+        runs = _measure(runner, PUBLISHED, arena, published)
+        settings: dict[str, dict[str, dict[str, TomlValue]]] = {}
+        if arena.trials > 1:
+            found = _tune(runner, arena, sides)
+            settings = {
+                group: {n: words for n, (words, _) in of.items()} for group, of in found.items()
+            }
+            tuned = {
+                (case.name, one.name, TUNED): {**one.overrides, **found[case.group][one.name][1]}
+                for case in arena.cases
+                for one in sides[case.name]
+                if one.name in found.get(case.group, {})
+            }
+            runs |= _measure(runner, TUNED, arena, tuned)
+        entries = [entry for case in arena.cases for entry in judge(case, sides[case.name], runs)]
+    return ArenaResult(arena, tuple(entries), settings, runner.made, time.monotonic() - begun)
+
+
+_Key = tuple[str, str, str]
+
+
+def _measure(
+    runner: _Runner, step: str, arena: Arena, settings: Mapping[_Key, Mapping[str, TomlValue]]
+) -> dict[_Key, list[tuple[Run, Measured]]]:
+    cases = {one.name: one for one in arena.cases}
+    runs = {
+        key: [_run(cases[key[0]], overrides, seed) for seed in arena.seeds]
+        for key, overrides in settings.items()
+    }
+    measured = iter(runner.measure(step, [run for of_key in runs.values() for run in of_key]))
+    return {key: [(run, next(measured)) for run in of_key] for key, of_key in runs.items()}
+
+
+def _run(case: Case, overrides: Mapping[str, TomlValue], seed: int) -> Run:
+    """Prepare a run. The seed also places the programs whose hosts are drawn at random."""
+    programs = case.scenario.to_dict()["traffic"].get("program", [])
+    placed: dict[str, TomlValue] = {
+        f"traffic.program.{place}.placement-seed": seed
+        for place, one in enumerate(programs)
+        if one.get("placement") == "random"
+    }
+    try:
+        scenario = watched(case.scenario.override({**placed, **overrides}))
+    except ScenarioError as error:
+        where = f"case {case.name}"
+        raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
+    return Run(scenario.single_run(seed), seed)
+
+
+def _tune(
+    runner: _Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]
+) -> dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]]:
+    """Find settings that are better than the published ones, by group and scheme."""
+    found: dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]] = {}
+    for case in arena.cases:
+        if not case.is_tuned:
+            continue
+        for one in sides[case.name]:
+            better = _tune_one(runner, arena, case, one, sides[case.name][0])
+            if better is not None:
+                found.setdefault(case.group, {})[one.name] = better
+    return found
+
+
+def _tune_one(
+    runner: _Runner, arena: Arena, case: Case, baseline: Baseline, without: Baseline
+) -> tuple[dict[str, TomlValue], dict[str, TomlValue]] | None:
+    """Search for one scheme's settings; return them in words and as overrides, or None."""
+    wanted = search_of(case.scenario, baseline)
+    if wanted is None:
+        return None
+    step = f"tuning {baseline.name} on {case.name}"
+    seeds = arena.tuning_seeds
+    space = wanted.space
+
+    def evaluate(drawn: Sequence[Mapping[str, float]]) -> list[tuple[float, ...] | None]:
+        runs: list[Run] = [_run(case, without.overrides, seed) for seed in seeds]
+        places: list[int | None] = []
+        for one in drawn:
+            try:
+                tried = [
+                    _run(case, {**baseline.overrides, **space.overrides(one)}, seed)
+                    for seed in seeds
+                ]
+            except ScenarioError:  # values that are impossible together, such as Kmin above Kmax
+                places.append(None)
+                continue
+            places.append(len(runs))
+            runs += tried
+        measured = runner.measure(step, runs)
+        off = measured[: len(seeds)]
+        values: list[tuple[float, ...] | None] = []
+        for place in places:
+            row = measured[place : place + len(seeds)] if place is not None else []
+            reached = case.objectives(row, off)
+            values.append(None if reached is None else (statistics.fmean(reached),))
+        return values
+
+    result = search(
+        space,
+        evaluate,
+        [case.objective.direction],
+        start=wanted.start,
+        trials=arena.trials,
+        seed=SAMPLER_SEED,
+        batch=BATCH,
+    )
+    if not result.front or result.best.number == 0:
+        return None
+    return space.in_words(result.best.drawn), space.overrides(result.best.drawn)

@@ -1,0 +1,140 @@
+"""What `silvan compare --arena` does and prints."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from silvan.cli.options import scheme_keys, wall_time
+from silvan.cli.printer import note, put_json, put_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from silvan.arena import Arena, ArenaProgress, ArenaResult
+
+OPTIONS = ("--quick", "--cases", "--trials", "--scheduler", "--workers", "--run-timeout")
+"""Options that only the arena has."""
+
+
+_BEST = 0.95
+"""Share of the best from which on a scheme counts as one of the best."""
+
+
+def compare_arena(
+    file: Path | None,
+    schemes: Sequence[str],
+    *,
+    seeds: int | None,
+    assignments: list[str] | None,
+    scheme: str | None,
+    out: Path,
+    quick: bool,
+    cases: str | None,
+    trials: int | None,
+    scheduler: str,
+    workers: int | None,
+    run_timeout: str | None,
+    as_json: bool,
+) -> None:
+    """Run an arena, print where each scheme loses, and write page and numbers."""
+    import logging
+
+    from silvan.arena import read_arena, run_arena
+    from silvan.arena.page import write_arena
+    from silvan.progress_bar import progress_bar
+    from silvan.toml_text import parse_assignments
+
+    # What Dask logs about a lost scheduler or worker is said here in one line.
+    logging.disable()
+    overrides = {**parse_assignments(assignments or []), **scheme_keys(scheme)}
+    arena = read_arena(file, quick=quick, overrides=overrides)
+    if cases is not None:
+        arena = arena.only([name.strip() for name in cases.split(",")])
+    if seeds is not None:
+        arena = _with_seeds(arena, seeds)
+    if trials is not None:
+        arena = replace(arena, trials=trials)
+    limit_s = None if run_timeout is None else wall_time("--run-timeout", run_timeout)
+    folder = out / f"arena-{arena.name}"
+    with progress_bar(arena.name) as update:
+
+        def report(state: ArenaProgress) -> None:
+            part = state.done / max(state.total, 1)
+            update(part, f"{state.step}: {state.done} of {state.total} runs")
+
+        result = run_arena(
+            arena,
+            folder / "runs",
+            schemes,
+            scheduler=scheduler,
+            workers=workers,
+            run_timeout_s=limit_s,
+            report=report,
+        )
+    files = write_arena(result, folder, _command(file, schemes, quick=quick))
+    if as_json:
+        put_json([one.to_dict() for one in result.entries])
+    else:
+        put_table(_table(result))
+    note(f"{result.made} runs made in {result.wall_s:.0f} s; kept in {folder / 'runs'}")
+    note(f"wrote {files[0]}, and all numbers as CSV and JSON")
+    failed = [one for one in result.entries if one.failure]
+    for one in failed:
+        note(f"error: {one.case}, {one.label}: {one.failure}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _with_seeds(arena: Arena, seeds: int) -> Arena:
+    from silvan.errors import SilvanError
+
+    chosen = tuple(range(arena.seeds[0], arena.seeds[0] + seeds))
+    both = set(chosen) & set(arena.tuning_seeds)
+    if both:
+        raise SilvanError(
+            f"--seeds {seeds}: seed {min(both)} is one that settings are tuned with",
+            f"give at most {min(both) - chosen[0]}",
+        )
+    return replace(arena, seeds=chosen)
+
+
+def _command(file: Path | None, schemes: Sequence[str], *, quick: bool) -> list[str]:
+    words = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
+    words += ["--schemes", ",".join(schemes)] if schemes else []
+    return [*words, *(["--quick"] if quick else [])]
+
+
+def _table(result: ArenaResult) -> Table:
+    from rich.table import Table
+
+    from silvan.arena.page import losses
+
+    arena = result.arena
+    seeds = "one seed" if len(arena.seeds) == 1 else f"{len(arena.seeds)} seeds"
+    table = Table(
+        title=f"{arena.name}: {len(arena.cases)} cases, {seeds}",
+        caption="Share of the best: what a scheme reaches of what the best one reaches in a case; "
+        "0 where a run failed or did not reach it at all.",
+    )
+    table.add_column("scheme", no_wrap=True)
+    for heading in ("cases", "share of the\nbest, mean", f"at least {_BEST:g}\nof the best in"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("smallest", justify="right", no_wrap=True)
+    table.add_column("loses most in", no_wrap=True)
+    for label, shares, worst in losses(result):
+        values = list(shares.values())
+        table.add_row(
+            label,
+            str(len(values)),
+            f"{statistics.fmean(values):.2f}",
+            str(sum(value >= _BEST for value in values)),
+            f"{shares[worst]:.2f}",
+            worst,
+        )
+    return table

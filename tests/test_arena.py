@@ -1,0 +1,302 @@
+"""The arena: what it consists of, what is measured and judged, and the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.arena import Arena, ArenaResult, read_arena, run_arena
+from silvan.arena.judge import interval
+from silvan.arena.settings import TUNABLE, search_of
+from silvan.baselines import baselines
+from silvan.cache import build_id
+from silvan.compare import compare, watched
+from tests.conftest import Command
+from tests.test_guide import ROOT
+
+SMALL = """\
+[fabric]
+generator = "single-switch"
+hosts = 8
+[link]
+speed = "EDR"
+[[traffic.incast]]
+to = "host-0000"
+from = ["host-0001", "host-0002", "host-0003"]
+[[traffic.flow]]
+from = "host-0001"
+to = "host-0005"
+load = 0.5
+[run]
+duration = "200 us"
+"""
+
+ARENA = """\
+name = "small"
+seeds = [1, 2, 3]
+[tuning]
+trials = 5
+seeds = [11]
+[[case]]
+name = "incast"
+file = "small.toml"
+group = "100G"
+tune = true
+objective = "maximize victims_gbps * min(1, hotspot_utilisation / 0.95)"
+[[case]]
+name = "slower"
+file = "small.toml"
+group = "100G"
+objective = "minimize latency_mean_us"
+set = { "traffic.flow.0.load" = 0.2 }
+quick = { "run.duration" = "100 us" }
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("arena")
+    (folder / "small.toml").write_text(SMALL)
+    (folder / "arena.toml").write_text(ARENA)
+    return folder / "arena.toml"
+
+
+@pytest.fixture(scope="module")
+def arena(file: Path) -> Arena:
+    return read_arena(file)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def result(arena: Arena, root: Path) -> ArenaResult:
+    return run_arena(arena, root, ["ecn+lipd", "hpcc"], workers=1)
+
+
+def test_published_settings_measure_what_compare_measures(
+    arena: Arena, result: ArenaResult, tmp_path: Path
+) -> None:
+    one = arena.cases[0]
+    ranking = compare(one.scenario, ["ecn+lipd", "hpcc"], seeds=3, root=tmp_path)
+    entries = {
+        entry.baseline.name: entry
+        for entry in result.entries
+        if entry.case == "incast" and entry.settings == "published"
+    }
+    assert [row.baseline.name for row in ranking] == ["none", "ecn+lipd", "hpcc"]
+    # Times of recovery are relative to the best of all, tuned ones included.
+    names = ("victims_gbps", "hotspot_utilisation", "fairness", "latency_mean_us", "messages")
+    for row in ranking:
+        for name in names:
+            assert entries[row.baseline.name].numbers[name] == pytest.approx(row.numbers[name])
+
+
+def test_intervals_and_objectives_follow_from_the_seeds(
+    arena: Arena, result: ArenaResult, tmp_path: Path
+) -> None:
+    hpcc = next(one for one in baselines(arena.cases[0].scenario) if one.name == "hpcc")
+    values = []
+    for seed in arena.seeds:
+        ranking = compare(
+            arena.cases[0].scenario.override({"run.seed": seed}), ["hpcc"], root=tmp_path
+        )
+        numbers = ranking[1].numbers
+        values.append(numbers["victims_gbps"] * min(1, numbers["hotspot_utilisation"] / 0.95))
+    entry = next(one for one in result.entries if (one.case, one.label) == ("incast", hpcc.name))
+    assert entry.objective == pytest.approx(statistics.fmean(values))
+    # Student's t with two degrees of freedom.
+    assert entry.objective_interval == pytest.approx(4.303 * statistics.stdev(values) / 3**0.5)
+
+
+def test_intervals_are_those_of_students_t() -> None:
+    # 95 % two-sided: 12.706 with one degree of freedom, 2.776 with four.
+    assert interval([0.0, 1.0]) == pytest.approx(12.706 * math.sqrt(0.5) / math.sqrt(2))
+    assert interval([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(2.776 * math.sqrt(2.5 / 5))
+    assert math.isnan(interval([1.0]))
+    assert math.isnan(interval([1.0, math.inf]))
+
+
+def test_shares_are_relative_to_the_best(result: ArenaResult) -> None:
+    for case, better in (("incast", max), ("slower", min)):
+        entries = [one for one in result.entries if one.case == case]
+        best = better(one.objective for one in entries)
+        for one in entries:
+            ratio = one.objective / best
+            assert one.share == pytest.approx(ratio if better is max else 1 / ratio)
+        assert max(one.share for one in entries) == 1
+
+
+def test_finished_runs_are_not_made_again(arena: Arena, root: Path, result: ArenaResult) -> None:
+    again = run_arena(arena, root, ["ecn+lipd", "hpcc"], workers=1)
+    assert again.made == 0
+    assert again.settings == result.settings
+    assert [one.to_dict() for one in again.entries] == [one.to_dict() for one in result.entries]
+    # What a killed arena has not finished is made; nothing else is.
+    files = sorted((root / build_id()).glob("*.json"))
+    for path in files[::4]:
+        path.unlink()
+    once_more = run_arena(arena, root, ["ecn+lipd", "hpcc"], workers=1)
+    assert once_more.made == len(files[::4])
+
+    def without_speed(one: object) -> object:
+        assert isinstance(one, dict)
+        return {key: value for key, value in one.items() if key != "packet_hops_per_s"}
+
+    assert [without_speed(one.to_dict()) for one in once_more.entries] == [
+        without_speed(one.to_dict()) for one in result.entries
+    ]
+
+
+def test_tuned_settings_are_at_least_as_good_where_they_are_tuned(
+    arena: Arena, result: ArenaResult
+) -> None:
+    case = arena.cases[0]
+    found = result.settings.get("100G", {})
+    assert found, "five trials find better settings for one of the two schemes"
+    for name, settings in found.items():
+        one = next(each for each in baselines(case.scenario) if each.name == name)
+        reached = []
+        for values in ({}, settings):
+            scenario = watched(case.scenario.override({**one.overrides, **values}))
+            numbers = _numbers(silvan.run(scenario, seed=arena.tuning_seeds[0]))
+            reached.append(numbers["victims_gbps"] * min(1, numbers["hotspot_utilisation"] / 0.95))
+        assert reached[1] > reached[0]
+
+
+def _numbers(result: silvan.Result) -> dict[str, float]:
+    from silvan.arena.measure import numbers
+
+    return numbers(result)
+
+
+def test_every_parameter_that_is_searched_starts_from_the_published_value() -> None:
+    scenario = silvan.Scenario.from_file(ROOT / "studies" / "gran2012" / "table2.toml")
+    searched = set()
+    for one in baselines(scenario):
+        search = search_of(scenario, one)
+        if search is None:
+            continue
+        published = scenario.override(one.overrides)
+        started = published.override(search.space.overrides(search.start))
+        # Where a search starts, nothing differs: a scaled value is written in other units only.
+        assert started.hash == published.hash, one.name
+        searched.add(str(published.to_dict()["control"]["scheme"]))
+    assert searched == set(TUNABLE)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('name = "slower"', 'name = "incast"'), "two cases have the name incast"),
+        (("seeds = [11]", "seeds = [3]"), "tuning.seeds: 3 is one of seeds, too"),
+        (("seeds = [1, 2, 3]", "seeds = [1, 1]"), "a seed is listed twice"),
+        (("seeds = [1, 2, 3]", 'seeds = "1"'), "seeds: 1 is no list of seeds"),
+        (("trials = 5", "trials = 0"), "tuning.trials: 0 is no number above 0"),
+        (("trials = 5", "trails = 5"), "tuning.trails: unknown key"),
+        (('file = "small.toml"', 'file = "other.toml"'), "other.toml"),
+        (("maximize", "raise"), "begins with neither maximize nor minimize"),
+        (("latency_mean_us", "import os"), "is no formula"),
+        (('"traffic.flow.0.load" = 0.2', '"traffic.flow.0.lode" = 0.2'), "lode"),
+        (('objective = "minimize', 'tune = true\nobjective = "minimize'), "two cases of the group"),
+        (("tune = true", "tune = 1"), "tune is neither true nor false"),
+        (("[[case]]", "[case]"), "TOML"),
+    ],
+)
+def test_a_wrong_arena_is_refused_with_its_place(
+    file: Path, tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    wrong = tmp_path / "arena.toml"
+    wrong.write_text(file.read_text().replace(*change))
+    with pytest.raises(silvan.ScenarioError) as caught:
+        read_arena(wrong)
+    assert message in str(caught.value)
+    assert "arena.toml" in str(caught.value) or "other.toml" in str(caught.value)
+
+
+def test_an_objective_of_what_is_not_measured_is_refused(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    wrong = tmp_path / "arena.toml"
+    wrong.write_text(file.read_text().replace("latency_mean_us", "slowdown_p99"))
+    with pytest.raises(silvan.ScenarioError, match="a run has no measure slowdown_p99"):
+        run_arena(read_arena(wrong, quick=True), tmp_path / "runs", ["ecn+lipd"], workers=1)
+
+
+def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path) -> None:
+    text = SMALL[: SMALL.index("[[traffic.incast]]")] + (
+        '[[traffic.flow]]\nfrom = "host-0001"\nto = "host-0002"\nbytes = "100 kB"\n'
+        '[[traffic.flow]]\nfrom = "host-0003"\nto = "host-0004"\nbytes = "10 MB"\n'
+        '[run]\nduration = "100 us"\n'
+    )
+    numbers = _numbers(silvan.run(watched(silvan.Scenario.from_toml(text))))
+    assert numbers["slowdown_p50"] == 1.0
+    assert math.isinf(numbers["slowdown_p99"])
+    assert math.isinf(numbers["flows_ms"])
+
+
+def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
+    for quick in (False, True):
+        for case in read_arena(quick=quick).cases:
+            for one in baselines(case.scenario):
+                assert watched(case.scenario.override(one.overrides)).has_traffic
+
+
+@pytest.mark.slow
+def test_the_reduced_arena_runs(command: Command, tmp_path: Path) -> None:
+    done = command(
+        "compare", "--arena", "--quick", "--schemes", "nscc,rccc", "--out", tmp_path, "--json"
+    )
+    assert done.status == 0, done.stderr
+    rows = json.loads(done.stdout)
+    cases = [one.name for one in read_arena().cases]
+    assert len(rows) == 3 * len(cases) == 60
+    assert {row["case"] for row in rows} == set(cases)
+    for row in rows:
+        assert row["failure"] is None
+        assert 0 < row["share_of_best"] <= 1, row
+
+
+def test_a_scheme_of_ones_own_takes_part_in_all_cases(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    own = ROOT / "examples" / "python-scheme" / "half.py"
+    done = command(
+        "compare", file, "--arena", "--quick", "--add", own, "--schemes", "hpcc", "--out", tmp_path
+    )
+    assert done.status == 0, done.stderr
+    folder = tmp_path / "arena-small"
+    with (folder / "arena.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["scheme"] for row in rows} == {"none", "hpcc", "half.py"}
+    assert {row["case"] for row in rows if row["scheme"] == "half.py"} == {"incast", "slower"}
+    assert "small: schemes in all cases" in (folder / "arena.html").read_text()
+    facts = json.loads((folder / "arena.json").read_text())
+    assert facts["seeds"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name a scenario file, or give --arena"),
+        (["small.toml", "--quick"], "needs --arena"),
+        (["small.toml", "--trials", "3"], "needs --arena"),
+        (["--arena", "--cases", "nothing"], "there is no case 'nothing'"),
+        (["--arena", "--schemes", "nothing"], "no scheme 'nothing'"),
+        (["--arena", "--seeds", "2000"], "is one that settings are tuned with"),
+        (["--arena", "--run-timeout", "soon"], "is not a time"),
+        (["missing.toml", "--arena"], "missing.toml"),
+    ],
+)
+def test_wrong_arguments_are_refused(command: Command, words: list[str], message: str) -> None:
+    done = command("compare", *words)
+    assert done.status == 2
+    assert message in " ".join(done.stderr.split())
