@@ -38,7 +38,8 @@ class ArenaProgress:
     step : str
         What is going on.
     done, total : int
-        Runs of this step that are finished, those of an earlier call included, and all of them.
+        Runs of this step that are finished, those of an earlier call included, and all of them; when
+        runs are prepared, schemes with their settings in each case.
     """
 
     step: str
@@ -191,10 +192,11 @@ def _measure(
     runner: _Runner, step: str, arena: Arena, settings: Mapping[_Key, Mapping[str, TomlValue]]
 ) -> dict[_Key, list[tuple[Run, Measured]]]:
     cases = {one.name: one for one in arena.cases}
-    runs = {
-        key: [_run(cases[key[0]], overrides, seed) for seed in arena.seeds]
-        for key, overrides in settings.items()
-    }
+    runs: dict[_Key, list[Run]] = {}
+    for number, (key, overrides) in enumerate(settings.items()):
+        # The routes of a large fabric take a moment to check.
+        runner.report(ArenaProgress(f"{step}, preparing", number, len(settings)))
+        runs[key] = [_run(cases[key[0]], overrides, seed) for seed in arena.seeds]
     measured = iter(runner.measure(step, [run for of_key in runs.values() for run in of_key]))
     return {key: [(run, next(measured)) for run in of_key] for key, of_key in runs.items()}
 

@@ -66,7 +66,7 @@ def compare_arena(
 
         def report(state: ArenaProgress) -> None:
             part = state.done / max(state.total, 1)
-            update(part, f"{state.step}: {state.done} of {state.total} runs")
+            update(part, f"{state.step}: {state.done} of {state.total}")
 
         result = run_arena(
             arena,
