@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "
 TORUS = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
 
 
-def as_sold(name: str = "ib-cc+vendor", hosts: int = 9, **keys: Any) -> silvan.Scenario:
+def as_sold(
+    name: str = "ib-cc+vendor", hosts: int = 9, keys: Mapping[str, Any] = MappingProxyType({})
+) -> silvan.Scenario:
     """Let all other hosts send to host-0000 over one switch."""
     scenario = silvan.Scenario(
         fabric={"generator": "single-switch", "hosts": hosts},
@@ -56,7 +60,7 @@ def test_values_are_those_of_the_manual() -> None:
 
 def test_one_packet_of_eleven_is_marked_where_all_are_eligible() -> None:
     """Oracle: the mean number of packets between two marked ones is 10. Hosts do not react."""
-    result = silvan.run(as_sold(**{"control.ib-cc.adapter.ccti-increase": 0}))
+    result = silvan.run(as_sold(keys={"control.ib-cc.adapter.ccti-increase": 0}))
     assert goodput(result) == pytest.approx(1, abs=0.01)
     assert marked(result) == pytest.approx(1 / 11, rel=0.001)
 
@@ -65,7 +69,7 @@ def test_one_packet_of_eleven_is_marked_where_all_are_eligible() -> None:
 def test_packets_of_less_than_512_bytes_are_not_marked(mtu: int, expected: float) -> None:
     """Oracle: 0x200 bytes, headers included."""
     keys = {"packet.mtu": f"{mtu} B", "control.ib-cc.adapter.ccti-increase": 0}
-    assert marked(silvan.run(as_sold(**keys))) == pytest.approx(expected, rel=0.001)
+    assert marked(silvan.run(as_sold(keys=keys))) == pytest.approx(expected, rel=0.001)
 
 
 @pytest.mark.parametrize("hosts", [5, 17, 33])
@@ -75,7 +79,7 @@ def test_the_last_entry_leaves_each_host_its_share(hosts: int) -> None:
 
     The index is held at its end; entries are eighths of a packet time.
     """
-    result = silvan.run(as_sold(hosts=hosts, **{"control.ib-cc.adapter.ccti-min": 127}))
+    result = silvan.run(as_sold(hosts=hosts, keys={"control.ib-cc.adapter.ccti-min": 127}))
     assert goodput(result) == pytest.approx((hosts - 1) / hosts, rel=0.01)
     sent = result.hosts["injected_bytes"].to_pylist()[1:]
     assert min(sent) > 0.99 * max(sent)
@@ -87,7 +91,7 @@ def test_no_sender_starves_and_the_table_suffices() -> None:
 
     With 8 senders the sum of the rates meets the link before the end of the table.
     """
-    result = silvan.run(as_sold(**{"run.warm-up": "4 ms", "run.duration": "8 ms"}))
+    result = silvan.run(as_sold(keys={"run.warm-up": "4 ms", "run.duration": "8 ms"}))
     assert goodput(result) > 8 / 9 * 0.99
     sent = result.hosts["injected_bytes"].to_pylist()[1:]
     us = 4e3

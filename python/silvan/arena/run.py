@@ -38,8 +38,8 @@ class ArenaProgress:
     step : str
         What is going on.
     done, total : int
-        Runs of this step that are finished, those of an earlier call included, and all of them; when
-        runs are prepared, schemes with their settings in each case.
+        Runs of this step that are finished, those of an earlier call included, and all of them.
+        While runs are prepared, schemes with their settings in each case.
     """
 
     step: str
