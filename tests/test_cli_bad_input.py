@@ -355,17 +355,17 @@ TOO_MUCH = {
     "hosts beyond 32 bits": (
         GENERATED.format("single-switch", "hosts = 1000000000000"),
         [],
-        "1000000000001 nodes need more LIDs",
+        "1000000000001 nodes, a fabric has at most 4194304",
     ),
     "as many hosts as a number can say": (
         GENERATED.format("single-switch", f"hosts = {MOST}"),
         [],
-        "49151",
+        "4194304",
     ),
     "a chain without end": (
         GENERATED.format("chain", f"switches = {MOST}\nhosts-per-switch = {MOST}"),
         [],
-        "49151",
+        "4194304",
     ),
     "a torus without end": (
         GENERATED.format("torus", f"sizes = [{MOST}, {MOST}]\nhosts-per-switch = 1"),

@@ -2,7 +2,11 @@
 
 mod build;
 
+use std::sync::Arc;
+
+use silvan_core::prefetch::prefetch;
 use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
+use silvan_fabric::routing::ComputedRoutes;
 
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
@@ -105,6 +109,8 @@ pub(crate) struct Plane {
     /// The virtual output queues.
     pub queues: Table<Queue>,
     pub tables: Table<u8>,
+    /// How outputs are computed, instead of `tables`.
+    pub rule: Option<Arc<ComputedRoutes>>,
     /// The tables, or heads in flight, have been reconfigured.
     pub redirect: bool,
     pub routing: Routing,
@@ -396,28 +402,73 @@ impl Plane {
     /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.
     #[inline(always)]
     pub fn output_of(&self, element: u32, packet: &Packet) -> u32 {
-        table_output(&self.tables, self.elements[element as usize], packet)
+        let record = self.elements[element as usize];
+        match &self.rule {
+            Some(rule) if record.table != NONE => computed_output(rule, element, record, packet),
+            _ => table_output(&self.tables, record, packet),
+        }
     }
 
     /// The same, or the index of the table entry if that may not be in a cache: [`resolve`](Self::resolve)
     /// reads it when it has been prefetched.
     #[inline(always)]
     fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
-        let element = self.elements[element as usize];
-        if self.working_set == WorkingSet::ExceedsCaches && element.table != NONE {
-            return UNREAD | (element.table + packet.destination());
+        let record = self.elements[element as usize];
+        if self.working_set == WorkingSet::ExceedsCaches && record.table != NONE {
+            let entry = match &self.rule {
+                Some(rule) => rule.entry(element as usize, packet.destination() as usize) as u32,
+                None => record.table + packet.destination(),
+            };
+            return UNREAD | entry;
         }
-        table_output(&self.tables, element, packet)
+        table_output(&self.tables, record, packet)
     }
 
     /// The output of a head at an input port, from what [`push_head`](Self::push_head) has stored.
     #[inline(always)]
-    pub fn resolve(&self, port: u32, noted: u32) -> u32 {
+    pub fn resolve(&self, port: u32, noted: u32, packet: &Packet) -> u32 {
         if noted < UNREAD || noted == NONE {
             return noted;
         }
-        let element = self.elements[self.ins[port as usize].element as usize];
-        chosen(element, self.tables[(noted & !UNREAD) as usize])
+        let element = self.ins[port as usize].element as usize;
+        let entry = (noted & !UNREAD) as usize;
+        match &self.rule {
+            Some(rule) => {
+                let number = rule.read(entry, element, packet.destination() as usize);
+                numbered(self.elements[element], number)
+            }
+            None => chosen(self.elements[element], self.tables[entry]),
+        }
+    }
+
+    /// Prefetches the table entry of a head that has not been read.
+    #[inline(always)]
+    pub fn prefetch_entry(&self, noted: u32) {
+        let entry = (noted & !UNREAD) as usize;
+        match &self.rule {
+            Some(rule) => prefetch(rule.entries(), entry),
+            None => prefetch(&self.tables, entry),
+        }
+    }
+
+    /// Writes tables where outputs have been computed so far, because entries are to change.
+    pub fn tabulate(&mut self) {
+        let Some(rule) = self.rule.take() else {
+            return;
+        };
+        let hosts = self.hosts.len();
+        for (switch, element) in self.elements.iter_mut().enumerate() {
+            if element.table == NONE {
+                continue;
+            }
+            element.table = self.tables.len() as u32;
+            let port = |host| rule.read(rule.entry(switch, host), switch, host);
+            // Port 0, which is none, becomes `NO_ROUTE`.
+            self.tables
+                .extend((0..hosts).map(|host| port(host).wrapping_sub(1)));
+            self.tables.push(NO_ROUTE);
+        }
+        self.redirect = true;
     }
 
     /// Redirects heads in flight to other outputs if the tables have changed since they left.
@@ -532,6 +583,7 @@ impl Plane {
             + self.elements.capacity() * size_of::<Element>()
             + self.queues.capacity() * size_of::<Queue>()
             + self.tables.capacity()
+            + self.rule.as_ref().map_or(0, |rule| rule.bytes())
             + self.routing.bytes()
             + self.reordering.as_ref().map_or(0, |order| order.bytes())
             + self.overflow.bytes()
@@ -555,6 +607,19 @@ fn table_output(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
         element,
         tables[(element.table + packet.destination()) as usize],
     )
+}
+
+/// The output of an element for a packet by a rule.
+#[inline(always)]
+fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, packet: &Packet) -> u32 {
+    let (switch, host) = (element as usize, packet.destination() as usize);
+    numbered(record, rule.read(rule.entry(switch, host), switch, host))
+}
+
+/// The output of an element's port of this number, 0 for none.
+#[inline(always)]
+fn numbered(element: Element, number: u8) -> u32 {
+    chosen(element, number.wrapping_sub(1))
 }
 
 /// The output that a table entry of an element refers to.

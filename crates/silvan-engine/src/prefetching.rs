@@ -50,6 +50,9 @@ impl Plane {
     /// The working set of the records, once they have been built. It must not change results: with debug
     /// assertions, with which all Rust tests run, small fabrics use all three.
     pub fn classify_working_set(&self) -> WorkingSet {
+        if self.rule.is_some() {
+            return WorkingSet::ExceedsCaches;
+        }
         if cfg!(debug_assertions) && self.fabric_ports % 3 != 0 {
             return [WorkingSet::FitsSecondCache, WorkingSet::ExceedsCaches][self.fabric_ports % 2];
         }
@@ -165,11 +168,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if far {
             if let Some(head) = plane.events.upcoming_head(lane, HEAD_TABLES) {
                 prefetch(&plane.ins, head.port as usize);
-                prefetch(&plane.tables, (head.output & !UNREAD) as usize);
+                plane.prefetch_entry(head.output);
             }
         }
         if let Some(&head) = plane.events.upcoming_head(lane, HEAD_RECORDS) {
-            let output = plane.resolve(head.port, head.output);
+            let output = plane.resolve(head.port, head.output, &head.packet);
             if far {
                 plane.events.set_upcoming_output(lane, HEAD_RECORDS, output);
             }

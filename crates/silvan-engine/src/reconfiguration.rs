@@ -134,6 +134,7 @@ impl Plane {
     /// Creates the tables that closed ports need.
     fn prepare_reconfiguration(&mut self) {
         if self.reconfiguration.closed.is_empty() {
+            self.tabulate();
             self.reconfiguration.tables = self.tables.to_vec();
             self.reconfiguration.closed = vec![false; self.fabric_ports];
             self.reconfiguration.counts = vec![Discards::default(); self.fabric_ports];
@@ -218,6 +219,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// If there is no such node or host.
     pub fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         let plane = &mut self.plane;
+        plane.tabulate();
         let Some(range) = plane.table_range(switch.index()) else {
             return;
         };

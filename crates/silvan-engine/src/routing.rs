@@ -372,7 +372,7 @@ impl Plane {
             let node = fabric.switch(switch);
             let table = self.elements[fabric.node_of_switch(switch).index()].table;
             for host in fabric.host_ids() {
-                let ports = alternatives.get(switch, fabric.host(host).lid);
+                let ports = alternatives.get(switch, host);
                 let entry = table as usize + host.index();
                 if ports.is_empty() || self.tables[entry] == NO_ROUTE {
                     continue;
@@ -460,8 +460,15 @@ impl Plane {
         u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }
 
-    /// The port of a forwarding table's entry, also where switches choose.
-    pub fn table_port(&self, entry: usize) -> u8 {
+    /// The local port by which a switch sends packets to a host by its table, also where switches choose.
+    pub fn table_port(&self, switch: usize, host: u32) -> u8 {
+        if let Some(rule) = &self.rule {
+            let host = host as usize;
+            return rule
+                .read(rule.entry(switch, host), switch, host)
+                .wrapping_sub(1);
+        }
+        let entry = (self.elements[switch].table + host) as usize;
         match (self.tables[entry], &self.routing.detours) {
             (CHOOSE, Some(detours)) => detours.table_port(entry),
             (CHOOSE, None) => self.routing.choices[entry].default_port,

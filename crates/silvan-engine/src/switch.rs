@@ -20,7 +20,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn head(&mut self, head: Head) {
         // Its fields are separate from here on: passed as one value, the head would be kept in memory.
         let (now, port) = (head.time, head.port);
-        let mut output = self.plane.resolve(port, head.output);
+        let mut output = self.plane.resolve(port, head.output, &head.packet);
         let mut packet = head.packet;
         let whole = |output, packet| Head {
             time: now,

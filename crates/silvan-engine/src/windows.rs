@@ -18,7 +18,7 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 use crate::engine::Engine;
 use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, phase};
 use crate::packet::NONE;
-use crate::plane::{Plane, UNREAD};
+use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
 use crate::records::Next;
 use crate::variant::EngineVariant;
@@ -75,10 +75,10 @@ impl Plane {
         for index in 0..heads.len() {
             if let Some(head) = heads.get(index + TABLES_AHEAD) {
                 prefetch(&self.ins, head.port as usize);
-                prefetch(&self.tables, (head.output & !UNREAD) as usize);
+                self.prefetch_entry(head.output);
             }
             let head = &mut heads[index];
-            head.output = self.resolve(head.port, head.output);
+            head.output = self.resolve(head.port, head.output, &head.packet);
             self.events.calendar.prefetch_seen(head.output);
         }
     }

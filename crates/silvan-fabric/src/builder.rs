@@ -117,7 +117,7 @@ pub enum FabricError {
     /// No host at all.
     #[error("the fabric has no host")]
     NoHosts,
-    /// More nodes than unicast LIDs.
+    /// More nodes than unicast LIDs, where nodes have to have LIDs: some are given, or the fabric is to be managed or exported.
     #[error(
         "{nodes} nodes need more LIDs than the {} unicast ones",
         Lid::MAX_UNICAST
@@ -192,7 +192,7 @@ impl NodeHandle {
 /// Collects switches, hosts and cables, and builds a [`Fabric`] from them.
 ///
 /// Ids, LIDs and GUIDs depend on the order of the calls alone: switches come first, then hosts, each
-/// kind in the order it was added; LIDs count from 1 in that order.
+/// kind in the order it was added; LIDs count from 1 in that order, unless there are too few for all nodes.
 ///
 /// ```
 /// use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
@@ -363,13 +363,14 @@ impl FabricBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no host, a host without a cable, more nodes than LIDs, or two nodes known by the
+    /// If there is no host, a host without a cable, more nodes than LIDs although some have one, or two nodes known by the
     /// same LID or GUID.
     pub fn build(self) -> Result<Fabric, FabricError> {
         if self.nodes.iter().all(|node| node.is_switch) {
             return Err(FabricError::NoHosts);
         }
-        if self.nodes.len() > usize::from(Lid::MAX_UNICAST.as_u16()) {
+        let has_lids = self.nodes.len() <= usize::from(Lid::MAX_UNICAST.as_u16());
+        if !has_lids && self.nodes.iter().any(|node| node.identity.lid.is_some()) {
             return Err(FabricError::LidsExhausted {
                 nodes: self.nodes.len(),
             });
@@ -395,7 +396,11 @@ impl FabricBuilder {
         });
         let mut lids = Lids::new(&self.nodes)?;
         for (handle, node) in order {
-            let lid = node.identity.lid.unwrap_or_else(|| lids.next_free());
+            let given = node.identity.lid;
+            let lid = match has_lids {
+                true => given.unwrap_or_else(|| lids.next_free()),
+                false => Lid::new(0),
+            };
             ids[handle] = Some(append_node(&mut fabric, node, lid));
         }
         check_guids(&fabric)?;
@@ -520,10 +525,12 @@ fn append_node(fabric: &mut Fabric, new: &NewNode, lid: Lid) -> NodeId {
             fabric.hosts.push(node);
         }
     }
-    if fabric.nodes_by_lid.len() <= lid.index() {
-        fabric.nodes_by_lid.resize(lid.index() + 1, None);
+    if lid.is_unicast() {
+        if fabric.nodes_by_lid.len() <= lid.index() {
+            fabric.nodes_by_lid.resize(lid.index() + 1, None);
+        }
+        fabric.nodes_by_lid[lid.index()] = Some(node);
     }
-    fabric.nodes_by_lid[lid.index()] = Some(node);
     fabric.nodes_by_name.insert(new.name.clone(), node);
     fabric.nodes.push(Node {
         kind,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
 
-use crate::Link;
+use crate::{FabricError, Link};
 
 /// What a node is, with its place among the nodes of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +25,8 @@ pub struct Node {
     pub name: String,
     /// Node GUID.
     pub guid: Guid,
-    /// Base LID: of a switch's management port, of a host's port. LMC is 0.
+    /// Base LID: of a switch's management port, of a host's port. LMC is 0. It is 0, which is no LID, where there are [more
+    /// nodes than LIDs](Fabric::has_lids).
     pub lid: Lid,
     /// Which port of its adapter a host is: adapters with several cabled ports are several hosts of
     /// one node GUID. `None` for a switch.
@@ -85,7 +86,7 @@ pub struct Port {
 
 /// Switches and hosts, their ports, and the cables between ports.
 ///
-/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees: names, LIDs and the GUIDs
+/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees: names, LIDs (if there are any) and the GUIDs
 /// of hosts' ports and of switches are unique; ports of one node are consecutive; `ports[p].peer` is mutual and agrees with the link;
 /// every host has one port and it is cabled to a switch.
 #[derive(Debug, Clone)]
@@ -136,11 +137,13 @@ impl Fabric {
     }
 
     /// A switch.
+    #[inline]
     pub fn switch(&self, switch: SwitchId) -> &Node {
         &self.nodes[self.switches[switch]]
     }
 
     /// A host.
+    #[inline]
     pub fn host(&self, host: HostId) -> &Node {
         &self.nodes[self.hosts[host]]
     }
@@ -151,6 +154,7 @@ impl Fabric {
     }
 
     /// The switch port that a host is cabled to, and its switch.
+    #[inline]
     pub fn host_attachment(&self, host: HostId) -> (SwitchId, PortId) {
         let attachment = self.ports[self.host_port(host)].peer.and_then(|port| {
             let switch = self.nodes[self.ports[port].node].as_switch()?;
@@ -179,6 +183,24 @@ impl Fabric {
         nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
     }
 
+    /// Whether nodes have LIDs: in a fabric of more than 49,151 nodes none has one. Such a fabric can be simulated, but not managed.
+    pub fn has_lids(&self) -> bool {
+        self.nodes.len() <= usize::from(Lid::MAX_UNICAST.as_u16())
+    }
+
+    /// The error of what needs LIDs in a fabric without them.
+    ///
+    /// # Errors
+    ///
+    /// If the fabric [has no LIDs](Self::has_lids).
+    pub fn require_lids(&self) -> Result<(), FabricError> {
+        let nodes = self.nodes.len();
+        match self.has_lids() {
+            true => Ok(()),
+            false => Err(FabricError::LidsExhausted { nodes }),
+        }
+    }
+
     /// The highest LID in use.
     pub fn max_lid(&self) -> Lid {
         let max = self.nodes.iter().map(|node| node.lid).max();
@@ -187,6 +209,7 @@ impl Fabric {
 
     /// The switch at the other end of the cable in `port`, and the port there; `None` for an empty
     /// port and for a host.
+    #[inline]
     pub fn peer_switch(&self, port: PortId) -> Option<(SwitchId, PortId)> {
         let peer = self.ports[port].peer?;
         let switch = self.nodes[self.ports[peer].node].as_switch()?;

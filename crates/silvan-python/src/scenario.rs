@@ -67,8 +67,9 @@ impl Scenario {
     }
 
     /// The fabric as a net file of ibsim.
-    fn ibsim_net(&self) -> String {
-        self.0.ibsim_net()
+    fn ibsim_net(&self, py: Python<'_>) -> PyResult<String> {
+        let net = self.0.ibsim_net();
+        net.map_err(|error| scenario_error(py, &error))
     }
 
     /// The nodes and cables of the fabric, as JSON text.

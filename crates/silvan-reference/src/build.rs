@@ -249,7 +249,7 @@ impl<'a> Builder<'a> {
             };
             let route = |host: HostId| {
                 let node = self.fabric.switch(switch);
-                let number = tables.get(switch, self.fabric.host(host).lid)?;
+                let number = tables.to_host(switch, host)?;
                 ports.binary_search(&node.port(number)?).ok()
             };
             Crossbar {

@@ -12,7 +12,10 @@ impl Scenario {
     pub fn graph(&self) -> Value {
         let fabric = self.fabric();
         let node = |node: &Node| {
-            let mut keys = json!({ "name": node.name, "lid": node.lid, "guid": node.guid });
+            let mut keys = json!({ "name": node.name, "guid": node.guid });
+            if fabric.has_lids() {
+                keys["lid"] = json!(node.lid);
+            }
             if node.as_switch().is_some() {
                 keys["ports"] = json!(node.port_count);
             }
@@ -56,11 +59,10 @@ impl Scenario {
             fabric.nodes[node].name.as_str()
         });
         let ports = fabric.switch_ids().flat_map(|switch| {
-            let lids = fabric.host_ids().map(|host| fabric.host(host).lid);
-            lids.map(move |lid| {
-                self.tables()
-                    .get(switch, lid)
-                    .map_or(0, |port| port.as_u8())
+            let hosts = fabric.host_ids();
+            hosts.map(move |host| {
+                let port = self.forwarding().tables.to_host(switch, host);
+                port.map_or(0, |port| port.as_u8())
             })
         });
         (names.collect(), ports.collect())

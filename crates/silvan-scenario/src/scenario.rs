@@ -1,7 +1,7 @@
 //! The validated scenario.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
@@ -21,7 +21,7 @@ use crate::build::at;
 use crate::build::classes::check_classes;
 use crate::build::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
 use crate::build::engine::{build_engine, check_engine_routes};
-use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
+use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes, check_lids, tabulate};
 use crate::build::import::{import_fabric, import_tables};
 use crate::build::limits::{check_name, check_runs, check_series};
 use crate::build::packets::build_packets;
@@ -74,6 +74,8 @@ pub struct Scenario {
     given: Given,
     fabric: Arc<Fabric>,
     tables: Arc<ForwardingTables>,
+    /// The tables, where routes follow a rule and somebody has asked for tables.
+    tabulated: OnceLock<Arc<ForwardingTables>>,
     lanes: Option<Arc<PathLanes>>,
     alternatives: Option<Arc<Alternatives>>,
     steps: Option<Arc<LaneSteps>>,
@@ -237,6 +239,7 @@ impl Scenario {
             overrides: overrides.to_vec(),
             fabric,
             tables: Arc::new(tables),
+            tabulated: OnceLock::new(),
             lanes: lanes.map(Arc::new),
             alternatives: alternatives.map(Arc::new),
             steps: steps.map(Arc::new),
@@ -320,8 +323,13 @@ impl Scenario {
     }
 
     /// The fabric as a net file that ibsim serves.
-    pub fn ibsim_net(&self) -> String {
-        silvan_fabric::import::ibsim_net(&self.fabric)
+    ///
+    /// # Errors
+    ///
+    /// If the fabric has more nodes than there are LIDs.
+    pub fn ibsim_net(&self) -> Result<String, ScenarioError> {
+        check_lids(&self.fabric, "generator")?;
+        Ok(silvan_fabric::import::ibsim_net(&self.fabric))
     }
 
     /// What the scenario builds: counts of hosts, switches, cables and ports, and the lengths of
@@ -347,12 +355,23 @@ impl Scenario {
         &self.fabric
     }
 
-    /// The forwarding tables; they connect every pair of hosts without loops.
+    /// The forwarding tables; they connect every pair of hosts without loops. Where routes follow a rule, the first call makes
+    /// the tables.
+    ///
+    /// # Panics
+    ///
+    /// Never: the routes have been built before.
     pub fn tables(&self) -> &Arc<ForwardingTables> {
-        &self.tables
+        if self.tables.rule().is_none() {
+            return &self.tables;
+        }
+        self.tabulated.get_or_init(|| {
+            let tables = tabulate(&self.file, &self.engine, &self.fabric);
+            Arc::new(tables.expect("a rule stands for tables that can be made"))
+        })
     }
 
-    /// All that decides where packets go: the tables, lanes that change along the way, and ports
+    /// All that decides where packets go: the tables, or the rule that they follow, lanes that change along the way, and ports
     /// among which switches choose.
     pub fn forwarding(&self) -> Routes<'_> {
         Routes {

@@ -113,7 +113,6 @@ impl<'a> Chain<'a> {
         source: HostId,
         destination: HostId,
     ) -> Option<Self> {
-        let lid = fabric.host(destination).lid;
         let mut port = fabric.host_port(source);
         let mut stages = Vec::new();
         let mut delay = 0;
@@ -167,7 +166,7 @@ impl<'a> Chain<'a> {
                 return None;
             }
             delay = propagation + config.switch.latency.as_ps();
-            port = node.port(tables.get(switch, lid)?)?;
+            port = node.port(tables.to_host(switch, destination)?)?;
         }
     }
 

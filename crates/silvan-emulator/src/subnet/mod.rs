@@ -100,6 +100,7 @@ impl Subnet {
         scenario: &Scenario,
         start: Start,
     ) -> Result<Self, EmulatorError> {
+        scenario.fabric().require_lids()?;
         let scenario = with_control(scenario)?;
         let configured = start == Start::Configured;
         let plane = DataPlane::new(engines, &scenario, configured)?;

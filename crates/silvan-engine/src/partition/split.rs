@@ -59,6 +59,9 @@ impl Plane {
 
     /// Copies the tables of the own switches from those of all.
     fn keep_own_tables(&mut self, tables: &Table<u8>) {
+        if self.rule.is_some() {
+            return;
+        }
         // With the entry behind the last host.
         let entries = self.hosts.len() + 1;
         for element in self.elements.iter_mut() {

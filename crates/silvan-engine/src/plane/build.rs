@@ -5,10 +5,11 @@
 //! the link, so that the hot loop needs no case for it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use silvan_core::{Bytes, HostId, PortId, Rate};
-use silvan_fabric::routing::Routes;
-use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
+use silvan_core::{Bytes, PortId, Rate};
+use silvan_fabric::routing::{ComputedRoutes, Routes};
+use silvan_fabric::{Fabric, NodeKind};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::bypass::Bypass;
@@ -39,8 +40,28 @@ const MOST_IDS: u64 = 1 << 28;
 /// Most rows of a table: their numbers have 32 bits, of which the highest means none.
 const MOST_ROWS: u64 = (1 << 31) - 1;
 
+/// Entries of forwarding tables that no cache of the second level holds: from there on, a rule is faster than tables.
+const MOST_TABULATED: usize = 1 << 22;
+
+/// The rule of the routes, if outputs are to be computed by it: nothing but the tables decides, and these would be large. It must not
+/// change results: with debug assertions, with which all Rust tests run, some small fabrics have no tables either.
+fn rule_of<'a>(fabric: &Fabric, routes: Routes<'a>) -> Option<&'a Arc<ComputedRoutes>> {
+    let entries = fabric.switch_count() * (fabric.host_count() + 1);
+    let ports = fabric.ports.len();
+    let is_wanted = match cfg!(debug_assertions) {
+        true => ports % 3 != 0 && ports % 2 == 1,
+        false => entries > MOST_TABULATED,
+    };
+    let decides = routes.alternatives.is_none() && routes.waypoints.is_none();
+    routes.tables.rule().filter(|_| is_wanted && decides)
+}
+
 /// Checks that ports, hosts, lanes, queues and table entries have numbers that fit.
-fn check_counts(fabric: &Fabric, config: &EngineConfig) -> Result<(), BuildError> {
+fn check_counts(
+    fabric: &Fabric,
+    routes: Routes<'_>,
+    config: &EngineConfig,
+) -> Result<(), BuildError> {
     let vls = u64::from(config.data_vls);
     let ports = fabric.ports.len() as u64;
     let (mut queues, mut stages, mut most_ports) = (0, 0, 0);
@@ -57,13 +78,17 @@ fn check_counts(fabric: &Fabric, config: &EngineConfig) -> Result<(), BuildError
         }
     }
     let (hosts, switches) = (fabric.host_count() as u64, fabric.switch_count() as u64);
+    let entries = match rule_of(fabric, routes) {
+        Some(rule) => rule.entries().len() as u64,
+        None => switches * (hosts + 1),
+    };
     for (which, found, most) in [
         ("ports at a switch", most_ports, 254),
         ("ports and output buffers", ports + stages, MOST_IDS),
         ("hosts", hosts, MOST_IDS),
         ("Port VLs", (ports + stages) * vls, MOST_ROWS),
         ("queues of packets", (queues + stages) * vls, MOST_ROWS),
-        ("forwarding entries", switches * (hosts + 1), MOST_ROWS),
+        ("forwarding entries", entries, MOST_ROWS),
     ] {
         if found > most {
             return Err(BuildError::TooMany { which, found, most });
@@ -81,7 +106,7 @@ impl Plane {
     ) -> Result<Self, BuildError> {
         config.validate()?;
         config.validate_routes(routes)?;
-        check_counts(fabric, config)?;
+        check_counts(fabric, routes, config)?;
         let mtu_wire = config.packet.mtu.as_u64() + config.packet.header.as_u64();
         let mtu_blocks = mtu_wire.div_ceil(64) as i32;
         let blocks = |bytes: Bytes| (bytes.as_u64() / 64) as i32;
@@ -97,6 +122,7 @@ impl Plane {
             credit_delays: Table::default(),
             queues: Table::default(),
             tables: Table::default(),
+            rule: None,
             redirect: false,
             working_set: WorkingSet::FitsFirstCache,
             routing: Routing::default(),
@@ -153,7 +179,7 @@ impl Plane {
         let mut delays = HashMap::new();
         plane.add_ports(fabric, &mut delays);
         plane.add_hosts(fabric)?;
-        plane.add_tables(fabric, routes.tables);
+        plane.add_tables(fabric, routes);
         if config.switch.output_buffer.is_some() {
             plane.add_output_buffers(fabric, &mut delays);
         }
@@ -301,26 +327,26 @@ impl Plane {
     }
 
     /// One table per switch: local output by destination host, and one entry more that leads
-    /// nowhere.
-    fn add_tables(&mut self, fabric: &Fabric, routes: &ForwardingTables) {
-        let lids: Vec<_> = fabric
-            .host_ids()
-            .map(|host: HostId| fabric.host(host).lid)
-            .collect();
+    /// nowhere. A large fabric whose routes have a rule has no tables.
+    fn add_tables(&mut self, fabric: &Fabric, routes: Routes<'_>) {
+        self.rule = rule_of(fabric, routes).cloned();
         for switch in fabric.switch_ids() {
             let node = fabric.switch(switch);
             let table = self.tables.len() as u32;
-            self.tables.extend(lids.iter().map(|&lid| {
-                routes
-                    .get(switch, lid)
-                    .and_then(|number| node.port(number))
+            self.elements[fabric.node_of_switch(switch).index()].table = table;
+            if self.rule.is_some() {
+                continue;
+            }
+            let ports = fabric.host_ids().map(|host| {
+                let port = routes.tables.to_host(switch, host);
+                port.and_then(|number| node.port(number))
                     .map_or(NO_ROUTE, |port| {
                         (port.index() - node.first_port.index()) as u8
                     })
-            }));
+            });
+            self.tables.extend(ports);
             // The entry of packets that were on a cable when it was cut.
             self.tables.push(NO_ROUTE);
-            self.elements[fabric.node_of_switch(switch).index()].table = table;
         }
     }
 

@@ -326,7 +326,7 @@ impl Growth<'_> {
             let element = &there.elements[out.next_element as usize];
             let entry = match element.table {
                 NONE => NO_ROUTE,
-                table => there.table_port((table + destination) as usize),
+                _ => there.table_port(out.next_element as usize, destination),
             };
             if entry == NO_ROUTE {
                 break;

@@ -172,11 +172,44 @@ fn incomplete_fabrics_are_refused() {
         builder.build().unwrap_err().to_string(),
         "the fabric has no host"
     );
+}
 
-    let mut builder = FabricBuilder::new();
-    for index in 0..0xc000 {
-        builder.add_host(format!("h{index}")).unwrap();
-    }
+/// One node more than there are LIDs: none has one, and none may have been given one.
+#[test]
+fn nodes_beyond_all_lids_have_none() {
+    let with_hosts = |hosts: usize| {
+        let mut builder = FabricBuilder::new();
+        let mut switch = None;
+        for index in 0..hosts {
+            if index % 254 == 0 {
+                let name = format!("s{}", index / 254);
+                switch = Some(builder.add_switch(name, 254).unwrap());
+            }
+            let host = builder.add_host(format!("h{index}")).unwrap();
+            let port = switch.unwrap().port((index % 254 + 1) as u8);
+            builder.connect(host.port(1), port, LINK).unwrap();
+        }
+        builder
+    };
+    // 193 switches.
+    let fabric = with_hosts(48_958).build().unwrap();
+    assert_eq!(fabric.nodes.len(), 49_151);
+    assert!(fabric.has_lids() && fabric.require_lids().is_ok());
+    assert_eq!(fabric.max_lid(), Lid::MAX_UNICAST);
+    let fabric = with_hosts(48_959).build().unwrap();
+    assert!(!fabric.has_lids());
+    assert!(fabric.nodes.iter().all(|node| node.lid == Lid::new(0)));
+    assert_eq!(fabric.node_by_lid(Lid::new(0)), None);
+    assert_eq!(
+        fabric.require_lids().unwrap_err().to_string(),
+        "49152 nodes need more LIDs than the 49151 unicast ones"
+    );
+    let mut builder = with_hosts(48_959);
+    let identity = Identity {
+        lid: Some(Lid::new(7)),
+        ..Identity::default()
+    };
+    builder.identify(NodeHandle(0), identity);
     assert_eq!(
         builder.build().unwrap_err().to_string(),
         "49152 nodes need more LIDs than the 49151 unicast ones"

@@ -40,6 +40,15 @@ impl<'f> Dependencies<'f> {
         }
     }
 
+    /// Adds all dependencies of a graph of the same channels.
+    pub(super) fn add_all(&mut self, other: &Self) {
+        for (set, more) in self.outputs.iter_mut().zip(&other.outputs) {
+            for (word, more) in set.iter_mut().zip(more) {
+                *word |= more;
+            }
+        }
+    }
+
     /// Where the sets of a channel's followers begin, one per lane.
     fn sets(&self, (entry, lane): Channel) -> usize {
         (entry.index() * self.lanes + usize::from(lane)) * self.lanes
@@ -153,10 +162,11 @@ impl<'f> Dependencies<'f> {
         alternatives: &Alternatives,
     ) {
         let fabric = self.fabric;
-        let lid = fabric.host(destination).lid;
         let outputs = |switch: SwitchId| {
-            let several = alternatives.get(switch, lid);
-            let only = tables.get(switch, lid).filter(|_| several.is_empty());
+            let several = alternatives.get(switch, destination);
+            let only = tables
+                .to_host(switch, destination)
+                .filter(|_| several.is_empty());
             let numbers = several.iter().copied().chain(only);
             numbers.filter_map(move |number| fabric.switch(switch).port(number))
         };

@@ -17,20 +17,22 @@
 //! Where switches choose among [alternatives](crate::routing::Alternatives), every choice counts.
 //!
 //! The work is done per destination: its routes form a tree, which every switch is in once. It grows
-//! with hosts times switches, not with pairs of hosts.
+//! with hosts times switches, not with pairs of hosts, and all cores share it.
 
 mod dependencies;
 mod steps;
 mod tree;
 
-use silvan_core::{IdVec, PortId, PortNumber};
+use std::num::NonZero;
+
+use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 use thiserror::Error;
 
 use crate::Fabric;
 use crate::routing::Routes;
 use dependencies::Dependencies;
 pub use steps::{StepsReport, check_steps};
-use tree::DestinationTree;
+use tree::{DestinationTree, Hops};
 
 /// What [`check`] tolerates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -176,21 +178,23 @@ pub fn check<'a>(
     options: CheckOptions,
 ) -> Result<RouteReport, RouteError> {
     let routes = routes.into();
-    let mut tree = DestinationTree::new(fabric, routes.tables);
-    tree.allow_missing = options.allow_missing;
-    let mut dependencies = Dependencies::new(fabric, routes.lanes);
-    let mut counts = IdVec::filled(0, fabric.ports.len());
-    let mut max_hops = 0;
-    let mut total_hops = 0;
-    let mut unreachable = 0;
-    for destination in fabric.host_ids() {
-        tree.follow(destination)?;
-        add_dependencies(&mut dependencies, &tree, routes)?;
-        let hops = tree.count_routes(&mut counts);
-        max_hops = max_hops.max(hops.max);
-        total_hops += hops.total;
-        unreachable += hops.unreachable;
+    let Followed {
+        dependencies,
+        mut counts,
+        reached,
+        hops,
+        first_missing,
+    } = follow_all(fabric, routes, options)?;
+    for host in fabric.host_ids() {
+        // One too many where the host has been counted as a source of its own packets.
+        let count = &mut counts[fabric.host_port(host)];
+        *count = count.wrapping_add(reached[fabric.host_attachment(host).0]);
     }
+    let Hops {
+        max: max_hops,
+        total: total_hops,
+        unreachable,
+    } = hops;
     let dependency_cycle = dependencies.find_cycle();
     if let (Some(cycle), false) = (&dependency_cycle, options.allow_cycles) {
         if routes.lanes.is_some() {
@@ -206,12 +210,112 @@ pub fn check<'a>(
     Ok(RouteReport {
         pairs,
         unreachable,
-        first_missing: tree.first_missing,
+        first_missing,
         max_hops,
         mean_hops: total_hops as f64 / (pairs - unreachable).max(1) as f64,
         routes: counts,
         dependency_cycle: dependency_cycle.map(ports_of),
     })
+}
+
+/// What the routes to some destinations have.
+struct Followed<'f> {
+    dependencies: Dependencies<'f>,
+    /// By port of a switch, the routes that leave by it; by port of a host, minus one for each route from a host to itself.
+    counts: IdVec<PortId, u64>,
+    /// By switch with hosts, the destinations to which there is a route.
+    reached: IdVec<SwitchId, u64>,
+    hops: Hops,
+    first_missing: Option<RouteError>,
+}
+
+/// Destinations times switches for which a thread is worth its start.
+const WORK_OF_A_THREAD: usize = 1 << 22;
+/// Most threads, each of which has counts and dependencies of its own.
+const MOST_THREADS: usize = 16;
+
+/// Follows the routes to all hosts, on as many threads as there are cores and work. What is found does not depend on their number.
+fn follow_all<'f>(
+    fabric: &'f Fabric,
+    routes: Routes<'_>,
+    options: CheckOptions,
+) -> Result<Followed<'f>, RouteError> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let work = fabric.host_count() * fabric.switch_count() / WORK_OF_A_THREAD + 1;
+    follow_on(fabric, routes, options, cores.min(MOST_THREADS).min(work))
+}
+
+/// The same on a number of threads.
+fn follow_on<'f>(
+    fabric: &'f Fabric,
+    routes: Routes<'_>,
+    options: CheckOptions,
+    threads: usize,
+) -> Result<Followed<'f>, RouteError> {
+    let hosts = fabric.host_count();
+    let share = move |thread: usize| thread * hosts / threads..(thread + 1) * hosts / threads;
+    let follow = move |thread: usize| {
+        let destinations = share(thread).map(HostId::new);
+        follow_some(fabric, routes, options, destinations)
+    };
+    let parts: Vec<_> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|thread| scope.spawn(move || follow(thread)))
+            .collect();
+        let first = std::iter::once(follow(0));
+        let others = others.into_iter().map(|thread| {
+            let finished = thread.join();
+            finished.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        first.chain(others).collect()
+    });
+    // The first error is that of the first destination.
+    let mut parts = parts.into_iter();
+    let mut all = parts.next().expect("there is a first thread")?;
+    for part in parts {
+        all.add(part?);
+    }
+    Ok(all)
+}
+
+fn follow_some<'f>(
+    fabric: &'f Fabric,
+    routes: Routes<'_>,
+    options: CheckOptions,
+    destinations: impl Iterator<Item = HostId>,
+) -> Result<Followed<'f>, RouteError> {
+    let mut tree = DestinationTree::new(fabric, routes.tables);
+    tree.allow_missing = options.allow_missing;
+    let mut found = Followed {
+        dependencies: Dependencies::new(fabric, routes.lanes),
+        counts: IdVec::filled(0, fabric.ports.len()),
+        reached: IdVec::filled(0, fabric.switch_count()),
+        hops: Hops::default(),
+        first_missing: None,
+    };
+    for destination in destinations {
+        tree.follow(destination)?;
+        add_dependencies(&mut found.dependencies, &tree, routes)?;
+        let hops = tree.count_routes(&mut found.counts, &mut found.reached);
+        found.hops.add(&hops);
+    }
+    found.first_missing = tree.first_missing;
+    Ok(found)
+}
+
+impl Followed<'_> {
+    /// Adds what the routes to later destinations have.
+    fn add(&mut self, other: Self) {
+        self.dependencies.add_all(&other.dependencies);
+        for (count, more) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *count = count.wrapping_add(*more);
+        }
+        for (count, more) in self.reached.iter_mut().zip(other.reached.iter()) {
+            *count += more;
+        }
+        self.hops.add(&other.hops);
+        self.first_missing = self.first_missing.take().or(other.first_missing);
+    }
 }
 
 /// Looks for a cycle in the channel-dependency graph of the routes between all hosts, and gives the
@@ -228,14 +332,8 @@ pub fn dependency_cycle<'a>(
     fabric: &Fabric,
     routes: impl Into<Routes<'a>>,
 ) -> Result<Option<Vec<PortId>>, RouteError> {
-    let routes = routes.into();
-    let mut tree = DestinationTree::new(fabric, routes.tables);
-    let mut dependencies = Dependencies::new(fabric, routes.lanes);
-    for destination in fabric.host_ids() {
-        tree.follow(destination)?;
-        add_dependencies(&mut dependencies, &tree, routes)?;
-    }
-    Ok(dependencies.find_cycle().map(ports_of))
+    let found = follow_all(fabric, routes.into(), CheckOptions::default())?;
+    Ok(found.dependencies.find_cycle().map(ports_of))
 }
 
 /// Adds the dependencies of all routes to one destination.

@@ -136,10 +136,7 @@ impl<'f> Paths<'f> {
         for port in self.entered.drain(..) {
             self.visited[port] = 0;
         }
-        let (end, lid) = (
-            self.fabric.host_attachment(target).0,
-            self.fabric.host(target).lid,
-        );
+        let end = self.fabric.host_attachment(target).0;
         let mut stack: Vec<Start> = Vec::new();
         for start in starts {
             stack.push(start);
@@ -148,8 +145,8 @@ impl<'f> Paths<'f> {
                     continue;
                 }
                 let alternatives = self.routes.alternatives;
-                let several = alternatives.map_or(&[][..], |all| all.get(at, lid));
-                let only = self.routes.tables.get(at, lid);
+                let several = alternatives.map_or(&[][..], |all| all.get(at, target));
+                let only = self.routes.tables.to_host(at, target);
                 let only = only.filter(|_| several.is_empty());
                 for number in several.iter().copied().chain(only) {
                     let Some(out) = self.fabric.switch(at).port(number) else {

@@ -22,12 +22,21 @@ enum Visit {
     Done(HostId),
 }
 
-/// Cables on the routes to one destination, over all sources.
+/// Cables on the routes to destinations, over all sources.
+#[derive(Debug, Default)]
 pub(super) struct Hops {
     pub(super) max: u32,
     pub(super) total: u64,
     /// Sources without a route.
     pub(super) unreachable: u64,
+}
+
+impl Hops {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.max = self.max.max(other.max);
+        self.total += other.total;
+        self.unreachable += other.unreachable;
+    }
 }
 
 /// Cables to the destination from a switch whose packets meet a missing entry.
@@ -40,6 +49,8 @@ pub(super) struct DestinationTree<'f> {
     /// Switches with hosts, and those hosts.
     hosts_at: Vec<(SwitchId, Vec<HostId>)>,
     destination: HostId,
+    /// The port of the destination.
+    target: PortId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
     /// Cables from the switch to the destination, or [`NO_ROUTE`].
@@ -72,6 +83,7 @@ impl<'f> DestinationTree<'f> {
             tables,
             hosts_at,
             destination: HostId::new(0),
+            target: fabric.host_port(HostId::new(0)),
             visits: IdVec::filled(Visit::Never, switches),
             steps: IdVec::filled(None, switches),
             hops: IdVec::filled(0, switches),
@@ -86,6 +98,7 @@ impl<'f> DestinationTree<'f> {
     /// Follows the routes of all other hosts to `destination`.
     pub(super) fn follow(&mut self, destination: HostId) -> Result<(), RouteError> {
         self.destination = destination;
+        self.target = self.fabric.host_port(destination);
         self.order.clear();
         for index in 0..self.hosts_at.len() {
             let (leaf, hosts) = &self.hosts_at[index];
@@ -139,8 +152,8 @@ impl<'f> DestinationTree<'f> {
 
     fn step(&self, switch: SwitchId, source: HostId) -> Result<Step, RouteError> {
         let node = self.fabric.switch(switch);
-        let destination = self.fabric.host(self.destination);
-        let Some(number) = self.tables.get(switch, destination.lid) else {
+        let Some(number) = self.tables.to_host(switch, self.destination) else {
+            let destination = self.fabric.host(self.destination);
             return Err(RouteError::NoEntry {
                 source_host: self.fabric.host(source).name.clone(),
                 destination: destination.name.clone(),
@@ -150,7 +163,7 @@ impl<'f> DestinationTree<'f> {
         let out = node.port(number);
         let peer = out.and_then(|port| self.fabric.ports[port].peer);
         if let (Some(out), Some(peer)) = (out, peer) {
-            if peer == destination.first_port {
+            if peer == self.target {
                 return Ok(Step { out, next: None });
             }
             if let Some(next) = self.fabric.peer_switch(out) {
@@ -171,7 +184,7 @@ impl<'f> DestinationTree<'f> {
         };
         Err(RouteError::WrongDirection {
             source_host: self.fabric.host(source).name.clone(),
-            destination: destination.name.clone(),
+            destination: self.fabric.host(self.destination).name.clone(),
             switch: node.name.clone(),
             port: number,
             leads_to,
@@ -209,23 +222,25 @@ impl<'f> DestinationTree<'f> {
         self.steps[switch]
     }
 
-    /// Adds one per source to `routes` of every port on its route, and sums up the hops.
-    pub(super) fn count_routes(&mut self, routes: &mut IdVec<PortId, u64>) -> Hops {
-        let mut hops = Hops {
-            max: 0,
-            total: 0,
-            unreachable: 0,
-        };
+    /// Adds one per source to `routes` of every port of switches on its route, and one to `reached` of every other host at a
+    /// switch from which there is a route; sums up the hops.
+    pub(super) fn count_routes(
+        &mut self,
+        routes: &mut IdVec<PortId, u64>,
+        reached: &mut IdVec<SwitchId, u64>,
+    ) -> Hops {
+        let mut hops = Hops::default();
+        let own = self.fabric.host_attachment(self.destination).0;
         for (switch, hosts) in &self.hosts_at {
-            let mut sources = 0;
-            let is_reachable = self.hops[*switch] != NO_ROUTE;
-            for host in hosts.iter().filter(|host| **host != self.destination) {
-                if !is_reachable {
-                    hops.unreachable += 1;
-                    continue;
-                }
-                routes[self.fabric.host_port(*host)] += 1;
-                sources += 1;
+            let others = hosts.len() as u64 - u64::from(*switch == own);
+            // Where there is no other host, nothing has been followed.
+            let is_reachable = others > 0 && self.hops[*switch] != NO_ROUTE;
+            let sources = if is_reachable { others } else { 0 };
+            hops.unreachable += others - sources;
+            reached[*switch] += u64::from(is_reachable);
+            if is_reachable && *switch == own {
+                // The destination is no source of its own packets.
+                routes[self.target] = routes[self.target].wrapping_sub(1);
             }
             self.sources[*switch] = sources;
             if sources > 0 {

@@ -1,12 +1,13 @@
 //! What topologies have in common: limits of their parameters, and hosts at switches.
 
-use silvan_core::Lid;
-
 use super::{host_name, port_number};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
 /// Most ports of a switch.
 pub(super) const MOST_PORTS: usize = 254;
+
+/// Most switches and hosts of a fabric: what fits into the memory of a large machine.
+const MOST_NODES: usize = 1 << 22;
 
 /// A parameter of a generator, for errors.
 #[derive(Debug, Clone, Copy)]
@@ -52,16 +53,14 @@ impl Parameter {
         }
     }
 
-    /// Checks that there are identifiers for as many nodes, `None` being more than can be counted.
+    /// Checks that a fabric can have as many nodes, `None` being more than can be counted.
     pub(super) fn nodes(self, nodes: Option<usize>) -> Result<(), FabricError> {
-        match nodes {
-            Some(nodes) if nodes <= usize::from(Lid::MAX_UNICAST.as_u16()) => Ok(()),
-            Some(nodes) => Err(FabricError::LidsExhausted { nodes }),
-            None => Err(self.bad(
-                "the number of hosts is astronomical",
-                "make the fabric smaller",
-            )),
-        }
+        let problem = match nodes {
+            Some(..=MOST_NODES) => return Ok(()),
+            Some(nodes) => format!("{nodes} nodes, a fabric has at most {MOST_NODES}"),
+            None => "the number of hosts is astronomical".to_owned(),
+        };
+        Err(self.bad(problem, "make the fabric smaller"))
     }
 }
 

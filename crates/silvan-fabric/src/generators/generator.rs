@@ -4,8 +4,8 @@ use silvan_core::{IdVec, PortId, SwitchId};
 
 use super::Grid;
 use crate::routing::{
-    LaneSteps, PathLanes, Routing, RoutingError, Waypoints, dimension_order, equal_kinds,
-    group_minimal, kinds_between,
+    LaneSteps, PathLanes, Routing, RoutingError, Waypoints, computed_dimension_order,
+    computed_group_minimal, dimension_order, equal_kinds, group_minimal, kinds_between,
 };
 use crate::{Fabric, FabricError, ForwardingTables, LinkKind};
 
@@ -37,6 +37,14 @@ pub trait Generator {
         Some(dimension_order(fabric, &self.grid()?))
     }
 
+    /// The same routes to hosts, computed instead of tabulated, and the same lanes. `None` where there are only tables.
+    fn computed_dimension_order(
+        &self,
+        fabric: &Fabric,
+    ) -> Option<(ForwardingTables, Option<PathLanes>)> {
+        computed_dimension_order(fabric, &self.grid()?)
+    }
+
     /// The group of a switch, for a topology of groups that are joined by cables between them.
     fn group(&self, _switch: SwitchId) -> Option<u32> {
         None
@@ -57,6 +65,16 @@ pub trait Generator {
         self.group(SwitchId::new(0))?;
         let tables = group_minimal(fabric, |switch| self.group(switch).unwrap_or(0));
         Some(tables.map(|tables| (tables, None)))
+    }
+
+    /// The same routes to hosts, computed instead of tabulated. `None` where there are only tables.
+    fn computed_group_minimal(
+        &self,
+        fabric: &Fabric,
+    ) -> Option<(ForwardingTables, Option<PathLanes>)> {
+        self.group(SwitchId::new(0))?;
+        let routes = computed_group_minimal(fabric, |switch| self.group(switch).unwrap_or(0))?;
+        Some((ForwardingTables::computed(fabric, routes), None))
     }
 
     /// The kind of the cable out of each port, for [`LaneSteps`](crate::routing::LaneSteps). A path on which kinds

@@ -6,7 +6,7 @@ use silvan_core::{IdVec, PortId, PortNumber, SwitchId};
 
 use super::attached::{Parameter, attach_hosts, product};
 use super::{Generator, Routed, port_number};
-use crate::routing::{Routing, kinds_between};
+use crate::routing::{Hierarchy, Parts, PathLanes, Routing, kinds_between};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
 
 /// A HyperX: switches at the points of a grid, each cabled to all others of its row in every dimension (J. H. Ahn, N.
@@ -89,7 +89,8 @@ impl Generator for HyperX {
     /// each other. Of parallel cables a destination has one by its index.
     fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
         let mut tables = ForwardingTables::new(fabric);
-        for target in fabric.switch_ids() {
+        let managed = fabric.switch_ids().filter(|_| fabric.has_lids());
+        for target in managed {
             let lid = fabric.switch(target).lid;
             for switch in fabric.switch_ids().filter(|switch| *switch != target) {
                 let number = self.first_port(switch, target, target.index());
@@ -98,13 +99,39 @@ impl Generator for HyperX {
         }
         for host in fabric.host_ids() {
             let (leaf, port) = fabric.host_attachment(host);
-            let lid = fabric.host(host).lid;
             for switch in fabric.switch_ids() {
                 let number = self.first_port(switch, leaf, host.index());
-                tables.set(switch, lid, number.or(Some(fabric.ports[port].number)));
+                tables.set_host(switch, host, number.or(Some(fabric.ports[port].number)));
             }
         }
         Some(Ok((tables, None)))
+    }
+
+    fn computed_dimension_order(
+        &self,
+        fabric: &Fabric,
+    ) -> Option<(ForwardingTables, Option<PathLanes>)> {
+        let mut parts = Parts::new(fabric.switch_count(), self.sizes.len());
+        for switch in fabric.switch_ids() {
+            let mut rest = switch.index();
+            for (dimension, size) in self.sizes.iter().enumerate() {
+                parts.set(switch, dimension, rest % size)?;
+                rest /= size;
+            }
+        }
+        let routes = Hierarchy::new(parts)?.routes(fabric, |_| 1, |switch, leaf, ports| {
+            let cables = self.cables.iter().copied().max().unwrap_or(1);
+            for cable in 0..cables {
+                // Hosts of indices from 0 on have the cables in turn.
+                let port = self.first_port(switch, leaf, cable).ok_or(())?;
+                if ports.first() == Some(&port) {
+                    break;
+                }
+                ports.push(port);
+            }
+            Ok::<_, ()>(())
+        });
+        Some((ForwardingTables::computed(fabric, routes.ok()??), None))
     }
 
     /// The dimension, counted from 1.

@@ -33,8 +33,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use silvan_core::{IdVec, PortId, SwitchId};
 
-use crate::routing::Routing;
-use crate::{Fabric, FabricError, LinkKind};
+use crate::routing::{PathLanes, Routing};
+use crate::{Fabric, FabricError, ForwardingTables, LinkKind};
 
 /// Name of the `index`th of `count` things: `stem-03`, counted from 0, all equally wide.
 fn numbered(stem: &str, index: usize, count: usize, least_digits: usize) -> String {
@@ -165,6 +165,15 @@ macro_rules! register {
             fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
                 match self {
                     $(Self::$topology(topology) => topology.dimension_order(fabric),)*
+                }
+            }
+
+            fn computed_dimension_order(
+                &self,
+                fabric: &Fabric,
+            ) -> Option<(ForwardingTables, Option<PathLanes>)> {
+                match self {
+                    $(Self::$topology(topology) => topology.computed_dimension_order(fabric),)*
                 }
             }
 

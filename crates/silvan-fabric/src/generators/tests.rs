@@ -317,8 +317,8 @@ fn senseless_parameters_are_refused() {
             "switch \"leaf-00\" has 300 ports, it must have 1 to 254",
         ),
         (
-            xgft(&[200, 250], &[1, 1]),
-            "50251 nodes need more LIDs than the 49151",
+            xgft(&[250, 250, 250], &[1, 1, 1]),
+            "xgft: 15687751 nodes, a fabric has at most 4194304",
         ),
         (
             xgft(&[usize::MAX, 3], &[1, 1]),
@@ -435,7 +435,7 @@ fn impossible_grids_are_refused() {
         (&[4, 4], false, 0, "hosts-per-switch is 0"),
         (&[4, 4], false, 251, "a switch would need 255 ports"),
         (&[usize::MAX, 3], false, 1, "astronomical"),
-        (&[200, 200], true, 1, "80000"),
+        (&[2100, 2100], true, 1, "8820000 nodes"),
     ] {
         let error = grid(sizes, wraps, hosts)
             .build(LINK)

@@ -1,6 +1,6 @@
 //! Adaptive routing: the ports that a switch may choose among.
 
-use silvan_core::{Lid, PortNumber, SwitchId};
+use silvan_core::{HostId, PortNumber, SwitchId};
 
 use super::RoutingError;
 use super::distance::SwitchGraph;
@@ -21,7 +21,6 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
     let mut last = None;
     for host in fabric.host_ids() {
         let leaf = fabric.host_attachment(host).0;
-        let lid = fabric.host(host).lid;
         let distances = match &last {
             Some((known, distances)) if *known == leaf => distances,
             _ => &last.insert((leaf, graph.distances([leaf]))).1,
@@ -34,7 +33,7 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
                     to: fabric.host(host).name.clone(),
                 });
             }
-            alternatives.set(switch, lid, &ports);
+            alternatives.set(switch, host, &ports);
         }
     }
     Ok(alternatives)
@@ -46,7 +45,7 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternatives {
     row_len: usize,
-    /// By switch and destination LID: a group, or `NO_GROUP`.
+    /// By switch and destination host: a group, or `NO_GROUP`.
     groups_of: Vec<u16>,
     groups: Vec<Vec<PortNumber>>,
 }
@@ -56,7 +55,7 @@ const NO_GROUP: u16 = u16::MAX;
 impl Alternatives {
     /// No alternatives yet.
     pub(crate) fn new(fabric: &Fabric) -> Self {
-        let row_len = fabric.max_lid().index() + 1;
+        let row_len = fabric.host_count();
         Self {
             row_len,
             groups_of: vec![NO_GROUP; row_len * fabric.switch_count()],
@@ -65,7 +64,7 @@ impl Alternatives {
     }
 
     /// Names the ports for a destination; fewer than two are no alternatives.
-    pub(crate) fn set(&mut self, switch: SwitchId, lid: Lid, ports: &[PortNumber]) {
+    pub(crate) fn set(&mut self, switch: SwitchId, host: HostId, ports: &[PortNumber]) {
         if ports.len() < 2 {
             return;
         }
@@ -75,18 +74,18 @@ impl Alternatives {
             self.groups.len() - 1
         });
         assert!(group < usize::from(NO_GROUP), "a group of ports per port");
-        self.groups_of[switch.index() * self.row_len + lid.index()] = group as u16;
+        self.groups_of[switch.index() * self.row_len + host.index()] = group as u16;
     }
 
-    /// The ports that packets to `lid` may leave `switch` by, in the order of their numbers; empty if
+    /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if
     /// the forwarding tables alone decide.
     ///
     /// # Panics
     ///
     /// If the switch is beyond those of the fabric.
-    pub fn get(&self, switch: SwitchId, lid: Lid) -> &[PortNumber] {
+    pub fn get(&self, switch: SwitchId, host: HostId) -> &[PortNumber] {
         let group = self.groups_of[switch.index() * self.row_len..][..self.row_len]
-            .get(lid.index())
+            .get(host.index())
             .copied()
             .unwrap_or(NO_GROUP);
         self.groups

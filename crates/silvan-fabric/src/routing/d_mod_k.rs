@@ -1,7 +1,10 @@
 //! d-mod-k: the up-port of a fat tree is chosen by the destination's index.
 
+use std::collections::HashMap;
+
 use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
+use super::computed::{ComputedRoutes, Hierarchy, Parts};
 use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
@@ -29,29 +32,90 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let tree = Tree::new(fabric, &graph)?;
     let mut tables = ForwardingTables::new(fabric);
-    // Per switch the ports that lead down to the destination's leaf; empty above other subtrees.
-    let mut down: IdVec<SwitchId, Vec<PortNumber>> =
-        IdVec::filled(Vec::new(), fabric.switch_count());
-    let mut last_leaf = None;
+    let mut down = DownPorts::new(fabric);
     for host in fabric.host_ids() {
         let (leaf, port) = fabric.host_attachment(host);
-        if last_leaf != Some(leaf) {
-            tree.ports_down_to(leaf, &mut down);
-            last_leaf = Some(leaf);
-        }
-        let lid = fabric.host(host).lid;
+        down.lead_to(&tree, leaf);
         for switch in fabric.switch_ids() {
             let number = if switch == leaf {
                 fabric.ports[port].number
             } else {
-                tree.choose(switch, host, &down[switch])
+                tree.choose(switch, host, &down.ports[switch])
                     .ok_or_else(|| tree.no_way_up(fabric, switch, host))?
             };
-            tables.set(switch, lid, Some(number));
+            tables.set_host(switch, host, Some(number));
         }
     }
     route_to_switches(fabric, &graph, &mut tables)?;
     Ok(tables)
+}
+
+/// The same routes to hosts as those of [`d_mod_k`], computed from the subtrees that hosts are in. `None` if [`d_mod_k`] refuses the
+/// fabric, or a switch reaches some hosts of a subtree over other cables than the rest.
+pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
+    let graph = SwitchGraph::new(fabric);
+    let tree = Tree::new(fabric, &graph).ok()?;
+    let hierarchy = Hierarchy::new(tree.subtrees(fabric, &graph)?)?;
+    let mut down = DownPorts::new(fabric);
+    let divisor = |switch: SwitchId| tree.divisors[tree.levels[switch] as usize];
+    let routes = hierarchy.routes(fabric, divisor, |switch, leaf, ports| {
+        down.lead_to(&tree, leaf);
+        match (down.ports[switch].as_slice(), tree.up[switch].as_slice()) {
+            ([], []) => return Err(()),
+            ([], up) => ports.extend(up.iter().map(|(number, _)| *number)),
+            (down, _) => ports.extend(down),
+        }
+        Ok(())
+    });
+    let routes = routes.ok()??;
+    tree.is_uniform(fabric, &hierarchy, &routes)
+        .then_some(routes)
+}
+
+/// By switch, the ports that lead down to a leaf; empty above other subtrees.
+struct DownPorts {
+    leaf: Option<SwitchId>,
+    ports: IdVec<SwitchId, Vec<PortNumber>>,
+    /// The switches above the leaf.
+    above: Vec<SwitchId>,
+}
+
+impl DownPorts {
+    fn new(fabric: &Fabric) -> Self {
+        Self {
+            leaf: None,
+            ports: IdVec::filled(Vec::new(), fabric.switch_count()),
+            above: Vec::new(),
+        }
+    }
+
+    /// Collects, for every switch, its ports from which one can go down all the way to `leaf`.
+    fn lead_to(&mut self, tree: &Tree, leaf: SwitchId) {
+        if self.leaf.replace(leaf) == Some(leaf) {
+            return;
+        }
+        for switch in self.above.drain(..) {
+            self.ports[switch].clear();
+        }
+        let mut frontier = vec![leaf];
+        while !frontier.is_empty() {
+            let mut above = Vec::new();
+            for &switch in &frontier {
+                above.extend(tree.up[switch].iter().map(|(_, parent)| *parent));
+            }
+            above.sort_unstable();
+            above.dedup();
+            // The frontier is sorted from the second round on, and one switch before.
+            for &parent in &above {
+                let leads_down = |(number, child): &(PortNumber, SwitchId)| {
+                    frontier.binary_search(child).is_ok().then_some(*number)
+                };
+                self.ports[parent].extend(tree.down[parent].iter().filter_map(leads_down));
+            }
+            self.above.extend(&above);
+            frontier = above;
+        }
+    }
 }
 
 /// The levels of a fat tree and the cables between them.
@@ -129,26 +193,71 @@ impl Tree {
         })
     }
 
-    /// Collects, for every switch, its ports from which one can go down all the way to `leaf`.
-    fn ports_down_to(&self, leaf: SwitchId, ports: &mut IdVec<SwitchId, Vec<PortNumber>>) {
-        ports.iter_mut().for_each(Vec::clear);
-        let mut frontier = vec![leaf];
-        while !frontier.is_empty() {
-            let mut above = Vec::new();
-            for &switch in &frontier {
-                above.extend(self.up[switch].iter().map(|(_, parent)| *parent));
+    /// The parts of the tree that remain connected without the switches of its highest level, those of each part without its
+    /// highest level, and so on down to single leaves. `None` if there are too many.
+    fn subtrees(&self, fabric: &Fabric, graph: &SwitchGraph) -> Option<Parts> {
+        let highest = self.levels.iter().copied().max().unwrap_or(0);
+        let switches = fabric.switch_count();
+        let mut parts = Parts::new(switches, highest as usize);
+        let mut whole: IdVec<SwitchId, usize> = IdVec::filled(0, switches);
+        let mut subtrees = 1;
+        for (place, level) in (1..=highest).rev().enumerate() {
+            let mut inside = vec![0; subtrees];
+            let mut next: IdVec<SwitchId, Option<usize>> = IdVec::filled(None, switches);
+            subtrees = 0;
+            for first in fabric.switch_ids() {
+                if self.levels[first] >= level || next[first].is_some() {
+                    continue;
+                }
+                let part = inside[whole[first]];
+                inside[whole[first]] += 1;
+                next[first] = Some(subtrees);
+                let mut stack = vec![first];
+                while let Some(switch) = stack.pop() {
+                    parts.set(switch, place, part)?;
+                    for &(_, peer) in graph.neighbours(switch) {
+                        if self.levels[peer] < level && next[peer].is_none() {
+                            next[peer] = Some(subtrees);
+                            stack.push(peer);
+                        }
+                    }
+                }
+                subtrees += 1;
             }
-            above.sort_unstable();
-            above.dedup();
-            // The frontier is sorted from the second round on, and one switch before.
-            for &parent in &above {
-                let leads_down = |(number, child): &(PortNumber, SwitchId)| {
-                    frontier.binary_search(child).is_ok().then_some(*number)
-                };
-                ports[parent].extend(self.down[parent].iter().filter_map(leads_down));
-            }
-            frontier = above;
+            whole = next.iter().map(|subtree| subtree.unwrap_or(0)).collect();
         }
+        Some(parts)
+    }
+
+    /// Whether every switch above a subtree reaches all of its leaves by the ports of the routes, which are those of its first leaf.
+    fn is_uniform(&self, fabric: &Fabric, hierarchy: &Hierarchy, routes: &ComputedRoutes) -> bool {
+        let mut down = DownPorts::new(fabric);
+        // By level and subtree, how many switches of the level above are above its first leaf.
+        let mut expected: HashMap<(usize, usize), usize> = HashMap::new();
+        let highest = self.levels.iter().copied().max().unwrap_or(0) as usize;
+        for host in fabric.host_ids() {
+            let leaf = fabric.host_attachment(host).0;
+            if down.leaf == Some(leaf) {
+                continue;
+            }
+            down.lead_to(self, leaf);
+            let mut above = vec![0; highest + 1];
+            for &switch in &down.above {
+                above[self.levels[switch] as usize] += 1;
+                let ports = down.ports[switch].iter().map(|number| number.as_u8());
+                if !ports.eq(routes.ports(switch, host)) {
+                    return false;
+                }
+            }
+            for place in 0..highest {
+                let subtree = hierarchy.number_at(place, leaf);
+                let found = above[highest - place];
+                if *expected.entry((place, subtree)).or_insert(found) != found {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// The port for a destination: down if possible, else up; `None` at the top of another subtree.

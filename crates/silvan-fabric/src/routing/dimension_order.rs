@@ -3,7 +3,7 @@
 use silvan_core::{HostId, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
-use super::{ForwardingTables, PathLanes, PathServiceLevels, RoutingError};
+use super::{ForwardingTables, Hierarchy, Parts, PathLanes, PathServiceLevels, RoutingError};
 use crate::Fabric;
 use crate::generators::{Direction, Grid};
 
@@ -39,17 +39,45 @@ pub fn dimension_order(
     route_to_switches(fabric, &graph, &mut tables)?;
     for host in fabric.host_ids() {
         let (leaf, port) = fabric.host_attachment(host);
-        let lid = fabric.host(host).lid;
         for switch in fabric.switch_ids() {
             let number = match first_step(grid, switch, leaf) {
                 Some((dimension, direction)) => grid.port_towards(dimension, direction),
                 None => fabric.ports[port].number,
             };
-            tables.set(switch, lid, Some(number));
+            tables.set_host(switch, host, Some(number));
         }
     }
-    let lanes = grid.wraps.then(|| datelines(fabric, grid)).transpose()?;
-    Ok((tables, lanes))
+    Ok((tables, lanes(fabric, grid)?))
+}
+
+/// The same routes to hosts, computed from coordinates, and the same lanes. `None` if [`dimension_order`] refuses the fabric.
+pub fn computed_dimension_order(
+    fabric: &Fabric,
+    grid: &Grid,
+) -> Option<(ForwardingTables, Option<PathLanes>)> {
+    check_shape(fabric, grid).ok()?;
+    let mut parts = Parts::new(fabric.switch_count(), grid.sizes.len());
+    for switch in fabric.switch_ids() {
+        for dimension in 0..grid.sizes.len() {
+            parts.set(switch, dimension, grid.coordinate(switch, dimension))?;
+        }
+    }
+    let routes = Hierarchy::new(parts)?.routes(
+        fabric,
+        |_| 1,
+        |switch, leaf, ports| {
+            let (dimension, direction) = first_step(grid, switch, leaf).ok_or(())?;
+            ports.push(grid.port_towards(dimension, direction));
+            Ok::<_, ()>(())
+        },
+    );
+    let tables = ForwardingTables::computed(fabric, routes.ok()??);
+    Some((tables, lanes(fabric, grid).ok()?))
+}
+
+/// The lanes of the datelines of a torus.
+fn lanes(fabric: &Fabric, grid: &Grid) -> Result<Option<PathLanes>, RoutingError> {
+    grid.wraps.then(|| datelines(fabric, grid)).transpose()
 }
 
 /// The dimension along which a packet leaves `from`, and which way; `None` at its end.

@@ -70,12 +70,15 @@ impl SwitchGraph {
 }
 
 /// Adds minimal routes to the LIDs of all switches, spread over equally short ports by the index of
-/// the destination.
+/// the destination. Without LIDs there are none to add.
 pub(super) fn route_to_switches(
     fabric: &Fabric,
     graph: &SwitchGraph,
     tables: &mut ForwardingTables,
 ) -> Result<(), RoutingError> {
+    if !fabric.has_lids() {
+        return Ok(());
+    }
     let mut ports = Vec::new();
     for destination in fabric.switch_ids() {
         let lid: Lid = fabric.switch(destination).lid;

@@ -75,14 +75,22 @@ fn add_route(
             port,
         });
     }
-    let lid = fabric.nodes[node].lid;
-    if !is_own && tables.get(switch, lid).is_some() {
+    let known = match fabric.nodes[node].as_host() {
+        Some(host) => tables.to_host(switch, host),
+        None => tables.get(switch, fabric.nodes[node].lid),
+    };
+    if !is_own && known.is_some() {
         return Err(RoutingError::DuplicateEntry {
             switch: switch_node.name.clone(),
             destination: destination.to_owned(),
         });
     }
-    tables.set(switch, lid, Some(port));
+    match fabric.nodes[node].as_host() {
+        Some(host) => tables.set_host(switch, host, Some(port)),
+        None if fabric.has_lids() => tables.set(switch, fabric.nodes[node].lid, Some(port)),
+        // Nothing is sent to a switch that has no LID.
+        None => {}
+    }
     Ok(())
 }
 

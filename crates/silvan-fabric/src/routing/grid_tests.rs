@@ -166,7 +166,7 @@ proptest! {
                     .map(|port| fabric.ports[port].number)
                     .collect();
                 let expected = if closer.len() > 1 { &closer[..] } else { &[] };
-                prop_assert_eq!(alternatives.get(switch, fabric.host(host).lid), expected);
+                prop_assert_eq!(alternatives.get(switch, host), expected);
             }
         }
     }

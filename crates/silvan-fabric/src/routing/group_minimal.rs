@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use silvan_core::{IdVec, Lid, PortNumber, SwitchId};
+use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
+use super::computed::{ComputedRoutes, Hierarchy, Parts};
 use super::distance::{SwitchGraph, UNREACHABLE};
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;
@@ -21,70 +22,122 @@ pub(crate) fn group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
 ) -> Result<ForwardingTables, RoutingError> {
-    let graph = SwitchGraph::new(fabric);
-    let groups: IdVec<SwitchId, u32> = fabric.switch_ids().map(group).collect();
-    let mut members: BTreeMap<u32, Vec<SwitchId>> = BTreeMap::new();
-    for switch in fabric.switch_ids() {
-        members.entry(groups[switch]).or_default().push(switch);
-    }
     let mut tables = ForwardingTables::new(fabric);
-    // The destinations of each switch: its own LID, and its hosts, with the index that spreads them.
-    let mut targets: IdVec<SwitchId, Vec<(Lid, usize)>> = fabric
-        .switch_ids()
-        .map(|switch| vec![(fabric.switch(switch).lid, switch.index())])
-        .collect();
+    let mut hosts: IdVec<SwitchId, Vec<HostId>> = IdVec::filled(Vec::new(), fabric.switch_count());
     for host in fabric.host_ids() {
         let (leaf, port) = fabric.host_attachment(host);
-        let lid = fabric.host(host).lid;
-        targets[leaf].push((lid, host.index()));
-        tables.set(leaf, lid, Some(fabric.ports[port].number));
+        hosts[leaf].push(host);
+        tables.set_host(leaf, host, Some(fabric.ports[port].number));
     }
-    let mut ports: Vec<PortNumber> = Vec::new();
-    for (&home, inside) in &members {
-        for (&other, switches) in &members {
-            if other == home {
-                continue;
+    let groups = Groups::new(fabric, group);
+    groups.routes(fabric, |switch, targets, ports| {
+        for &target in targets {
+            if fabric.has_lids() {
+                let port = ports[target.index() % ports.len()];
+                tables.set(switch, fabric.switch(target).lid, Some(port));
             }
-            let leads_there = |switch: &SwitchId| {
-                let mut peers = graph.neighbours(*switch).iter();
-                peers.any(|(_, peer)| groups[*peer] == other)
-            };
-            let gates = inside.iter().copied().filter(leads_there);
-            let distances = within(&graph, inside, gates);
-            for &switch in inside {
-                ports.clear();
-                match distances[&switch] {
-                    0 => ports.extend(ports_to(&graph, switch, |peer| groups[peer] == other)),
-                    UNREACHABLE => {
-                        return Err(disconnected(fabric, switch, switches[0]));
-                    }
-                    here => ports.extend(ports_to(&graph, switch, |peer| {
-                        groups[peer] == home && distances[&peer] + 1 == here
-                    })),
-                }
-                for (lid, index) in switches.iter().flat_map(|target| &targets[*target]) {
-                    tables.set(switch, *lid, Some(ports[index % ports.len()]));
-                }
+            for &host in &hosts[target] {
+                let port = ports[host.index() % ports.len()];
+                tables.set_host(switch, host, Some(port));
             }
         }
-        for &target in inside {
-            let distances = within(&graph, inside, [target].into_iter());
-            for &switch in inside.iter().filter(|switch| **switch != target) {
-                let here = distances[&switch];
-                if here == UNREACHABLE {
-                    return Err(disconnected(fabric, switch, target));
-                }
-                ports.clear();
-                ports.extend(ports_to(&graph, switch, |peer| {
-                    groups[peer] == home && distances[&peer] + 1 == here
-                }));
-                for (lid, index) in &targets[target] {
-                    tables.set(switch, *lid, Some(ports[index % ports.len()]));
-                }
-            }
-        }
-    }
+    })?;
     Ok(tables)
+}
+
+/// The same routes to hosts, computed from the groups. `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
+pub(crate) fn computed_group_minimal(
+    fabric: &Fabric,
+    group: impl Fn(SwitchId) -> u32,
+) -> Option<ComputedRoutes> {
+    let groups = Groups::new(fabric, group);
+    let mut parts = Parts::new(fabric.switch_count(), 2);
+    for (group, members) in groups.members.values().enumerate() {
+        for (place, switch) in members.iter().enumerate() {
+            parts.set(*switch, 0, group)?;
+            parts.set(*switch, 1, place)?;
+        }
+    }
+    let hierarchy = Hierarchy::new(parts)?;
+    let mut routes = hierarchy.without_entries(fabric, |_| 1)?;
+    let mut fits = true;
+    let made = groups.routes(fabric, |switch, targets, ports| {
+        // All targets are in one group, or there is only one: they share an entry.
+        fits &= hierarchy
+            .set(&mut routes, switch, targets[0], ports)
+            .is_some();
+    });
+    (made.is_ok() && fits).then_some(routes.0)
+}
+
+/// Switches by group.
+struct Groups {
+    graph: SwitchGraph,
+    of: IdVec<SwitchId, u32>,
+    members: BTreeMap<u32, Vec<SwitchId>>,
+}
+
+impl Groups {
+    fn new(fabric: &Fabric, group: impl Fn(SwitchId) -> u32) -> Self {
+        let of: IdVec<SwitchId, u32> = fabric.switch_ids().map(group).collect();
+        let mut members: BTreeMap<u32, Vec<SwitchId>> = BTreeMap::new();
+        for switch in fabric.switch_ids() {
+            members.entry(of[switch]).or_default().push(switch);
+        }
+        Self {
+            graph: SwitchGraph::new(fabric),
+            of,
+            members,
+        }
+    }
+
+    /// Finds the ports by which packets leave a switch for other switches: all those of another group, or one of its own.
+    fn routes(
+        &self,
+        fabric: &Fabric,
+        mut found: impl FnMut(SwitchId, &[SwitchId], &[PortNumber]),
+    ) -> Result<(), RoutingError> {
+        let Self { graph, of, members } = self;
+        let mut ports: Vec<PortNumber> = Vec::new();
+        for (&home, inside) in members {
+            for (&other, switches) in members.iter().filter(|(other, _)| **other != home) {
+                let leads_there = |switch: &SwitchId| {
+                    let mut peers = graph.neighbours(*switch).iter();
+                    peers.any(|(_, peer)| of[*peer] == other)
+                };
+                let gates = inside.iter().copied().filter(leads_there);
+                let distances = within(graph, inside, gates);
+                for &switch in inside {
+                    ports.clear();
+                    match distances[&switch] {
+                        0 => ports.extend(ports_to(graph, switch, |peer| of[peer] == other)),
+                        UNREACHABLE => {
+                            return Err(disconnected(fabric, switch, switches[0]));
+                        }
+                        here => ports.extend(ports_to(graph, switch, |peer| {
+                            of[peer] == home && distances[&peer] + 1 == here
+                        })),
+                    }
+                    found(switch, switches, &ports);
+                }
+            }
+            for &target in inside {
+                let distances = within(graph, inside, [target].into_iter());
+                for &switch in inside.iter().filter(|switch| **switch != target) {
+                    let here = distances[&switch];
+                    if here == UNREACHABLE {
+                        return Err(disconnected(fabric, switch, target));
+                    }
+                    ports.clear();
+                    ports.extend(ports_to(graph, switch, |peer| {
+                        of[peer] == home && distances[&peer] + 1 == here
+                    }));
+                    found(switch, &[target], &ports);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn disconnected(fabric: &Fabric, from: SwitchId, to: SwitchId) -> RoutingError {

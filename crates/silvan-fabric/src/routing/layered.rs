@@ -70,10 +70,9 @@ fn follow(
     path: &mut Vec<PortId>,
 ) {
     path.clear();
-    let lid = fabric.host(host).lid;
     let mut at = leaf;
     let next = |at: SwitchId| {
-        let port = fabric.switch(at).port(tables.get(at, lid)?)?;
+        let port = fabric.switch(at).port(tables.to_host(at, host)?)?;
         fabric.peer_switch(port)
     };
     while let Some((switch, entry)) = next(at) {

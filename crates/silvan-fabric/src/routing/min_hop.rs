@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use silvan_core::{IdVec, Lid, PortId, PortNumber, SwitchId};
+use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
 use super::{ForwardingTables, RoutingError};
@@ -38,11 +38,11 @@ pub fn min_hop_balanced(fabric: &Fabric) -> Result<ForwardingTables, RoutingErro
     };
     let mut paths: Option<ShortestPaths> = None;
     let mut hosts: Vec<_> = fabric.host_ids().collect();
+    // Stable: without LIDs it is the order of hosts.
     hosts.sort_by_key(|host| fabric.host(*host).lid);
     for host in hosts {
         let (leaf, leaf_port) = fabric.host_attachment(host);
-        let lid = fabric.host(host).lid;
-        tables.set(leaf, lid, Some(fabric.ports[leaf_port].number));
+        tables.set_host(leaf, host, Some(fabric.ports[leaf_port].number));
         let paths = match &mut paths {
             Some(paths) if paths.leaf == leaf => paths,
             other => other.insert(ShortestPaths::new(fabric, &graph, leaf)),
@@ -51,7 +51,7 @@ pub fn min_hop_balanced(fabric: &Fabric) -> Result<ForwardingTables, RoutingErro
             .sources
             .as_mut_slice()
             .copy_from_slice(hosts_at.as_slice());
-        balance.spread(paths, lid, &mut tables);
+        balance.spread(paths, host, &mut tables);
     }
     Ok(tables)
 }
@@ -102,7 +102,7 @@ struct Balance {
 
 impl Balance {
     /// Chooses the port of every switch but the leaf for one destination.
-    fn spread(&mut self, paths: &ShortestPaths, lid: Lid, tables: &mut ForwardingTables) {
+    fn spread(&mut self, paths: &ShortestPaths, host: HostId, tables: &mut ForwardingTables) {
         for (switch, candidates) in &paths.switches {
             let least = candidates
                 .iter()
@@ -111,7 +111,7 @@ impl Balance {
             let sources = self.sources[*switch];
             self.pairs[least.port] += sources;
             self.sources[least.next] += sources;
-            tables.set(*switch, lid, Some(least.number));
+            tables.set_host(*switch, host, Some(least.number));
         }
     }
 }

@@ -7,6 +7,7 @@
 //! so [`check`](crate::check) does not follow them.
 
 mod alternatives;
+mod computed;
 mod d_mod_k;
 mod dimension_order;
 mod distance;
@@ -20,10 +21,12 @@ mod paths;
 mod sl_to_vl;
 
 pub use alternatives::{Alternatives, minimal_alternatives};
-pub use d_mod_k::d_mod_k;
-pub use dimension_order::dimension_order;
+pub use computed::ComputedRoutes;
+pub(crate) use computed::{Hierarchy, Parts};
+pub use d_mod_k::{computed_d_mod_k, d_mod_k};
+pub use dimension_order::{computed_dimension_order, dimension_order};
 pub use explicit::{ExplicitTable, explicit};
-pub(crate) use group_minimal::group_minimal;
+pub(crate) use group_minimal::{computed_group_minimal, group_minimal};
 pub use lanes::PathLanes;
 pub use layered::layered_min_hop;
 pub use levels::PathServiceLevels;
@@ -32,9 +35,11 @@ pub use paths::{LaneSteps, PathChoice, Waypoints};
 pub(crate) use paths::{equal_kinds, kinds_between};
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Lid, PortNumber, SwitchId};
+use silvan_core::{HostId, IdVec, Lid, PortNumber, SwitchId};
 use thiserror::Error;
 
 use crate::Fabric;
@@ -143,40 +148,94 @@ pub enum RoutingError {
 /// (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
 const NO_ROUTE: u8 = 255;
 
-/// One linear forwarding table per switch: destination LID to output port number.
+/// How switches forward: linear forwarding tables, one per switch, from destination LID to output port number; or
+/// [routes that are computed](ComputedRoutes), which have no entries.
 ///
-/// A switch's own LID leads to port 0, its management port.
+/// In tables a switch's own LID leads to port 0, its management port. In a fabric [without LIDs](Fabric::has_lids) tables have
+/// entries for hosts only. Computed routes lead to hosts only, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardingTables {
-    /// Row by row, one byte per LID from 0 to the highest.
-    entries: Vec<u8>,
-    row_len: usize,
+    form: Form,
+    /// The column of each host: its LID, or its index where there are no LIDs.
+    columns: IdVec<HostId, u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    Tables {
+        /// Row by row, one byte per column.
+        entries: Vec<u8>,
+        row_len: usize,
+        /// Whether columns are LIDs, or hosts.
+        by_lid: bool,
+    },
+    Computed(Arc<ComputedRoutes>),
 }
 
 impl ForwardingTables {
     /// Tables that know only each switch's own LID.
     pub fn new(fabric: &Fabric) -> Self {
-        let row_len = fabric.max_lid().index() + 1;
-        let mut tables = Self {
-            entries: vec![NO_ROUTE; row_len * fabric.switch_count()],
-            row_len,
+        let row_len = match fabric.has_lids() {
+            true => fabric.max_lid().index() + 1,
+            false => fabric.host_count(),
         };
-        for switch in fabric.switch_ids() {
-            tables.set(switch, fabric.switch(switch).lid, Some(PortNumber::new(0)));
+        let mut tables = Self {
+            form: Form::Tables {
+                entries: vec![NO_ROUTE; row_len * fabric.switch_count()],
+                row_len,
+                by_lid: fabric.has_lids(),
+            },
+            columns: columns(fabric),
+        };
+        if fabric.has_lids() {
+            for switch in fabric.switch_ids() {
+                tables.set(switch, fabric.switch(switch).lid, Some(PortNumber::new(0)));
+            }
         }
         tables
     }
 
-    /// The port by which packets to `lid` leave `switch`, `None` if there is no route.
+    /// Routes that are computed.
+    pub fn computed(fabric: &Fabric, routes: ComputedRoutes) -> Self {
+        Self {
+            form: Form::Computed(Arc::new(routes)),
+            columns: columns(fabric),
+        }
+    }
+
+    /// The rule, if there are no tables.
+    pub fn rule(&self) -> Option<&Arc<ComputedRoutes>> {
+        match &self.form {
+            Form::Tables { .. } => None,
+            Form::Computed(routes) => Some(routes),
+        }
+    }
+
+    /// The port by which packets to `lid` leave `switch`, `None` if there is no route; computed routes lead to no LID.
     ///
     /// # Panics
     ///
     /// If the tables are for a fabric with fewer switches.
     #[inline]
     pub fn get(&self, switch: SwitchId, lid: Lid) -> Option<PortNumber> {
-        match self.row(switch).get(lid.index()) {
-            Some(&NO_ROUTE) | None => None,
-            Some(&number) => Some(PortNumber::new(number)),
+        entry(self.row_by_lid(switch), lid.index())
+    }
+
+    /// The port by which packets to a host leave `switch`, `None` if there is no route.
+    ///
+    /// # Panics
+    ///
+    /// If switch or host are beyond those of the fabric.
+    #[inline]
+    pub fn to_host(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
+        match &self.form {
+            Form::Computed(routes) => routes.port(switch, host),
+            Form::Tables {
+                entries, row_len, ..
+            } => {
+                let row = &entries[switch.index() * row_len..][..*row_len];
+                entry(row, self.columns[host] as usize)
+            }
         }
     }
 
@@ -184,32 +243,82 @@ impl ForwardingTables {
     ///
     /// # Panics
     ///
-    /// If switch or LID are beyond those of the fabric the tables were made for, or the port is
-    /// 255.
+    /// If switch or LID are beyond those of the fabric the tables were made for, the port is
+    /// 255, or the routes are computed.
     #[inline]
     pub fn set(&mut self, switch: SwitchId, lid: Lid, port: Option<PortNumber>) {
-        assert!(lid.index() < self.row_len, "LID {lid} beyond the tables");
+        self.write(switch, lid.index(), port);
+    }
+
+    /// Sets or removes the route to a host.
+    ///
+    /// # Panics
+    ///
+    /// As [`set`](Self::set).
+    #[inline]
+    pub fn set_host(&mut self, switch: SwitchId, host: HostId, port: Option<PortNumber>) {
+        self.write(switch, self.columns[host] as usize, port);
+    }
+
+    fn write(&mut self, switch: SwitchId, column: usize, port: Option<PortNumber>) {
+        let Form::Tables {
+            entries, row_len, ..
+        } = &mut self.form
+        else {
+            panic!("computed routes have no entries");
+        };
+        assert!(column < *row_len, "LID {column} beyond the tables");
         let number = port.map_or(NO_ROUTE, PortNumber::as_u8);
         assert!(port.is_none() || number != NO_ROUTE, "255 is not a port");
-        self.entries[switch.index() * self.row_len + lid.index()] = number;
+        entries[switch.index() * *row_len + column] = number;
     }
 
-    /// The number of tables.
+    /// The number of switches.
     pub fn switch_count(&self) -> usize {
-        self.entries.len() / self.row_len
+        match &self.form {
+            Form::Tables {
+                entries, row_len, ..
+            } => entries.len() / row_len,
+            Form::Computed(routes) => routes.switch_count(),
+        }
     }
 
-    fn row(&self, switch: SwitchId) -> &[u8] {
-        &self.entries[switch.index() * self.row_len..][..self.row_len]
+    /// The table of a switch by LID, empty if there is none.
+    fn row_by_lid(&self, switch: SwitchId) -> &[u8] {
+        match &self.form {
+            Form::Tables {
+                entries,
+                row_len,
+                by_lid: true,
+            } => &entries[switch.index() * row_len..][..*row_len],
+            _ => &[],
+        }
     }
 
-    /// The table of one switch from the smallest LID with a route to the largest.
+    /// The table of one switch from the smallest LID with a route to the largest; empty without LIDs, and where routes are
+    /// computed.
     pub fn routes(&self, switch: SwitchId) -> impl Iterator<Item = (Lid, PortNumber)> + '_ {
-        (0_u16..)
-            .zip(self.row(switch))
+        (0_u16..=u16::MAX)
+            .zip(self.row_by_lid(switch))
             .filter(|(_, number)| **number != NO_ROUTE)
             .map(|(lid, number)| (Lid::new(lid), PortNumber::new(*number)))
     }
+}
+
+fn entry(row: &[u8], column: usize) -> Option<PortNumber> {
+    match row.get(column) {
+        Some(&NO_ROUTE) | None => None,
+        Some(&number) => Some(PortNumber::new(number)),
+    }
+}
+
+/// The column of each host in tables.
+fn columns(fabric: &Fabric) -> IdVec<HostId, u32> {
+    let column = |host: HostId| match fabric.has_lids() {
+        true => fabric.host(host).lid.index() as u32,
+        false => host.index() as u32,
+    };
+    fabric.host_ids().map(column).collect()
 }
 
 /// All that decides where packets go and on which lanes.
@@ -242,6 +351,8 @@ impl<'a> From<&'a ForwardingTables> for Routes<'a> {
     }
 }
 
+#[cfg(test)]
+mod computed_tests;
 #[cfg(test)]
 mod grid_tests;
 #[cfg(test)]

@@ -90,7 +90,9 @@ pub(super) fn on_fabric(error: &FabricError) -> String {
         FabricError::DuplicateLid { .. } | FabricError::DuplicateGuid { .. } => {
             "give each node one of its own, or leave it out"
         }
-        FabricError::LidsExhausted { .. } => "make the fabric smaller",
+        FabricError::LidsExhausted { .. } => {
+            "leave out all LIDs and tables by LID: a fabric without them can be simulated, but not managed"
+        }
         FabricError::BadParameter { hint, .. } => return hint.clone(),
         _ => "change the numbers of the generator in [fabric]",
     };

@@ -134,7 +134,11 @@ pub(crate) fn build_routes(
     origin: Option<&KeyPath>,
 ) -> Result<CheckedRoutes, ScenarioError> {
     let section = &file.fabric;
-    let (tables, lanes) = compute_routes(file, engine, fabric)?;
+    check_tables_by_lid(section, fabric)?;
+    let (tables, lanes) = match by_rule(section, fabric) {
+        Some(routes) => routes,
+        None => compute_routes(file, engine, fabric)?,
+    };
     let needed = lanes.as_ref().map_or(1, PathLanes::lanes);
     let lanes = lanes.filter(|lanes| match section.routing() {
         _ if section.path_choice.is_non_minimal() => false,
@@ -180,6 +184,62 @@ pub(crate) fn has_steps(section: &FabricSection) -> bool {
         || routing == Routing::GroupMinimal
         || (section.path_choice.is_among_shortest()
             && matches!(routing, Routing::LayeredMinHop | Routing::MinHop))
+}
+
+/// Refuses a fabric without LIDs; `key` is that of `fabric` to blame.
+pub(crate) fn check_lids(fabric: &Fabric, key: &str) -> Result<(), ScenarioError> {
+    let lids = fabric.require_lids();
+    lids.map_err(|error| refused(at("fabric").key(key), &error))
+}
+
+/// Refuses tables by LID for a fabric without LIDs.
+fn check_tables_by_lid(section: &FabricSection, fabric: &Fabric) -> Result<(), ScenarioError> {
+    for (key, given) in [
+        ("linear-tables", !section.linear_tables.is_empty()),
+        ("path-sl", !section.path_sl.is_empty()),
+    ] {
+        if given {
+            check_lids(fabric, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// Routes that follow a rule of the topology, with the same decisions as the tables of the routing; `None` if there is no rule.
+fn by_rule(
+    section: &FabricSection,
+    fabric: &Fabric,
+) -> Option<(ForwardingTables, Option<PathLanes>)> {
+    let given = !section.tables.is_empty()
+        || !section.linear_tables.is_empty()
+        || !section.path_sl.is_empty()
+        || !section.sl_to_vl.is_empty();
+    let topology = section.topology.as_ref();
+    match section.routing() {
+        // Errors about these name them.
+        _ if given => None,
+        Routing::DModK => {
+            let routes = routing::computed_d_mod_k(fabric)?;
+            Some((ForwardingTables::computed(fabric, routes), None))
+        }
+        Routing::DimensionOrder => topology?.computed_dimension_order(fabric),
+        Routing::GroupMinimal => topology?.computed_group_minimal(fabric),
+        _ => None,
+    }
+}
+
+/// The tables of routes, also where these follow a rule.
+///
+/// # Errors
+///
+/// If there are none; not for a scenario whose routes have been built.
+pub(crate) fn tabulate(
+    file: &ScenarioFile,
+    engine: &EngineConfig,
+    fabric: &Fabric,
+) -> Result<ForwardingTables, ScenarioError> {
+    let (tables, _) = compute_routes(file, engine, fabric)?;
+    Ok(tables)
 }
 
 /// Tables and, on a torus, the lanes of its datelines, or those that are given to paths.

@@ -1,0 +1,401 @@
+//! Routes computed from hierarchical addresses, where the topology has a rule: no table has an entry per host.
+
+use std::collections::HashMap;
+
+use silvan_core::{HostId, PortNumber, SwitchId};
+
+use crate::Fabric;
+
+/// Most parts of an address, that of the host's port included.
+const MOST_PARTS: usize = 16;
+
+/// The part of a switch at a level at which it is in no part of the fabric, but above all of them.
+const OUTSIDE: u16 = u16::MAX;
+
+/// Entries from this one on are groups of ports, those below are port numbers.
+const FIRST_GROUP: u16 = 256;
+
+/// Entry without a route.
+const NO_ROUTE: u16 = 0;
+
+/// The ports of every switch to every host, by the host's address.
+///
+/// An address has a part for each level of the topology, and at last the port of the host at its switch: pod, leaf and port in a fat
+/// tree of three levels; group, switch and port in a dragonfly; a coordinate for each dimension, and the port, in a torus. A
+/// switch has the same parts as its hosts, as far as it is below one part only. It forwards by the first part in which it
+/// and the host differ, and needs one entry for each value of it: the rows of a switch grow with the sum of the sizes of the
+/// levels, not with their product (L. Kleinrock, F. Kamoun, "Hierarchical routing for large networks", Computer Networks
+/// 1(3), 1977). Where an entry has several ports, the host takes one by its index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputedRoutes {
+    /// Parts of an address.
+    parts: usize,
+    /// Host by host, the parts of its address.
+    addresses: Vec<u16>,
+    /// Switch by switch and part by part.
+    places: Vec<Place>,
+    /// Port numbers and groups, by place and part.
+    entries: Vec<u16>,
+    groups: Vec<Group>,
+    /// Port numbers of all groups.
+    members: Vec<u8>,
+    /// By switch, what the index of a host is divided by before it chooses among the ports of a group.
+    divisors: Vec<u32>,
+}
+
+/// Where a switch is at a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    part: u16,
+    /// First entry of its row for this level.
+    row: u32,
+}
+
+/// Ports among which a host has one by its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    first: u32,
+    count: u32,
+}
+
+impl ComputedRoutes {
+    /// The entry of a switch for a host, to be [read](Self::read).
+    ///
+    /// # Panics
+    ///
+    /// If switch or host are beyond those of the fabric.
+    #[inline(always)]
+    pub fn entry(&self, switch: usize, host: usize) -> usize {
+        let address = &self.addresses[host * self.parts..][..self.parts];
+        let places = &self.places[switch * self.parts..][..self.parts];
+        for (place, &part) in places.iter().zip(address) {
+            if place.part != part {
+                return place.row as usize + usize::from(part);
+            }
+        }
+        // No switch has the part of a port.
+        0
+    }
+
+    /// The number of the port that an entry of a switch has for a host; 0 if there is none.
+    ///
+    /// # Panics
+    ///
+    /// If entry, switch or host are beyond those of the fabric.
+    #[inline(always)]
+    pub fn read(&self, entry: usize, switch: usize, host: usize) -> u8 {
+        let entry = self.entries[entry];
+        if entry < FIRST_GROUP {
+            return entry as u8;
+        }
+        let group = self.groups[usize::from(entry - FIRST_GROUP)];
+        let quotient = host as u32 / self.divisors[switch];
+        self.members[(group.first + quotient % group.count) as usize]
+    }
+
+    /// The port by which packets to a host leave a switch, `None` if there is no route.
+    ///
+    /// # Panics
+    ///
+    /// If switch or host are beyond those of the fabric.
+    #[inline]
+    pub fn port(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
+        let (switch, host) = (switch.index(), host.index());
+        let number = self.read(self.entry(switch, host), switch, host);
+        (number != 0).then(|| PortNumber::new(number))
+    }
+
+    /// The ports among which hosts of an entry have one by their index.
+    pub(crate) fn ports(&self, switch: SwitchId, host: HostId) -> Vec<u8> {
+        match self.entries[self.entry(switch.index(), host.index())] {
+            NO_ROUTE => Vec::new(),
+            port @ ..FIRST_GROUP => vec![port as u8],
+            group => {
+                let Group { first, count } = self.groups[usize::from(group - FIRST_GROUP)];
+                self.members[first as usize..][..count as usize].to_vec()
+            }
+        }
+    }
+
+    /// The entries of all switches, to be prefetched.
+    pub fn entries(&self) -> &[u16] {
+        &self.entries
+    }
+
+    /// The number of switches.
+    pub fn switch_count(&self) -> usize {
+        self.divisors.len()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        (self.addresses.capacity() + self.entries.capacity()) * 2
+            + self.places.capacity() * size_of::<Place>()
+            + self.groups.capacity() * size_of::<Group>()
+            + self.members.capacity()
+            + self.divisors.capacity() * 4
+    }
+}
+
+/// The places of switches in a hierarchy, from which routes are made.
+pub(crate) struct Hierarchy {
+    levels: usize,
+    /// Switch by switch, its part at each level.
+    parts: Vec<u16>,
+    /// By level, the number that switches with equal parts before it share.
+    prefixes: Vec<Vec<u32>>,
+    /// By level and prefix: how many parts there are, how many under the prefixes before it, and the switches.
+    sizes: Vec<Vec<u32>>,
+    offsets: Vec<Vec<usize>>,
+    members: Vec<Vec<Vec<SwitchId>>>,
+}
+
+/// Parts of switches, before anything is computed from them.
+pub(crate) struct Parts {
+    levels: usize,
+    parts: Vec<u16>,
+}
+
+impl Parts {
+    /// All switches are above all parts.
+    pub(crate) fn new(switches: usize, levels: usize) -> Self {
+        Self {
+            levels,
+            parts: vec![OUTSIDE; switches * levels],
+        }
+    }
+
+    /// Sets the part of a switch; `None` if there are more parts than an address can tell apart.
+    pub(crate) fn set(&mut self, switch: SwitchId, level: usize, part: usize) -> Option<()> {
+        let part = u16::try_from(part).ok().filter(|part| *part != OUTSIDE)?;
+        self.parts[switch.index() * self.levels + level] = part;
+        Some(())
+    }
+}
+
+impl Hierarchy {
+    /// `None` if an address would have too many parts.
+    pub(crate) fn new(parts: Parts) -> Option<Self> {
+        let Parts { levels, parts } = parts;
+        if levels >= MOST_PARTS {
+            return None;
+        }
+        let switches = parts.len().checked_div(levels).unwrap_or(0);
+        let mut hierarchy = Self {
+            levels,
+            parts,
+            prefixes: Vec::new(),
+            sizes: Vec::new(),
+            offsets: Vec::new(),
+            members: Vec::new(),
+        };
+        let mut prefixes: Vec<u32> = vec![0; switches];
+        for level in 0..levels {
+            // A switch above the parts of a level has no row for the levels after it.
+            let mut sizes: Vec<u32> = Vec::new();
+            let mut members: Vec<Vec<SwitchId>> = Vec::new();
+            let mut following: HashMap<(u32, u16), u32> = HashMap::new();
+            let mut next = vec![u32::MAX; switches];
+            for (index, &prefix) in prefixes.iter().enumerate() {
+                if prefix == u32::MAX {
+                    continue;
+                }
+                let place = prefix as usize;
+                if sizes.len() <= place {
+                    sizes.resize(place + 1, 0);
+                    members.resize(place + 1, Vec::new());
+                }
+                members[place].push(SwitchId::new(index));
+                let part = hierarchy.parts[index * levels + level];
+                if part != OUTSIDE {
+                    sizes[place] = sizes[place].max(u32::from(part) + 1);
+                    let count = following.len() as u32;
+                    next[index] = *following.entry((prefix, part)).or_insert(count);
+                }
+            }
+            let offsets = sizes.iter().scan(0, |offset, size| {
+                let before = *offset;
+                *offset += *size as usize;
+                Some(before)
+            });
+            hierarchy.offsets.push(offsets.collect());
+            hierarchy.prefixes.push(prefixes);
+            hierarchy.sizes.push(sizes);
+            hierarchy.members.push(members);
+            prefixes = next;
+        }
+        Some(hierarchy)
+    }
+
+    fn part(&self, switch: SwitchId, level: usize) -> u16 {
+        self.parts[switch.index() * self.levels + level]
+    }
+
+    /// A number for the parts of a switch up to a level, which switches with the same parts share.
+    pub(crate) fn number_at(&self, level: usize, switch: SwitchId) -> usize {
+        let prefix = self.prefixes[level][switch.index()] as usize;
+        self.offsets[level][prefix] + usize::from(self.part(switch, level))
+    }
+
+    /// Makes the routes. `divisor` is that of a switch. `ports` collects the ports by which packets leave the first switch for
+    /// the hosts of the second, and for those of all others that have the same parts up to the one in which the two differ;
+    /// calls for one second switch follow each other.
+    ///
+    /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit.
+    ///
+    /// # Errors
+    ///
+    /// The first one of `ports`.
+    pub(crate) fn routes<E>(
+        &self,
+        fabric: &Fabric,
+        divisor: impl Fn(SwitchId) -> usize,
+        mut ports: impl FnMut(SwitchId, SwitchId, &mut Vec<PortNumber>) -> Result<(), E>,
+    ) -> Result<Option<ComputedRoutes>, E> {
+        let Some(mut routes) = self.without_entries(fabric, divisor) else {
+            return Ok(None);
+        };
+        let mut last = None;
+        let mut found = Vec::new();
+        let mut seen: Vec<Vec<bool>> = self.seen();
+        for host in fabric.host_ids() {
+            let leaf = fabric.host_attachment(host).0;
+            if last.replace(leaf) == Some(leaf) {
+                continue;
+            }
+            for level in 0..self.levels {
+                let prefix = self.prefixes[level][leaf.index()] as usize;
+                let part = self.part(leaf, level);
+                let number = self.number_at(level, leaf);
+                if std::mem::replace(&mut seen[level][number], true) {
+                    continue;
+                }
+                for &switch in &self.members[level][prefix] {
+                    if self.part(switch, level) == part {
+                        continue;
+                    }
+                    found.clear();
+                    ports(switch, leaf, &mut found)?;
+                    if routes.set(switch, (level, part), &found).is_none() {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        Ok(Some(routes.0))
+    }
+
+    /// Sets the ports by which packets leave a switch for the hosts of another one, and for those of all others that have the same
+    /// parts up to the one in which the two differ. `None` if a number does not fit.
+    pub(crate) fn set(
+        &self,
+        routes: &mut NewRoutes,
+        switch: SwitchId,
+        other: SwitchId,
+        ports: &[PortNumber],
+    ) -> Option<()> {
+        let level =
+            (0..self.levels).find(|level| self.part(switch, *level) != self.part(other, *level))?;
+        routes.set(switch, (level, self.part(other, level)), ports)
+    }
+
+    /// By level, whether each part of each prefix has been seen.
+    fn seen(&self) -> Vec<Vec<bool>> {
+        let of_level = |sizes: &Vec<u32>| vec![false; sizes.iter().sum::<u32>() as usize];
+        self.sizes.iter().map(of_level).collect()
+    }
+
+    /// Routes that lead from each switch to its own hosts only.
+    pub(crate) fn without_entries(
+        &self,
+        fabric: &Fabric,
+        divisor: impl Fn(SwitchId) -> usize,
+    ) -> Option<NewRoutes> {
+        let parts = self.levels + 1;
+        // All switches share the row of ports, in which each part is its own entry.
+        let mut entries: Vec<u16> = (0..FIRST_GROUP).collect();
+        let mut places = Vec::with_capacity(fabric.switch_count() * parts);
+        for switch in fabric.switch_ids() {
+            for level in 0..self.levels {
+                let row = u32::try_from(entries.len()).ok()?;
+                let prefix = self.prefixes[level][switch.index()];
+                let part = self.part(switch, level);
+                places.push(Place { part, row });
+                if let Some(size) = self.sizes[level].get(prefix as usize) {
+                    entries.resize(entries.len() + *size as usize, NO_ROUTE);
+                }
+            }
+            places.push(Place {
+                part: OUTSIDE,
+                row: 0,
+            });
+        }
+        let mut addresses = Vec::with_capacity(fabric.host_count() * parts);
+        let mut leaves: HashMap<&[u16], SwitchId> = HashMap::new();
+        for host in fabric.host_ids() {
+            let (leaf, port) = fabric.host_attachment(host);
+            let own = &self.parts[leaf.index() * self.levels..][..self.levels];
+            if own.contains(&OUTSIDE) || *leaves.entry(own).or_insert(leaf) != leaf {
+                return None;
+            }
+            addresses.extend_from_slice(own);
+            addresses.push(u16::from(fabric.ports[port].number.as_u8()));
+        }
+        let divisors = fabric.switch_ids().map(|switch| {
+            let divisor = u32::try_from(divisor(switch)).ok();
+            divisor.filter(|divisor| *divisor > 0)
+        });
+        let divisors = divisors.collect::<Option<_>>()?;
+        Some(NewRoutes(
+            ComputedRoutes {
+                parts,
+                addresses,
+                places,
+                entries,
+                groups: Vec::new(),
+                members: Vec::new(),
+                divisors,
+            },
+            HashMap::new(),
+        ))
+    }
+}
+
+/// Routes in the making, and the entries of the groups so far.
+pub(crate) struct NewRoutes(pub(crate) ComputedRoutes, HashMap<Vec<PortNumber>, u16>);
+
+impl NewRoutes {
+    /// Sets the ports of a switch for a part of a level; `None` if there are too many groups.
+    fn set(
+        &mut self,
+        switch: SwitchId,
+        (level, part): (usize, u16),
+        ports: &[PortNumber],
+    ) -> Option<()> {
+        let entry = match ports {
+            [] => NO_ROUTE,
+            [port] => u16::from(port.as_u8()),
+            _ => self.group_of(ports)?,
+        };
+        let Self(routes, _) = self;
+        let place = routes.places[switch.index() * routes.parts + level];
+        routes.entries[place.row as usize + usize::from(part)] = entry;
+        Some(())
+    }
+
+    fn group_of(&mut self, ports: &[PortNumber]) -> Option<u16> {
+        let Self(routes, known) = self;
+        if let Some(entry) = known.get(ports) {
+            return Some(*entry);
+        }
+        let entry = u16::try_from(usize::from(FIRST_GROUP) + routes.groups.len()).ok()?;
+        routes.groups.push(Group {
+            first: routes.members.len() as u32,
+            count: ports.len() as u32,
+        });
+        let members = ports.iter().map(|port| port.as_u8());
+        routes.members.extend(members);
+        known.insert(ports.to_vec(), entry);
+        Some(entry)
+    }
+}
