@@ -49,6 +49,7 @@ ALLOWED = {
     "python/silvan/baselines.py": {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
         *("timely", "hpcc", "swift", "nscc", "rccc", "vl-mapping"),
+        *("reps", "nscc-reps"),
     },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},

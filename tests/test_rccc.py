@@ -208,3 +208,80 @@ def test_impossible_parameters_are_refused(key: str, value: object, hint: str) -
     with pytest.raises(silvan.errors.ScenarioError, match=key) as raised:
         switch(2, traffic={"incast": [{"to": "host-0000"}]}).override(keys).describe()
     assert hint in str(raised.value) or hint in str(raised.value.hint)
+
+
+TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 1], "routing": "d-mod-k"}
+
+
+def oversubscribed(marks: bool, **keys: Any) -> silvan.Result:
+    """Let four hosts send to four others over one cable; base round trips are 4 us, 50 kB."""
+    scenario = silvan.Scenario(
+        fabric=TREE,
+        link={"speed": "EDR"},
+        switch={"buffer": "1 MiB"},
+        traffic={"flow": [{"from": f"host-000{i}", "to": f"host-000{i + 4}"} for i in range(4)]},
+        probe={"interval": "5 us", "ports": True},
+        run={"warm-up": "2 ms", "duration": "6 ms"},
+        control={
+            "scheme": "rccc",
+            "feedback": {"carrier": "none"},
+            "rccc": {"base-rtt": "4 us", "marks": marks},
+        },
+    )
+    return silvan.run(scenario.override(keys))
+
+
+def waiting(result: silvan.Result) -> float:
+    """Mean bytes that wait at the fullest port after the warm-up."""
+    series = result.tables["port_series"]
+    rows, queued = np.array(series["ports_row"]), np.array(series["queued_bytes"])
+    later = np.array(series["time_ps"]) >= result.scenario.warm_up_ps
+    return float(max(queued[later & (rows == row)].mean() for row in set(rows)))
+
+
+def test_marks_shorten_the_queue_in_front_of_a_cable_that_is_no_receivers() -> None:
+    """
+    Oracle: the windows of four senders, and the queue at which three packets of ten are marked.
+
+    No receiver is slower than its pulls, so that without marks all windows but what is on its way
+    wait. With marks from one to four products of 50 kB, three of ten are at 95 kB.
+    """
+    without, with_marks = oversubscribed(False), oversubscribed(True)
+    product = 4 * 12_500
+    assert 3 * product < waiting(without) < 4 * product
+    assert waiting(with_marks) == pytest.approx(product * (1 + 0.3 * 3), rel=0.15)
+    received = [sum(one.hosts["delivered_bytes"].to_pylist()) for one in (without, with_marks)]
+    assert 0.85 < received[1] / received[0] < 1
+    # No flow starves, and marks send nothing.
+    shares = with_marks.hosts["delivered_bytes"].to_pylist()[4:]
+    assert min(shares) > 0.9 * max(shares)
+    assert sum(with_marks.hosts["becn_received"].to_pylist()) == 0
+    assert sum(with_marks.hosts["fecn_received"].to_pylist()) > 0
+
+
+def test_marks_change_nothing_where_the_receiver_is_the_bottleneck() -> None:
+    """Oracle: RCCC without marks, whose queue at the receiver's port is empty."""
+    keys = {"traffic.flow": [], "traffic.incast": [{"to": "host-0000"}]}
+    plain, marked = (oversubscribed(marks, **keys) for marks in (False, True))
+    received = [one.hosts["delivered_bytes"].to_pylist()[0] for one in (plain, marked)]
+    assert received[1] == pytest.approx(received[0], rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ({"control.rccc.k-min": "10 kB"}, "control.rccc.k-min"),
+        (
+            {
+                "control.rccc.marks": True,
+                "control.rccc.k-min": "1 MB",
+                "control.rccc.k-max": "1 MB",
+            },
+            "control.rccc.k-max",
+        ),
+    ],
+)
+def test_thresholds_that_mark_nothing_are_refused(keys: Any, key: str) -> None:
+    with pytest.raises(silvan.ScenarioError) as caught:
+        oversubscribed(False, **keys)
+    assert caught.value.key == key

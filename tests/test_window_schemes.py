@@ -106,6 +106,38 @@ def test_swift_keeps_the_round_trip_at_its_target(senders: int, target_us: int) 
     assert shares(result).min() > 0.8
 
 
+@pytest.mark.parametrize("senders", [2, 8])
+@pytest.mark.parametrize(("fabric_us", "endpoint_us"), [(25, 25), (10, 25), (25, 10)])
+def test_swift_keeps_the_delay_at_a_slow_receiver_at_its_target(
+    senders: int, fabric_us: int, endpoint_us: int
+) -> None:
+    """
+    Oracle: Swift, section 3.2: the endpoint's target, which nothing adds to.
+
+    The receiver's buffer has room for all windows, so that packets wait nowhere else. Before it
+    they take the time of two cables, a switch and a packet.
+    """
+    result = silvan.run(
+        incast(
+            senders,
+            host={"sink-rate": "50 Gbit/s", "receive-buffer": "1 MiB"},
+            run={"warm-up": "4 ms", "duration": "6 ms"},
+        ).override(
+            {
+                "control.scheme": "swift",
+                "control.swift.base-target": f"{fabric_us} us",
+                "control.swift.endpoint-target": f"{endpoint_us} us",
+            }
+        )
+    )
+    delivered = result.hosts["delivered_bytes"].to_pylist()[0]
+    assert delivered * 8 / 2e-3 == pytest.approx(50e9, rel=0.001)
+    (row,) = result.classes.to_pylist()
+    in_fabric_us = 0.12 + 2 * WIRE / BYTES_PER_US
+    assert row["latency_mean_ns"] / 1e3 - in_fabric_us == pytest.approx(endpoint_us, rel=0.06)
+    assert shares(result).min() > 0.8
+
+
 @pytest.mark.parametrize("senders", [2, 4, 8])
 def test_patched_timely_comes_to_its_fixed_point(senders: int) -> None:
     """

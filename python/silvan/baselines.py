@@ -108,11 +108,18 @@ _TIMELY = Cost(0, 0, 21, "acknowledgements")
 # Sent bytes and queue length; both windows, load, stage, round, packets in progress, next start,
 # and eight bytes for each of five hops.
 _HPCC = Cost(12, 0, 64, "acknowledgements")
-# Window, time of the last decrease, round trip, packets in progress, next start.
-_SWIFT = Cost(0, 0, 20, "acknowledgements")
+# Two windows, times of their last decreases, round trip, packets in progress, next start.
+_SWIFT = Cost(0, 0, 28, "acknowledgements")
 # Kmin, Kmax, slope and queue length; window, packets in progress, shortest round trip, smoothed
 # delay, three sums with their times, and quick adapt's three with its time.
 _NSCC = Cost(14, 0, 53, "acknowledgements")
+# Eight entropies of two bytes, which of them are valid, the next place, and how many there are;
+# Kmin, Kmax, slope and queue length at a port.
+_REPS = Cost(14, 0, 19, "acknowledgements")
+_NSCC_REPS = Cost(14, 0, 53 + 19, "acknowledgements")
+# The same as RCCC's, and the part of the rate, the smoothed part of marks, three counts and the
+# end of the interval; Kmin, Kmax, slope and queue length at a port.
+_RCCC_MARKS = Cost(14, 12 + 18, 16, "pulls")
 # The time of the next pull and the spare time; what a flow may send, and at its receiver what it is
 # owed, what it was not asked for, what waits behind, and its place in the queue.
 _RCCC = Cost(0, 12, 16, "pulls")
@@ -201,6 +208,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
         *_by_round_trip(scenario),
         *_by_receiver(scenario),
+        *_by_paths(scenario),
         *_by_lanes(scenario),
     ]
     if scenario.has_python_scheme:
@@ -398,7 +406,7 @@ def _by_round_trip(scenario: Scenario) -> list[Baseline]:
         ),
         Baseline(
             "swift",
-            "the published base target",
+            "the published base target, for the receiver, too",
             {"control.scheme": "swift", **acknowledged},
             _SWIFT,
         ),
@@ -415,9 +423,10 @@ def _by_receiver(scenario: Scenario) -> list[Baseline]:
     """Set up the schemes whose receivers give credit: no packet is acknowledged, each is pulled."""
     acknowledged: dict[str, TomlValue] = {"control.feedback.carrier": "ack-per-packet"}
     base_ns = math.ceil(base_rtt_s(scenario.override(acknowledged)) * 1e9)
-    orders = (
-        ("rccc", "flows in turn", "round-robin"),
-        ("rccc+shortest", "the shortest backlog first, as in Homa", "shortest-first"),
+    variants = (
+        ("rccc", "flows in turn", "round-robin", False),
+        ("rccc+shortest", "the shortest backlog first, as in Homa", "shortest-first", False),
+        ("rccc+marks", "pulls slow down by marks", "round-robin", True),
     )
     return [
         Baseline(
@@ -427,11 +436,49 @@ def _by_receiver(scenario: Scenario) -> list[Baseline]:
                 "control.scheme": "rccc",
                 "control.rccc.base-rtt": f"{base_ns} ns",
                 "control.rccc.order": order,
-                "control.feedback.carrier": "cnp",
+                "control.rccc.marks": marks,
+                # Receivers see the marks; nothing needs to be sent for them.
+                "control.feedback.carrier": "none" if marks else "cnp",
             },
-            _RCCC,
+            _RCCC_MARKS if marks else _RCCC,
         )
-        for name, which, order in orders
+        for name, which, order, marks in variants
+    ]
+
+
+def _by_paths(scenario: Scenario) -> list[Baseline]:
+    """Set up load balancing by the hosts, where the fabric has several shortest paths."""
+    # Acknowledgements out of band take no path, others that of a hash.
+    keys: dict[str, TomlValue] = {
+        "control.feedback.carrier": "ack-per-packet",
+        "fabric.path-choice": "ecmp",
+    }
+    if not _has_choice(scenario, "ecmp"):
+        return []
+    base_s = math.ceil(base_rtt_s(scenario.override(keys)) * 1e9) / 1e9
+    product = max(1, round(base_s * scenario.link_gbps * 1e9 / 8))
+    return [
+        Baseline(
+            "reps",
+            "paths alone; marks from one to four bandwidth-delay products",
+            {
+                "control.scheme": "reps",
+                "control.reps.k-min": f"{product} B",
+                "control.reps.k-max": f"{4 * product} B",
+                **keys,
+            },
+            _REPS,
+        ),
+        Baseline(
+            "nscc+reps",
+            "nscc as it is above, paths by its marks",
+            {
+                "control.scheme": "nscc-reps",
+                "control.nscc.base-rtt": f"{round(base_s * 1e9)} ns",
+                **keys,
+            },
+            _NSCC_REPS,
+        ),
     ]
 
 

@@ -27,7 +27,7 @@ def on_send(state, now, source, destination, sl, wire_time, payload):
     flow[NEXT] = now + int(payload * RTT / flow[WINDOW])
 
 
-def on_ack(state, now, source, destination, sl, acknowledged, marked, sent, hops):
+def on_ack(state, now, source, destination, sl, acknowledged, marked, sent, endpoint, path, hops):
     flow = state[source, destination]
     load, span = 0.0, 0.0
     for number, hop in enumerate(hops):

@@ -17,7 +17,7 @@ def on_send(state, now, source, destination, sl, wire_time, payload):
     state[source, destination, IN_FLIGHT] += payload
 
 
-def on_ack(state, now, source, destination, sl, acknowledged, marked, sent, hops):
+def on_ack(state, now, source, destination, sl, acknowledged, marked, sent, endpoint, path, hops):
     flow = state[source, destination]
     flow[IN_FLIGHT] -= acknowledged
     delay = now - sent

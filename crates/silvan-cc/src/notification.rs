@@ -18,6 +18,8 @@ pub enum BecnCarrier {
     AckPerPacket,
     /// The acknowledgement of each message; it carries BECN if any of its packets was marked.
     AckPerMessage,
+    /// Nothing: for schemes whose receivers act on marks by themselves.
+    None,
 }
 
 /// Joins notifications: after one for a flow, further ones for that flow are left out until an

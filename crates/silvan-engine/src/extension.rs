@@ -12,7 +12,7 @@ use crate::packet::{BECN, CONTROL, EXTENDED, Packet};
 use crate::plane::{Plane, time};
 use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
-use silvan_core::{HostId, PortId};
+use silvan_core::{HostId, PortId, Span};
 
 /// Maximum number of hops that a packet reports. Only one in a routing loop crosses more.
 const MOST_HOPS: usize = 255;
@@ -24,6 +24,10 @@ struct Extension {
     sent: u64,
     /// The part of its path that is still ahead of it, if the scheme has chosen it.
     path: Option<u32>,
+    /// The whole path that the scheme has chosen.
+    chosen: Option<u32>,
+    /// How long it waited for its destination's sink and was in it, in ps.
+    endpoint: u64,
     /// Payload of its flow that waited behind it when it was sent.
     behind: u32,
     /// Payload that its acknowledgement acknowledges.
@@ -52,6 +56,7 @@ impl Extensions {
         let record = &mut self.records[number as usize];
         record.sent = now;
         record.path = path;
+        record.chosen = path;
         record.behind = behind;
         record.hops.clear();
         packet.born = u64::from(number);
@@ -73,6 +78,13 @@ impl Extensions {
     pub fn behind_detached(&self) -> u32 {
         self.detached
             .map_or(0, |number| self.records[number as usize].behind)
+    }
+
+    /// Notes how long the packet of the kept record is at its destination, in ps.
+    pub fn note_endpoint(&mut self, endpoint: u64) {
+        if let Some(number) = self.detached {
+            self.records[number as usize].endpoint = endpoint;
+        }
     }
 
     /// Keeps what waited behind a packet until it is delivered.
@@ -239,6 +251,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             bytes: record.acknowledged,
             becn: packet.is(BECN),
             sent: time(record.sent),
+            endpoint: Span::from_ps(record.endpoint),
+            path: record.chosen,
             hops: &record.hops,
         };
         let again = self.source.on_ack(time(now), flow, ack);

@@ -82,6 +82,7 @@ impl Notifications {
         let marked = packet.is(MARKED);
         let becn = |marked: bool| if marked { BECN } else { 0 };
         match self.params.carrier {
+            BecnCarrier::None => None,
             BecnCarrier::Cnp => {
                 if let Some(coalescer) = &mut self.coalescer {
                     if !coalescer.permit(time(done), flow_of(packet)) {

@@ -489,7 +489,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         let packet = if extends {
-            plane.extensions.detached(packet)
+            let packet = plane.extensions.detached(packet);
+            plane.extensions.note_endpoint(done.saturating_sub(arrives));
+            packet
         } else {
             packet
         };

@@ -247,6 +247,8 @@ impl Argument for Ack<'_> {
         Field::Number("acknowledged"),
         Field::Number("marked"),
         Field::Number("sent"),
+        Field::Number("endpoint"),
+        Field::Number("path"),
         Field::Rows(
             "hops",
             &["port_vl", "at", "queued_bytes", "xmit_bytes", "rate"],
@@ -256,6 +258,8 @@ impl Argument for Ack<'_> {
         words.push(self.bytes);
         words.push(self.becn);
         self.sent.write(words);
+        self.endpoint.write(words);
+        words.push(self.path.map_or(-1, i64::from));
         words.push(self.hops.len() as u32);
         for hop in self.hops {
             let Hop {

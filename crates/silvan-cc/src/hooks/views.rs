@@ -157,6 +157,10 @@ pub struct Ack<'a> {
     pub becn: bool,
     /// When the packet was sent. With one acknowledgement per message, its last packet.
     pub sent: Time,
+    /// How long the packet waited for the sink of its destination and was in it.
+    pub endpoint: Span,
+    /// The path that [`select_path`](super::SourceControl::select_path) chose for the packet.
+    pub path: Option<u32>,
     /// What the switches have written into the packet, from the first that [stamps](super::SwitchControl::stamps)
     /// to the last.
     pub hops: &'a [Hop],

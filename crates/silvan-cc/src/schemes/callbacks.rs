@@ -347,16 +347,18 @@ mod tests {
             bytes: 100,
             becn: true,
             sent: Time::from_ps(3),
+            endpoint: Span::from_ps(4),
+            path: None,
             hops: &hops[..1],
         };
         assert!(calls.needs_ack() && calls.on_ack(now, FLOW, acknowledged));
-        assert_eq!(table[..8], [100.0, 1.0, 3.0, 1.0, 11.0, 12.0, 13.0, 14.0]);
+        assert_eq!(table[..8], [100.0, 1.0, 3.0, 4.0, -1.0, 1.0, 11.0, 12.0]);
         let two = Ack {
             hops: &hops,
             ..acknowledged
         };
         assert!(calls.on_ack(now, FLOW, two));
-        assert_eq!(table[3], 2.0);
+        assert_eq!(table[5], 2.0);
         let arrival = Arrival {
             payload: 2_048,
             marked: false,

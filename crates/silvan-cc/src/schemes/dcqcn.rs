@@ -306,6 +306,7 @@ mod tests {
             link_rate,
             mtu: 1_000,
             routes_use_lanes: false,
+            has_alternatives: false,
             seed: 1,
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct Senders<V>(Vec<Sender<V>>);
 
 /// Key of a flow among the others of its host.
 #[inline]
-fn key(flow: Flow) -> u32 {
+pub(super) fn key(flow: Flow) -> u32 {
     (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
 }
 
@@ -145,6 +145,20 @@ pub(super) fn check_bytes(
     ))
 }
 
+/// The queues from which on packets are marked, and all are.
+pub(super) fn check_thresholds(
+    k_min: Option<Bytes>,
+    k_max: Option<Bytes>,
+) -> Result<(), SchemeError> {
+    match (k_min, k_max) {
+        (Some(k_min), Some(k_max)) if k_max <= k_min => {
+            let message = format!("{k_max} is not above k-min, {k_min}");
+            Err(SchemeError::new("k-max", message, "write e.g. \"600 kB\""))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A parameter that is a number above a bound, at most another one.
 pub(super) fn check_number(
     key: &'static str,
@@ -186,6 +200,7 @@ pub(super) mod tests {
             link_rate: Rate::from_bits_per_sec(100_000_000_000).unwrap(),
             mtu: 1_000,
             routes_use_lanes: false,
+            has_alternatives: false,
             seed: 1,
         }
     }
@@ -209,6 +224,8 @@ pub(super) mod tests {
             bytes: 1_000,
             becn,
             sent,
+            endpoint: Span::ZERO,
+            path: None,
             hops,
         };
         source.on_ack(sent + rtt, flow(), ack);
@@ -239,6 +256,8 @@ pub(super) mod tests {
             bytes: 1_000,
             becn: false,
             sent: after.saturating_sub(Span::from_us(12)),
+            endpoint: Span::ZERO,
+            path: None,
             hops: &[],
         };
         assert!(source.on_ack(after, flow(), ack));

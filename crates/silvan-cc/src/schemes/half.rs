@@ -162,6 +162,7 @@ mod tests {
             link_rate: Rate::from_bits_per_sec(100_000_000_000).expect("a rate above zero"),
             mtu: 2_048,
             routes_use_lanes: false,
+            has_alternatives: false,
             seed: 1,
         };
         let half = Half {

@@ -94,6 +94,7 @@ register! {
         swift::Swift = "swift", "Swift: windows by the delay of the round trip (Kumar et al. 2020).";
         nscc::Nscc = "nscc", "NSCC of Ultra Ethernet: windows by marks and delay (UE Specification 1.0).";
         rccc::Rccc = "rccc", "RCCC of Ultra Ethernet: the receiver gives credit at the rate of its link (UE Specification 1.0).";
+        reps::Reps = "reps", "REPS: packets take paths again that have delivered unmarked packets (Bonato et al. 2025).";
         vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination, without control (vFtree, DBBM, VOQnet).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";
@@ -101,6 +102,10 @@ register! {
     chains {
         IbCcPft: ib_cc::IbCc, pft::Pft
             = "ib-cc-pft", "`ib-cc` and `pft` together: a packet starts when both allow it.";
+        NsccReps: nscc::Nscc, reps::Reps
+            = "nscc-reps", "`nscc` and `reps` together: windows and paths by the same marks.";
+        SwiftReps: swift::Swift, reps::Reps
+            = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
     }
     engines { IbCc }
 }

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Span, Time};
 
-use super::flows::{Senders, check_span, ps};
+use super::flows::{Senders, check_span, check_thresholds, ps};
 use super::red::RedMarker;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
@@ -95,13 +95,7 @@ impl Scheme for Nscc {
         if let Some(target) = self.target_delay {
             check_span("target-delay", target, "12 us")?;
         }
-        if let (Some(k_min), Some(k_max)) = (self.k_min, self.k_max) {
-            if k_max <= k_min {
-                let message = format!("{k_max} is not above k-min, {k_min}");
-                return Err(SchemeError::new("k-max", message, "write e.g. \"600 kB\""));
-            }
-        }
-        Ok(())
+        check_thresholds(self.k_min, self.k_max)
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Windows), SchemeError> {
@@ -448,6 +442,8 @@ mod tests {
             bytes: 1_000,
             becn: true,
             sent,
+            endpoint: Span::ZERO,
+            path: None,
             hops: &[],
         };
         source.on_ack(at(92), flow(), ack(at(20)));

@@ -19,6 +19,12 @@
 //! the burst has to be let in: what arrives without having been asked for takes its time from the pulls, unless there
 //! was time for it a base round trip before. The receiver has no clock of its own: at each arrival it decides on the
 //! pulls of the next base round trip.
+//!
+//! With `marks` the receiver's link is not the only bottleneck that counts: switches mark packets by the length of their
+//! queues, and where the smoothed part of marked packets is above a target, the receiver pulls more slowly
+//! ([`marks`]).
+
+mod marks;
 
 use std::collections::VecDeque;
 
@@ -26,9 +32,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Span, Time};
 
-use super::flows::{Senders, check_bytes, check_part, check_span, ps};
+use super::flows::{Senders, check_bytes, check_part, check_span, check_thresholds, ps};
+use super::red::RedMarker;
 use crate::flow_table::FlowTable;
-use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, NoControl, Settings, SourceControl};
+use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, Settings, SourceControl};
 use crate::schemes::{DataPlane, Scheme, SchemeError, Setup, quantity};
 
 /// Which of the flows with a backlog is pulled next.
@@ -57,6 +64,17 @@ pub struct Rccc {
     pub pull_rate: f64,
     /// Which of the flows with a backlog is pulled next.
     pub order: Order,
+    /// Whether switches mark packets, and receivers pull more slowly because of marks. `control.feedback.carrier` is
+    /// best `none` with it.
+    pub marks: bool,
+    /// Queue of an output up to which nothing is marked; by default what a link carries in `base-rtt`. For `marks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub k_min: Option<Bytes>,
+    /// Queue from which on all packets are marked; by default four times as much. For `marks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub k_max: Option<Bytes>,
 }
 
 impl Default for Rccc {
@@ -66,12 +84,15 @@ impl Default for Rccc {
             window: None,
             pull_rate: 0.99,
             order: Order::RoundRobin,
+            marks: false,
+            k_min: None,
+            k_max: None,
         }
     }
 }
 
 impl Scheme for Rccc {
-    type Switch = NoControl;
+    type Switch = RedMarker;
     type Source = Credits;
 
     fn fill_in(&mut self, data_plane: &DataPlane) {
@@ -80,6 +101,11 @@ impl Scheme for Rccc {
         let least = data_plane.mtu.as_u64();
         self.window
             .get_or_insert(Bytes::from_bytes(bytes.max(least)));
+        if self.marks {
+            let k_min = *self.k_min.get_or_insert(Bytes::from_bytes(bytes.max(1)));
+            self.k_max
+                .get_or_insert(Bytes::from_bytes(k_min.as_u64().saturating_mul(4)));
+        }
     }
 
     fn check(&self) -> Result<(), SchemeError> {
@@ -87,10 +113,17 @@ impl Scheme for Rccc {
         if let Some(window) = self.window {
             check_bytes("window", window, "150 kB")?;
         }
-        check_part("pull-rate", self.pull_rate, "0.99")
+        check_part("pull-rate", self.pull_rate, "0.99")?;
+        for (key, given) in [("k-min", self.k_min), ("k-max", self.k_max)] {
+            if given.is_some() && !self.marks {
+                let message = "switches mark nothing without marks";
+                return Err(SchemeError::new(key, message, "set marks to true"));
+            }
+        }
+        check_thresholds(self.k_min, self.k_max)
     }
 
-    fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, Credits), SchemeError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Credits), SchemeError> {
         let mut filled_in = self.clone();
         filled_in.fill_in(&DataPlane {
             mtu: Bytes::from_bytes(u64::from(setup.mtu)),
@@ -107,13 +140,18 @@ impl Scheme for Rccc {
             mtu: i64::from(setup.mtu),
             pull_rate: self.pull_rate,
             order: self.order,
+            marks: self.marks,
+        };
+        let switch = match (filled_in.k_min, filled_in.k_max) {
+            (Some(k_min), Some(k_max)) if self.marks => RedMarker::new(k_min, k_max, 1.0, setup),
+            _ => RedMarker::off(setup),
         };
         let credits = Credits {
             rules,
             senders: Senders::new(setup.hosts),
             receivers: vec![Receiver::new(&rules); setup.hosts],
         };
-        Ok((NoControl, credits))
+        Ok((switch, credits))
     }
 }
 
@@ -126,6 +164,7 @@ struct Rules {
     mtu: i64,
     pull_rate: f64,
     order: Order,
+    marks: bool,
 }
 
 /// A flow at its sender.
@@ -180,6 +219,8 @@ struct Receiver {
     spare: Span,
     /// Time that it takes for a byte of payload, in ps, by the fullest packet that has arrived.
     byte_time: f64,
+    /// What marks leave of the rate of the pulls.
+    marks: marks::PullRate,
 }
 
 /// Key of a flow among those to its receiver.
@@ -197,7 +238,7 @@ impl Receiver {
 
     /// Time that so many bytes have on the schedule.
     fn takes(&self, rules: &Rules, bytes: i64) -> Span {
-        let takes = bytes as f64 * self.byte_time / rules.pull_rate;
+        let takes = bytes as f64 * self.byte_time / (rules.pull_rate * self.marks.part());
         Span::from_ps(takes.round() as u64)
     }
 
@@ -358,6 +399,9 @@ impl Receiver {
         arrival: Arrival,
         grants: &mut Grants,
     ) {
+        if rules.marks {
+            self.marks.arrived(rules.horizon, now, arrival.marked);
+        }
         let (flow, unasked) = self.note(rules, key, arrival);
         self.make_up(rules, now, unasked);
         if flow.outstanding(rules) < rules.mtu {
@@ -393,6 +437,11 @@ impl Credits {
     /// What a flow that has sent something may send without another pull, in bytes of payload.
     pub fn credit(&self, flow: Flow) -> Option<i64> {
         self.senders.get(flow).map(|state| state.credit)
+    }
+
+    /// What marks leave of the rate of a host's pulls.
+    pub fn pull_rate(&self, host: HostId) -> f64 {
+        self.receivers[host.index()].marks.part()
     }
 
     /// What the destination of a flow has to give back, in bytes of payload.

@@ -21,6 +21,17 @@ pub struct RedMarker {
 }
 
 impl RedMarker {
+    /// Marks nothing.
+    pub(super) fn off(setup: &Setup<'_>) -> Self {
+        Self {
+            k_min: f64::INFINITY,
+            slope: 0.0,
+            k_max: u64::MAX,
+            streams: Vec::new(),
+            marked: vec![0; setup.ports.len() * usize::from(setup.data_vls)],
+        }
+    }
+
     /// Marks from `k_min` to `k_max`, which is above it, with a probability of up to `p_max`.
     pub(super) fn new(k_min: Bytes, k_max: Bytes, p_max: f64, setup: &Setup<'_>) -> Self {
         let port_vls = setup.ports.len() * usize::from(setup.data_vls);

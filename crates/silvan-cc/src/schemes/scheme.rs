@@ -157,6 +157,8 @@ pub struct Setup<'a> {
     pub mtu: u32,
     /// Whether the routing has lanes of its own, which keep paths from deadlock.
     pub routes_use_lanes: bool,
+    /// Whether the routing leaves several shortest paths open, among which hosts can choose.
+    pub has_alternatives: bool,
     /// Random seed of the run.
     pub seed: u64,
 }

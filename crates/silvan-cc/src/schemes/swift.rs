@@ -5,8 +5,9 @@
 //! trip, above it falls in proportion to the excess, once in a round trip. The target grows with the switches on the
 //! path and as the window becomes small (section 3.1). A window below one packet is a pace.
 //!
-//! The fabric's delay alone is controlled: what a packet waits for at the receiver's sink is part of it. Losses and
-//! their timeouts do not exist here.
+//! A round trip consists of the fabric's delay and of the delay at the endpoint, which is the time that a packet waits
+//! for its receiver's sink and spends in it. Each has a window and a target of its own, and the smaller window counts
+//! (section 3.2). Losses and their timeouts do not exist here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,9 +22,12 @@ use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Swift {
-    /// Target of the round trip, without what follows.
+    /// Target of the fabric's part of the round trip, without what follows.
     #[schemars(with = "quantity::SpanText")]
     pub base_target: Span,
+    /// Target of the delay at the receiver, which neither switches nor small windows add to.
+    #[schemars(with = "quantity::SpanText")]
+    pub endpoint_target: Span,
     /// Added to it for each switch on the path (h-bar).
     #[schemars(with = "quantity::SpanText")]
     pub hop_target: Span,
@@ -50,6 +54,7 @@ impl Default for Swift {
     fn default() -> Self {
         Self {
             base_target: Span::from_us(25),
+            endpoint_target: Span::from_us(25),
             hop_target: Span::from_us(1),
             flow_range: Span::from_us(40),
             flow_max_window: 100.0,
@@ -71,6 +76,7 @@ impl Scheme for Swift {
 
     fn check(&self) -> Result<(), SchemeError> {
         check_span("base-target", self.base_target, "25 us")?;
+        check_span("endpoint-target", self.endpoint_target, "25 us")?;
         check_part("beta", self.beta, "0.8")?;
         check_part("max-decrease", self.max_decrease, "0.5")?;
         check_number("additive-increase", self.additive_increase, 0.0, 1e3, "1")?;
@@ -86,15 +92,18 @@ impl Scheme for Swift {
         let alpha = range / (1.0 / self.flow_min_window.sqrt() - 1.0 / self.flow_max_window.sqrt());
         let windows = Windows {
             base_target: ps(self.base_target),
+            endpoint_target: ps(self.endpoint_target),
             hop_target: ps(self.hop_target),
             range,
             alpha,
             offset: -alpha / self.flow_max_window.sqrt(),
-            additive: self.additive_increase,
-            beta: self.beta,
-            least_kept: 1.0 - self.max_decrease,
-            min: self.min_window,
-            max: self.max_window,
+            steps: Steps {
+                additive: self.additive_increase,
+                beta: self.beta,
+                least_kept: 1.0 - self.max_decrease,
+                min: self.min_window,
+                max: self.max_window,
+            },
             mtu: f64::from(setup.mtu),
             senders: Senders::new(setup.hosts),
         };
@@ -102,33 +111,75 @@ impl Scheme for Swift {
     }
 }
 
+/// How windows grow and fall; windows are packets.
+#[derive(Clone, Copy, Debug)]
+struct Steps {
+    additive: f64,
+    beta: f64,
+    least_kept: f64,
+    min: f64,
+    max: f64,
+}
+
+/// A window that follows one part of the round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// In packets.
+    packets: f64,
+    decreased: Time,
+}
+
+impl Window {
+    /// An acknowledgement of so many packets, whose delay this is (algorithm 1).
+    fn adjust(
+        &mut self,
+        steps: &Steps,
+        now: Time,
+        rtt: f64,
+        (delay, target): (f64, f64),
+        packets: f64,
+    ) {
+        if delay < target {
+            self.packets += steps.additive * packets / self.packets.max(1.0);
+        } else if ps(now.since(self.decreased)) >= rtt {
+            let kept = 1.0 - steps.beta * (delay - target) / delay;
+            self.packets *= kept.max(steps.least_kept);
+            self.decreased = now;
+        }
+        self.packets = self.packets.clamp(steps.min, steps.max);
+    }
+}
+
 /// A flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// In packets.
-    window: f64,
+    fabric: Window,
+    endpoint: Window,
     /// Payload in bytes.
     in_flight: u64,
-    decreased: Time,
     /// The last round trip, in picoseconds.
     rtt: f64,
     /// When the next packet may start, for a window below one packet.
     next: Time,
 }
 
+impl State {
+    /// The smaller one of both windows.
+    fn window(&self) -> f64 {
+        self.fabric.packets.min(self.endpoint.packets)
+    }
+}
+
 /// The hosts. Delays are picoseconds.
 #[derive(Clone, Debug)]
 pub struct Windows {
     base_target: f64,
+    endpoint_target: f64,
     hop_target: f64,
     range: f64,
     alpha: f64,
     offset: f64,
-    additive: f64,
-    beta: f64,
-    least_kept: f64,
-    min: f64,
-    max: f64,
+    steps: Steps,
     mtu: f64,
     senders: Senders<State>,
 }
@@ -136,7 +187,7 @@ pub struct Windows {
 impl Windows {
     /// The window of a flow that has sent something, in packets of MTU size.
     pub fn window(&self, flow: Flow) -> Option<f64> {
-        self.senders.get(flow).map(|state| state.window)
+        self.senders.get(flow).map(State::window)
     }
 
     /// TargetDelay (section 3.1): for a path of so many switches and a window.
@@ -147,7 +198,7 @@ impl Windows {
 
     /// Whether the window lets another packet of MTU size start.
     fn is_open(&self, state: &State) -> bool {
-        state.in_flight == 0 || state.in_flight as f64 + self.mtu <= state.window * self.mtu
+        state.in_flight == 0 || state.in_flight as f64 + self.mtu <= state.window() * self.mtu
     }
 }
 
@@ -164,7 +215,7 @@ impl SourceControl for Windows {
             } else {
                 self.mtu / link
             };
-            state.window * self.mtu / rtt
+            state.window() * self.mtu / rtt
         })
     }
 
@@ -178,16 +229,21 @@ impl SourceControl for Windows {
     }
 
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
-        let first = self.max;
+        let first = Window {
+            packets: self.steps.max,
+            decreased: Time::ZERO,
+        };
         let (_, state) = self
             .senders
             .sending(flow, wire_time, payload, |_, _| State {
-                window: first,
+                fabric: first,
+                endpoint: first,
                 ..State::default()
             });
         state.in_flight += u64::from(payload);
-        if state.window < 1.0 {
-            let gap = Span::from_ps((state.rtt / state.window).round() as u64);
+        let window = state.window();
+        if window < 1.0 {
+            let gap = Span::from_ps((state.rtt / window).round() as u64);
             state.next = now.saturating_add(gap);
         }
     }
@@ -199,17 +255,18 @@ impl SourceControl for Windows {
         let before = (self.is_open(&state), state.next);
         state.in_flight = state.in_flight.saturating_sub(u64::from(ack.bytes));
         state.rtt = ps(now.since(ack.sent));
-        let target = self.target(ack.hops.len(), state.window);
-        if state.rtt < target {
-            let packets = f64::from(ack.bytes) / self.mtu;
-            state.window += self.additive * packets / state.window.max(1.0);
-        } else if ps(now.since(state.decreased)) >= state.rtt {
-            let kept = 1.0 - self.beta * (state.rtt - target) / state.rtt;
-            state.window *= kept.max(self.least_kept);
-            state.decreased = now;
-        }
-        state.window = state.window.clamp(self.min, self.max);
-        if state.window >= 1.0 {
+        let (rtt, packets) = (state.rtt, f64::from(ack.bytes) / self.mtu);
+        let at_endpoint = ps(ack.endpoint);
+        let target = self.target(ack.hops.len(), state.fabric.packets);
+        let in_fabric = (rtt - at_endpoint, target);
+        state
+            .fabric
+            .adjust(&self.steps, now, rtt, in_fabric, packets);
+        let at_endpoint = (at_endpoint, self.endpoint_target);
+        state
+            .endpoint
+            .adjust(&self.steps, now, rtt, at_endpoint, packets);
+        if state.window() >= 1.0 {
             state.next = Time::ZERO;
         }
         let sooner = self.is_open(&state) && (!before.0 || state.next < before.1);
@@ -285,6 +342,41 @@ mod tests {
         is(source.window(flow()).unwrap(), before + 1.0 / before);
     }
 
+    /// Section 3.2: 40 us at the endpoint are 15 us too long, whatever the fabric does; the fabric's window grows as
+    /// before, and the smaller one counts.
+    #[test]
+    fn the_endpoint_has_a_window_of_its_own() {
+        let mut source = windows();
+        round(&mut source, at(0), Span::from_us(1_000), false, &[]);
+        source.on_send(at(2_000), flow(), Span::from_ns(80), 1_000);
+        let ack = Ack {
+            bytes: 1_000,
+            becn: false,
+            sent: at(2_000),
+            endpoint: Span::from_us(40),
+            path: None,
+            hops: &[],
+        };
+        source.on_ack(at(2_050), flow(), ack);
+        let state = source.senders.get(flow()).unwrap();
+        is(state.fabric.packets, 128.0 + 1.0 / 128.0);
+        is(state.endpoint.packets, 256.0 * (1.0 - 0.8 * 15.0 / 40.0));
+        is(source.window(flow()).unwrap(), 128.0 + 1.0 / 128.0);
+        // The second decrease waits for a round trip.
+        for now in [2_060, 2_100, 2_200] {
+            source.on_send(at(now - 50), flow(), Span::from_ns(80), 1_000);
+            let ack = Ack {
+                sent: at(now - 50),
+                ..ack
+            };
+            source.on_ack(at(now), flow(), ack);
+        }
+        is(
+            source.window(flow()).unwrap(),
+            256.0 * f64::powi(1.0 - 0.8 * 15.0 / 40.0, 3),
+        );
+    }
+
     /// Below one packet the window is a pace: a packet in each `rtt / window`.
     #[test]
     fn a_window_below_a_packet_is_a_pace() {
@@ -300,6 +392,8 @@ mod tests {
             bytes: 1_000,
             becn: false,
             sent: now,
+            endpoint: Span::ZERO,
+            path: None,
             hops: &[],
         };
         source.on_ack(now + Span::from_us(200), flow(), ack);
@@ -323,6 +417,13 @@ mod tests {
                     ..base()
                 },
                 "base-target",
+            ),
+            (
+                Swift {
+                    endpoint_target: Span::ZERO,
+                    ..base()
+                },
+                "endpoint-target",
             ),
             (
                 Swift {

@@ -63,6 +63,7 @@ pub(crate) fn setup<'a>(
         // The engine has checked that it is at most 10 KiB.
         mtu: file.packet.mtu.as_u64() as u32,
         routes_use_lanes: routes.lanes.is_some() || routes.steps.is_some(),
+        has_alternatives: routes.alternatives.is_some(),
         seed,
     }
 }

@@ -1,0 +1,306 @@
+//! REPS, recycled entropies for packet spraying (T. Bonato et al., "REPS: recycled entropy packet spraying for adaptive load
+//! balancing and failure mitigation", EuroSys 2025), one of Ultra Ethernet's ways to spread packets.
+//!
+//! The host draws an entropy for each packet, by which switches choose its path. The acknowledgement returns it: if no
+//! switch has marked the packet, the entropy is kept, and a later packet uses it again. Kept entropies are used in the
+//! order in which they came, each once; when there is none, a random one is drawn. So a path is used as often as its
+//! packets arrive unmarked.
+//!
+//! An entropy is the number of a path among those that the routing leaves to switches
+//! ([`SourceControl::select_path`]). Marks are those of the scheme next to it, or its own, if `k-min` is given. The
+//! paper's freezing mode, in which entropies are used again and again after a timeout, does not exist here: a fabric
+//! that drops nothing has no timeouts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, Time};
+
+use super::flows::{check_thresholds, key};
+use super::red::RedMarker;
+use crate::flow_table::FlowTable;
+use crate::hooks::{Ack, Flow, Settings, SourceControl};
+use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::stream::SplitMix64;
+
+/// REPS; the defaults are the paper's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Reps {
+    /// Entropies to draw from; at most 65,536, as the header's field has 16 bits. Fewer than the fabric has paths leave
+    /// some of these out.
+    pub entropies: u32,
+    /// Entropies that a flow keeps, at most 32.
+    pub buffer: u8,
+    /// Queue of an output up to which nothing is marked. Without it, the marks of another scheme in force count alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub k_min: Option<Bytes>,
+    /// Queue from which on all packets are marked; needs `k-min`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub k_max: Option<Bytes>,
+}
+
+/// Most entropies that a flow keeps.
+const MOST_KEPT: usize = 32;
+/// Entropies of a field of 16 bits.
+const MOST_ENTROPIES: u32 = 1 << 16;
+
+impl Default for Reps {
+    fn default() -> Self {
+        Self {
+            entropies: MOST_ENTROPIES,
+            buffer: 8,
+            k_min: None,
+            k_max: None,
+        }
+    }
+}
+
+impl Scheme for Reps {
+    type Switch = RedMarker;
+    type Source = Recycling;
+
+    const DEFAULTS: Defaults = Defaults {
+        carrier_required: Some(
+            "REPS learns from the acknowledgement of each packet whether its path is good",
+        ),
+        ..Defaults::ACK_PER_PACKET
+    };
+
+    fn check(&self) -> Result<(), SchemeError> {
+        let counts = [
+            ("entropies", self.entropies, MOST_ENTROPIES, "65536"),
+            ("buffer", self.buffer.into(), MOST_KEPT as u32, "8"),
+        ];
+        for (key, value, most, example) in counts {
+            if value == 0 || value > most {
+                let message = format!("{value} is not 1 to {most}");
+                return Err(SchemeError::new(
+                    key,
+                    message,
+                    format!("write e.g. {example}"),
+                ));
+            }
+        }
+        let missing = match (self.k_min, self.k_max) {
+            (Some(_), None) => "k-max",
+            (None, Some(_)) => "k-min",
+            _ => return check_thresholds(self.k_min, self.k_max),
+        };
+        let message = "missing key: queues are marked from k-min to k-max";
+        Err(SchemeError::new(missing, message, "write both, or neither"))
+    }
+
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        if setup.has_alternatives {
+            return Ok(());
+        }
+        Err(SchemeError::new(
+            "entropies",
+            "the forwarding tables leave hosts no paths to choose from",
+            "set fabric.path-choice to \"ecmp\"; packets without an entropy take its paths",
+        ))
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Recycling), SchemeError> {
+        let switch = match (self.k_min, self.k_max) {
+            (Some(k_min), Some(k_max)) => RedMarker::new(k_min, k_max, 1.0, setup),
+            _ => RedMarker::off(setup),
+        };
+        let streams = (0..setup.hosts as u64)
+            .map(|host| SplitMix64::for_stream(setup.host_seed(), host))
+            .collect();
+        let source = Recycling {
+            entropies: self.entropies,
+            buffer: self.buffer,
+            streams,
+            flows: vec![FlowTable::new(); setup.hosts],
+        };
+        Ok((switch, source))
+    }
+}
+
+/// The entropies that a flow keeps, the oldest one first from `first` on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    entropies: [u16; MOST_KEPT],
+    first: u8,
+    count: u8,
+}
+
+impl Kept {
+    /// Removes the oldest one.
+    fn pop(&mut self, buffer: u8) -> Option<u16> {
+        self.count = self.count.checked_sub(1)?;
+        let oldest = self.entropies[usize::from(self.first)];
+        self.first = (self.first + 1) % buffer;
+        Some(oldest)
+    }
+
+    /// Adds one, in the place of the oldest one if there is no room.
+    fn push(&mut self, buffer: u8, entropy: u16) {
+        let place = (self.first + self.count) % buffer;
+        self.entropies[usize::from(place)] = entropy;
+        if self.count < buffer {
+            self.count += 1;
+        } else {
+            self.first = (self.first + 1) % buffer;
+        }
+    }
+}
+
+/// The hosts.
+#[derive(Clone, Debug)]
+pub struct Recycling {
+    entropies: u32,
+    buffer: u8,
+    streams: Vec<SplitMix64>,
+    flows: Vec<FlowTable<Kept>>,
+}
+
+impl SourceControl for Recycling {
+    fn needs_ack(&self) -> bool {
+        true
+    }
+
+    fn needs_select_path(&self) -> bool {
+        true
+    }
+
+    fn select_path(&mut self, _: Time, flow: Flow) -> Option<u32> {
+        let host = flow.source.index();
+        let kept = self.flows[host].get_mut(key(flow));
+        if let Some(entropy) = kept.and_then(|kept| kept.pop(self.buffer)) {
+            return Some(entropy.into());
+        }
+        let drawn = u128::from(self.streams[host].next()) * u128::from(self.entropies);
+        Some((drawn >> 64) as u32)
+    }
+
+    fn on_ack(&mut self, _: Time, flow: Flow, ack: Ack<'_>) -> bool {
+        let (Some(entropy), false) = (ack.path, ack.becn) else {
+            return false;
+        };
+        let flows = &mut self.flows[flow.source.index()];
+        if flows.get(key(flow)).is_none() {
+            flows.insert(key(flow), Kept::default(), |_, _| true);
+        }
+        if let Some(kept) = flows.get_mut(key(flow)) {
+            kept.push(self.buffer, entropy as u16);
+        }
+        false
+    }
+}
+
+/// Nothing of it changes during a run.
+impl Settings for Recycling {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+    use silvan_core::Span;
+
+    use super::super::flows::tests::{are_refused, at, flow, setup};
+    use super::*;
+
+    fn recycling(buffer: u8, entropies: u32) -> Recycling {
+        let reps = Reps {
+            buffer,
+            entropies,
+            ..Reps::default()
+        };
+        reps.build(&setup()).unwrap().1
+    }
+
+    fn acknowledge(source: &mut Recycling, path: u32, becn: bool) {
+        let ack = Ack {
+            bytes: 1_000,
+            becn,
+            sent: at(0),
+            endpoint: Span::ZERO,
+            path: Some(path),
+            hops: &[],
+        };
+        assert!(!source.on_ack(at(1), flow(), ack));
+    }
+
+    /// Each entropy that comes back without a mark is used once more, and no marked one.
+    #[test]
+    fn unmarked_entropies_are_used_again_in_their_order() {
+        let mut source = recycling(8, 65_536);
+        for (path, becn) in [(7, false), (8, true), (9, false)] {
+            acknowledge(&mut source, path, becn);
+        }
+        let chosen: Vec<_> = (0..2)
+            .map(|_| source.select_path(at(2), flow()).unwrap())
+            .collect();
+        assert_eq!(chosen, [7, 9]);
+        let kept = source.flows[0].get(key(flow())).unwrap();
+        assert_eq!(kept.count, 0);
+    }
+
+    /// Fresh entropies are uniform: of 64,000 draws from 64, none is further from 1,000 than five deviations.
+    #[test]
+    fn fresh_entropies_are_uniform() {
+        let mut source = recycling(8, 64);
+        let mut counts = [0_i32; 64];
+        for _ in 0..64_000 {
+            counts[source.select_path(at(0), flow()).unwrap() as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (count - 1_000).abs() < 160));
+    }
+
+    proptest! {
+        /// A queue that drops its oldest element holds the same, whatever arrives and leaves.
+        #[test]
+        fn the_buffer_is_a_queue_that_drops_its_oldest(
+            buffer in 1_u8..=32,
+            steps in prop::collection::vec((any::<bool>(), any::<u16>()), 1..200),
+        ) {
+            let mut kept = Kept::default();
+            let mut queue = VecDeque::new();
+            for (adds, entropy) in steps {
+                if adds {
+                    kept.push(buffer, entropy);
+                    queue.push_back(entropy);
+                    if queue.len() > buffer.into() {
+                        queue.pop_front();
+                    }
+                } else {
+                    prop_assert_eq!(kept.pop(buffer), queue.pop_front());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        let base = Reps::default;
+        let bytes = |bytes| Some(Bytes::from_bytes(bytes));
+        let cases = [
+            (0, 8, None, None, "entropies"),
+            (65_537, 8, None, None, "entropies"),
+            (64, 0, None, None, "buffer"),
+            (64, 33, None, None, "buffer"),
+            (64, 8, bytes(1), None, "k-max"),
+            (64, 8, None, bytes(1), "k-min"),
+            (64, 8, bytes(2), bytes(2), "k-max"),
+        ];
+        are_refused(cases.map(|(entropies, buffer, k_min, k_max, key)| {
+            let reps = Reps {
+                entropies,
+                buffer,
+                k_min,
+                k_max,
+            };
+            (reps, key)
+        }));
+        let error = base().check_setup(&setup()).unwrap_err();
+        assert!(error.hint.contains("fabric.path-choice"), "{error}");
+    }
+}

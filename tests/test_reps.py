@@ -1,0 +1,142 @@
+"""REPS: paths that are used again while they deliver packets unmarked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import silvan
+from silvan.baselines import baselines
+from silvan.errors import ScenarioError
+
+SCHEMES = Path(__file__).parent / "hook_schemes"
+# Four ways up for four hosts of a leaf.
+TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 4], "path-choice": "ecmp"}
+MARKS = {"control.reps.k-min": "20 kB", "control.reps.k-max": "80 kB"}
+
+
+def across(scheme: str, ways: int = 4, **keys: Any) -> silvan.Scenario:
+    """Let the four hosts of one leaf send to those of the other one."""
+    scenario = silvan.Scenario(
+        fabric={**TREE, "parents": [1, ways]},
+        link={"speed": "EDR"},
+        switch={"buffer": "256 KiB"},
+        traffic={
+            "flow": [{"from": f"host-000{i}", "to": f"host-000{i + 4}"} for i in range(4)],
+        },
+        run={"warm-up": "1 ms", "duration": "2 ms"},
+    )
+    return scenario.override(
+        {"control.scheme": scheme, "control.feedback.carrier": "ack-per-packet", **keys}
+    )
+
+
+def received(result: silvan.Result) -> list[float]:
+    """What hosts of the second leaf receive, as a part of their links."""
+    most = 1_000 * 12_500 * 2048 / 2074
+    return [one / most for one in result.hosts["delivered_bytes"].to_pylist()[4:]]
+
+
+def up(result: silvan.Result) -> list[int]:
+    """Bytes that each way up of the first leaf has sent."""
+    return [
+        row["xmit_bytes"]
+        for row in result.ports.to_pylist()
+        if row["node"] == "leaf-00" and not row["peer"].startswith("host-")
+    ]
+
+
+def test_the_ways_up_are_full_where_a_hash_leaves_some_empty() -> None:
+    """
+    Oracle: four flows and four ways: one each, if no two collide.
+
+    The hash of ECMP has put two of them on one way.
+    """
+    ecmp, reps = (silvan.run(across(scheme, **MARKS)) for scheme in ("none", "reps"))
+    assert sum(received(ecmp)) == pytest.approx(3, rel=0.01)
+    assert sum(received(reps)) == pytest.approx(4, rel=0.001)
+    assert min(up(reps)) > 0.99 * max(up(reps))
+
+
+def test_ways_that_do_not_suffice_are_shared() -> None:
+    """Oracle: four flows share two ways, and no way is taken more often than the other."""
+    result = silvan.run(across("reps", ways=2, **MARKS))
+    assert sum(received(result)) == pytest.approx(2, rel=0.01)
+    assert min(received(result)) > 0.9 * max(received(result))
+    low, high = sorted(up(result))
+    assert low > 0.99 * high
+
+
+def test_entropies_below_the_paths_leave_some_out() -> None:
+    """Oracle: entropies 0 and 1 are two of the four ways."""
+    result = silvan.run(across("reps", **MARKS, **{"control.reps.entropies": 2}))
+    assert [one > 0 for one in sorted(up(result))] == [False, False, True, True]
+    assert sum(received(result)) == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize("chain", ["nscc-reps", "swift-reps"])
+def test_windows_and_paths_together(chain: str) -> None:
+    """Oracle: more than a hash gives, and no flow starves."""
+    result = silvan.run(across(chain, **MARKS, **{"control.nscc.base-rtt": "4 us"}))
+    assert sum(received(result)) > 3.6
+    assert min(received(result)) > 0.85
+
+
+def test_a_burst_leaves_no_trace() -> None:
+    """Oracle: after four flows have ended, one alone has its whole link as before."""
+    scenario = across("reps", **MARKS).override(
+        {
+            "traffic.flow": [
+                {"name": "after", "from": "host-0000", "to": "host-0004"},
+                *({"from": f"host-000{i}", "to": "host-0005", "end": "500 us"} for i in (1, 2, 3)),
+            ]
+        }
+    )
+    rows = silvan.run(scenario).classes.to_pylist()
+    (after,) = (row for row in rows if row["name"] == "after")
+    assert after["delivered_bytes"] == pytest.approx(12_500e3 * 2048 / 2074, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_twin_in_python_takes_the_same_paths() -> None:
+    """Oracle: REPS in Python, with a random generator of its own."""
+    threshold = {"control.reps.k-min": "20000 B", "control.reps.k-max": "20001 B"}
+    scenario = across("reps", ways=2, **threshold)
+    twin = scenario.override(
+        {"control.scheme": "python", "control.python.file": str(SCHEMES / "reps.py")}
+    )
+    built_in, mine = silvan.run(scenario), silvan.run(twin)
+    assert mine.ports["xmit_bytes"].to_pylist() == built_in.ports["xmit_bytes"].to_pylist()
+    assert mine.classes.equals(built_in.classes)
+    assert len((SCHEMES / "reps.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "message"),
+    [
+        ({"fabric.path-choice": "table"}, "control.reps.entropies", "no paths"),
+        ({"control.feedback.carrier": "cnp"}, "control.feedback.carrier", "REPS learns"),
+        ({"control.reps.buffer": 33}, "control.reps.buffer", "33 is not 1 to 32"),
+        ({"control.reps.entropies": 70_000}, "control.reps.entropies", "not 1 to 65536"),
+    ],
+)
+def test_what_reps_cannot_work_with_is_refused(keys: Any, key: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message) as caught:
+        across("reps", **keys)
+    assert caught.value.key == key
+    assert caught.value.hint
+
+
+def test_baselines_have_it_where_there_are_paths() -> None:
+    """Oracle: marks of both baselines from one bandwidth-delay product on, to four."""
+    scenario = across("none").override({"fabric.path-choice": "table"})
+    found = {one.name: one for one in baselines(scenario)}
+    assert {"reps", "nscc+reps"} <= found.keys()
+    reps = scenario.override(found["reps"].overrides).to_dict()["control"]
+    nscc = scenario.override(found["nscc+reps"].overrides).to_dict()["control"]
+    assert reps["reps"]["k-min"] == nscc["nscc"]["k-min"]
+    assert reps["reps"]["k-max"] == nscc["nscc"]["k-max"]
+    switch = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 4})
+    assert "reps" not in {one.name for one in baselines(switch)}
