@@ -137,6 +137,13 @@ pub trait Workload {
     /// polled at that instant.
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
 
+    /// Whether the run pauses at this instant, for a workload that is driven from outside. Asked after each change and
+    /// after each delivery that the workload was told of.
+    #[inline]
+    fn pauses(&self) -> bool {
+        false
+    }
+
     /// Tells that congestion control may let some flow of `host` send earlier than
     /// [`Gate::release`] last said; the engine polls the host afterwards.
     fn on_release_moved(&mut self, host: HostId) {

@@ -204,7 +204,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         engine
     }
 
-    /// Processes every event before `end`; events at `end` itself belong to the next call.
+    /// Processes every event before `end`; events at `end` itself belong to the next call. If the workload pauses the run,
+    /// it returns earlier, at that instant.
     ///
     /// # Errors
     /// [`EngineError`]; the same one again if the run is continued after it.
@@ -239,6 +240,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             } else {
                 self.run_events(until);
             }
+            if self.fault == Some(EngineError::Paused) {
+                self.fault = None;
+                return Ok(());
+            }
             if let Some(fault) = &self.fault {
                 return Err(fault.clone());
             }
@@ -265,6 +270,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn broken(&mut self, now: u64, error: InvariantError) {
         let at = Time::from_ps(now);
         self.note_fault(EngineError::Invariant { at, error });
+    }
+
+    /// Has [`run_to`](Self::run_to) return if the workload pauses the run. That costs the event loop nothing, as it goes on
+    /// until there is a fault.
+    #[inline]
+    pub(crate) fn check_pause(&mut self) {
+        if self.workload.pauses() {
+            self.note_fault(EngineError::Paused);
+        }
     }
 
     /// Ends the run. A lookahead window is processed to its end; of several errors the earliest counts.

@@ -581,6 +581,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_all(now, &mut woken);
         self.woken = woken;
         self.schedule_change();
+        self.check_pause();
     }
 
     /// The traffic changes by itself. An event that it no longer waits for is stale.
@@ -594,9 +595,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_all(now, &mut woken);
         self.woken = woken;
         self.schedule_change();
+        self.check_pause();
     }
 
-    fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
+    pub(crate) fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
         for host in woken.drain(..) {
             let host = self.plane.known_host(host);
             if !F::LOOKAHEAD || !self.plane.remote.has_host(host) {

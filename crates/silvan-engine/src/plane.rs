@@ -24,8 +24,8 @@ use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
 use silvan_model::EngineConfig;
 
-/// The latest instant that a run reaches: 2^62 ps, about 53 days. What is added to it still fits.
-pub(crate) const LATEST: u64 = 1 << 62;
+/// The latest instant that a run reaches.
+pub(crate) const LATEST: u64 = silvan_model::LATEST.as_ps();
 
 /// A table entry without a route.
 pub(crate) const NO_ROUTE: u8 = 0xff;

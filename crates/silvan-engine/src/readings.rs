@@ -206,6 +206,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &mut self.workload
     }
 
+    /// Changes the workload at the current instant, and polls the hosts that the change adds to the list.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn change_workload(&mut self, change: impl FnOnce(&mut W, Time, &mut Vec<HostId>)) {
+        let mut woken = std::mem::take(&mut self.woken);
+        change(&mut self.workload, Time::from_ps(self.now), &mut woken);
+        self.wake_all(self.now, &mut woken);
+        self.woken = woken;
+        self.schedule_change();
+    }
+
     /// Polls a host at the current instant, after its traffic was reconfigured.
     ///
     /// # Panics

@@ -21,6 +21,7 @@ pub(crate) trait HostLoad: Workload {
     fn traffic(&self) -> &Traffic;
     fn classes(&self) -> &[String];
     fn programs(&self) -> Option<&Programs>;
+    fn programs_mut(&mut self) -> Option<&mut Programs>;
 }
 
 impl HostLoad for Traffic {
@@ -33,6 +34,10 @@ impl HostLoad for Traffic {
     }
 
     fn programs(&self) -> Option<&Programs> {
+        None
+    }
+
+    fn programs_mut(&mut self) -> Option<&mut Programs> {
         None
     }
 }
@@ -48,6 +53,10 @@ impl HostLoad for Load {
 
     fn programs(&self) -> Option<&Programs> {
         self.programs()
+    }
+
+    fn programs_mut(&mut self) -> Option<&mut Programs> {
+        self.programs_mut()
     }
 }
 
@@ -173,6 +182,14 @@ where
 
     fn programs(&self) -> Option<&Programs> {
         self.0.workload().programs()
+    }
+
+    fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time, &mut Vec<HostId>)) {
+        self.0.change_workload(|load, now, woken| {
+            if let Some(programs) = load.programs_mut() {
+                change(programs, now, woken);
+            }
+        });
     }
 
     forward_mut! {

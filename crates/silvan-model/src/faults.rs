@@ -30,6 +30,9 @@ pub enum EngineError {
         /// The invariant.
         error: InvariantError,
     },
+    /// No fault: the workload pauses the run at this instant, and the call that runs it returns.
+    #[error("the run pauses")]
+    Paused,
     /// The end asked for is beyond the engine's clock.
     #[error("cannot simulate to {0}; the clock ends after about 53 days")]
     TooLate(Time),

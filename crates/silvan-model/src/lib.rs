@@ -31,6 +31,7 @@ mod trees;
 
 pub use silvan_cc::notification::BecnCarrier;
 use silvan_cc::schemes::Control;
+use silvan_core::Time;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_workload::programs::Load;
@@ -48,6 +49,9 @@ pub use tracing::{PacketFilter, PacketHop, PacketKind};
 pub use trees::{Forest, HostShare, Member, Role, Tree};
 
 use meter::{MeteredAdapter, MeteredSwitch};
+
+/// The latest instant that a run reaches: 2^62 ps, about 53 days. What is added to it still fits.
+pub const LATEST: Time = Time::from_ps(1 << 62);
 
 /// The fabric of a simulation, and all that is set of its data plane.
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,8 @@ pub struct ClassTotals {
 ///
 /// A call goes through a pointer, which costs little compared with the work between two samples of a run.
 pub trait Simulation {
-    /// Processes every event before `end`; events at `end` itself belong to the next call.
+    /// Processes every event before `end`; events at `end` itself belong to the next call. A workload that pauses the
+    /// run has it return earlier.
     ///
     /// # Errors
     /// [`EngineError`]; the same one again if the run is continued after it.
@@ -130,6 +131,12 @@ pub trait Simulation {
 
     /// The programs, if there are any.
     fn programs(&self) -> Option<&Programs>;
+
+    /// Has the caller change the programs at the current instant; hosts that it adds to the list are polled. Without
+    /// effect where there are no programs.
+    fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time, &mut Vec<HostId>)) {
+        let _ = change;
+    }
 
     /// Checks that bytes, credits and queues of the data plane add up.
     ///

@@ -2,11 +2,11 @@
 
 use silvan_cc::hooks::Settings;
 use silvan_cc::schemes::{Control, Scheme};
-use silvan_core::Time;
+use silvan_core::{Sl, Time};
 use silvan_model::{EngineConfig, Engines, Network, Simulation};
 use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
-use silvan_workload::programs::{JobPlan, Load, Messaging, Programs};
+use silvan_workload::programs::{Driver, JobPlan, Load, Messaging, Plan, Programs};
 use silvan_workload::traffic::{Traffic, TrafficSection};
 
 use crate::RunError;
@@ -114,6 +114,18 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
     }
 }
 
+/// The programs of a scenario, whose packets have the classes from `class` on, and the names of these classes.
+fn programs(scenario: &Scenario, plan: &Plan, seed: u64, class: u16) -> (Programs, Vec<String>) {
+    let start = match scenario.file().probe.messages {
+        true => Programs::recorded,
+        false => Programs::new,
+    };
+    let hosts = scenario.fabric().host_count();
+    let mtu = scenario.file().packet.mtu;
+    let jobs = plan.jobs(seed, class);
+    (start(jobs, plan.messaging, mtu, hosts), plan.classes())
+}
+
 /// The simulation of a scenario with this control.
 pub(crate) fn assemble(
     engines: &dyn Engines,
@@ -126,16 +138,49 @@ pub(crate) fn assemble(
     let load = match scenario.programs() {
         Some(plan) => {
             // The traffic refuses more classes than 16 bits can number.
-            let jobs = plan.jobs(seed, traffic.classes().len() as u16);
-            let start = match scenario.file().probe.messages {
-                true => Programs::recorded,
-                false => Programs::new,
-            };
-            let programs = start(jobs, plan.messaging, scenario.file().packet.mtu, hosts);
-            Load::new(traffic, programs, plan.classes(), hosts)
+            let class = traffic.classes().len() as u16;
+            let (programs, names) = programs(scenario, plan, seed, class);
+            Load::new(traffic, programs, names, hosts)
         }
         None => Load::of_traffic(traffic, hosts),
     };
+    start(engines, scenario, seed, control, load)
+}
+
+/// The same with a driver, whose packets have a class of this name.
+pub(crate) fn assemble_driven(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    seed: u64,
+    driver: Box<dyn Driver>,
+    name: &str,
+) -> Result<Box<dyn Simulation>, RunError> {
+    let control = build_control(scenario, seed)?;
+    let hosts = scenario.fabric().host_count();
+    let traffic = Traffic::new(scenario.traffic(), &scenario.environment(seed))?;
+    let plan = scenario.programs().cloned().unwrap_or_else(|| Plan {
+        messaging: scenario.traffic().messaging.unwrap_or_default(),
+        jobs: Vec::new(),
+        gpcnet: None,
+        hpcc: None,
+    });
+    let first = traffic.classes().len() as u16;
+    let (programs, mut names) = programs(scenario, &plan, seed, first);
+    let class = first + names.len() as u16;
+    names.push(name.to_owned());
+    let programs = programs.driven(driver, name.to_owned(), class, Sl::ZERO);
+    let load = Load::new(traffic, programs, names, hosts);
+    start(engines, scenario, seed, control, load)
+}
+
+/// Starts an engine with this control and load.
+fn start(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    seed: u64,
+    control: Control,
+    load: Load,
+) -> Result<Box<dyn Simulation>, RunError> {
     let config = EngineConfig {
         seed,
         ..scenario.engine_config().clone()

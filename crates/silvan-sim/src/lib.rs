@@ -42,6 +42,7 @@ mod measure;
 mod programs;
 mod schedule;
 mod sequences;
+mod session;
 mod table;
 mod tables;
 mod trees;
@@ -59,6 +60,7 @@ use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
 pub use assemble::build_scheme;
+pub use session::{Pause, Session, SessionTotals, has_route};
 pub use table::{Column, ColumnData, Table};
 
 use assemble::{assemble, build_control};
@@ -68,7 +70,8 @@ use programs::{ProgramState, program_state};
 use schedule::Schedule;
 use silvan_cc::schemes::SchemeError;
 use silvan_cc::schemes::callbacks::{Callbacks, Failure, Stopped};
-use silvan_model::{Engines, Simulation};
+use silvan_fabric::Fabric;
+use silvan_model::{EngineError, Engines, Simulation};
 use silvan_scenario::Scenario;
 use trees::TreeLog;
 
@@ -182,7 +185,7 @@ pub enum RunError {
     },
     /// The engine cannot go on.
     #[error(transparent)]
-    Engine(silvan_model::EngineError),
+    Engine(EngineError),
     /// The engine cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -212,6 +215,17 @@ pub enum RunError {
         left: usize,
         /// All its ranks.
         ranks: u32,
+    },
+    /// Messages of a driver can no longer arrive.
+    #[error(
+        "{pending} messages have not arrived, and nothing has moved since {since}: switches have discarded them, or \
+        congestion control holds them back for good"
+    )]
+    Stalled {
+        /// How many.
+        pending: u32,
+        /// When the last event happened.
+        since: Time,
     },
 }
 
@@ -297,6 +311,40 @@ pub fn run_callbacks(
     run.complete(None, observer)
 }
 
+/// An error of the engine, in the fabric's names.
+fn engine_error(error: EngineError, fabric: &Fabric) -> RunError {
+    match error {
+        EngineError::Deadlock(deadlock) => RunError::Deadlock {
+            description: deadlock.describe(fabric),
+            cycle: deadlock
+                .cycle
+                .iter()
+                .map(|(port, vl)| format!("{} (VL {vl})", fabric.port_name(*port)))
+                .collect(),
+        },
+        other => RunError::Engine(other),
+    }
+}
+
+/// Has a controller read the counters of all switch ports, and applies the changes that it returns.
+fn sweep_ports(
+    engine: &mut dyn Simulation,
+    fabric: &Fabric,
+    controller: &mut dyn Controller,
+) -> Result<(), RunError> {
+    let ports = fabric.ports.iter_enumerated();
+    let readings: Vec<(PortId, PortCounters)> = ports
+        .filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some())
+        .map(|(id, _)| (id, engine.port_counters(id)))
+        .collect();
+    let mut changes = Vec::new();
+    controller.step(engine.now(), &readings, &mut changes);
+    for change in &changes {
+        engine.apply(change)?;
+    }
+    Ok(())
+}
+
 /// A run in progress.
 struct Run<'a> {
     engines: &'a dyn Engines,
@@ -338,7 +386,7 @@ impl<'a> Run<'a> {
                 let ran = self.engine.run_until(step.until);
                 // What the engine did after the scheme's failure does not count, errors included.
                 self.check_callbacks()?;
-                ran.map_err(|error| self.engine_error(error))?;
+                ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
             }
             if step.sample {
                 measurement.sample(self.engine.as_ref());
@@ -353,7 +401,7 @@ impl<'a> Run<'a> {
                 self.engine.apply(change)?;
             }
             if let (true, Some(controller)) = (step.sweep, controller.as_deref_mut()) {
-                self.sweep(controller)?;
+                sweep_ports(self.engine.as_mut(), self.scenario.fabric(), controller)?;
                 schedule.sweep_after(controller.interval());
             }
             if observer(self.progress()).is_break() {
@@ -422,8 +470,7 @@ impl<'a> Run<'a> {
     fn check_invariants(&self) -> Result<(), RunError> {
         let at = self.engine.now();
         let audited = self.engine.audit();
-        audited
-            .map_err(|error| RunError::Engine(silvan_model::EngineError::Invariant { at, error }))
+        audited.map_err(|error| RunError::Engine(EngineError::Invariant { at, error }))
     }
 
     /// The first program that should have ended and has not is an error.
@@ -445,21 +492,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn sweep(&mut self, controller: &mut dyn Controller) -> Result<(), RunError> {
-        let fabric = self.scenario.fabric();
-        let ports = fabric.ports.iter_enumerated();
-        let readings: Vec<(PortId, PortCounters)> = ports
-            .filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some())
-            .map(|(id, _)| (id, self.engine.port_counters(id)))
-            .collect();
-        let mut changes = Vec::new();
-        controller.step(self.engine.now(), &readings, &mut changes);
-        for change in &changes {
-            self.engine.apply(change)?;
-        }
-        Ok(())
-    }
-
     fn progress(&self) -> Progress {
         Progress {
             simulated: self.engine.now().since(Time::ZERO),
@@ -467,21 +499,6 @@ impl<'a> Run<'a> {
             packet_hops: self.engine.packet_hops(),
             events: self.engine.events(),
             wall_s: self.started.elapsed().as_secs_f64(),
-        }
-    }
-
-    fn engine_error(&self, error: silvan_model::EngineError) -> RunError {
-        let fabric = self.scenario.fabric();
-        match error {
-            silvan_model::EngineError::Deadlock(deadlock) => RunError::Deadlock {
-                description: deadlock.describe(fabric),
-                cycle: deadlock
-                    .cycle
-                    .iter()
-                    .map(|(port, vl)| format!("{} (VL {vl})", fabric.port_name(*port)))
-                    .collect(),
-            },
-            other => RunError::Engine(other),
         }
     }
 

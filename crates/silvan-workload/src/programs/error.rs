@@ -60,7 +60,7 @@ impl Programs {
     fn operation(&self, rank: u32, token: u32) -> String {
         let number = rank - self.first_of(rank);
         match &self.ranks[rank as usize].work {
-            Work::Sequence(_) => format!("rank {number}, operation {token}"),
+            Work::Sequence(_) | Work::External => format!("rank {number}, operation {token}"),
             Work::Schedule(run) => match run.schedule.ops()[token as usize].line {
                 0 => format!("rank {number}, operation {token}"),
                 line => format!("rank {number}, line {line}"),

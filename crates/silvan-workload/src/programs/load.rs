@@ -67,6 +67,11 @@ impl Load {
         self.programs.as_ref()
     }
 
+    /// The same, to steer them from outside.
+    pub fn programs_mut(&mut self) -> Option<&mut Programs> {
+        self.programs.as_mut()
+    }
+
     /// Names of all traffic classes.
     pub fn classes(&self) -> &[String] {
         &self.class_names
@@ -138,6 +143,10 @@ impl Workload for Load {
         if let Some(programs) = &mut self.programs {
             programs.wake_at(now, wake);
         }
+    }
+
+    fn pauses(&self) -> bool {
+        self.programs.as_ref().is_some_and(Programs::pauses)
     }
 
     fn on_release_moved(&mut self, host: HostId) {

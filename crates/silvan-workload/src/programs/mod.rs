@@ -4,7 +4,7 @@
 //! sequence of [operations](Op) that is made while it runs, or a [`Schedule`] of operations that wait
 //! for each other, as [GOAL](goal) describes it. Messages match as MPI's do, small ones are sent
 //! at once, large ones ask first. [`Programs`] is driven by time and by deliveries; [`Load`] puts it
-//! behind the engine's workload interface, together with other traffic.
+//! behind the engine's workload interface, together with other traffic. A [`Driver`] requests messages at run time.
 //!
 //! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
 
@@ -12,6 +12,7 @@ pub mod collective;
 mod detail;
 pub mod draft;
 mod error;
+mod external;
 pub mod goal;
 pub mod gpcnet;
 pub mod hpcc;
@@ -36,6 +37,7 @@ pub mod training;
 
 pub use detail::{MessageRecord, StepRecord};
 pub use error::Fault;
+pub use external::{Driver, Request};
 pub use load::Load;
 pub use matching::{Arrived, Matcher, Posted};
 pub use op::{Group, Op, Repeated, Steps};

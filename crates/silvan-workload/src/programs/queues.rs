@@ -100,6 +100,11 @@ impl Queues {
         }
     }
 
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
     fn flow(&mut self, way: Way) -> u32 {
         let key = flow_key(way.from, way.sl);
         let known = &mut self.by_target[way.to.index()];

@@ -46,6 +46,8 @@ pub struct RankTotals {
 pub(crate) enum Work {
     Sequence(Sequence),
     Schedule(ScheduleRun),
+    /// A driver decides from outside.
+    External,
 }
 
 impl Work {
@@ -61,6 +63,7 @@ impl Work {
                 };
                 Self::Schedule(ScheduleRun::new(schedule, Some(rounds)))
             }
+            Script::External => Self::External,
         }
     }
 }

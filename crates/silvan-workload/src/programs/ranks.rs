@@ -8,6 +8,7 @@ use silvan_core::{Bytes, HostId, Span, Time};
 
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
+use crate::programs::external::External;
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, NONE, Stage};
 use crate::programs::queues::{Queues, Way};
@@ -48,6 +49,8 @@ pub(crate) enum TimerKind {
     Task(u32),
     /// A message between ranks of a host is there.
     Local(u32),
+    /// A timer of the driver, which knows it by this number.
+    External(u32),
 }
 
 /// Timers at one instant go off by rank, and those of a rank in the order in which they were set.
@@ -69,15 +72,16 @@ pub struct Programs {
     pub(crate) jobs: Vec<Job>,
     pub(crate) ranks: Vec<Rank>,
     messages: Messages,
-    queues: Queues,
+    pub(crate) queues: Queues,
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
     /// Hosts with something new to send.
-    woken: Vec<HostId>,
+    pub(crate) woken: Vec<HostId>,
     /// Operations of schedules that wait for no other any more.
     pub(crate) ready: VecDeque<(u32, u32)>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) detail: Option<Box<Detail>>,
+    pub(crate) external: Option<Box<External>>,
     fault: Option<Fault>,
     /// Jobs that the run waits for.
     running: u32,
@@ -113,6 +117,7 @@ impl Programs {
             ready: VecDeque::new(),
             marks: Vec::new(),
             detail: detail.then(Box::default),
+            external: None,
             fault: None,
             running: 0,
         };
@@ -131,7 +136,7 @@ impl Programs {
         programs
     }
 
-    fn add(&mut self, spec: JobSpec) {
+    pub(crate) fn add(&mut self, spec: JobSpec) {
         let job = self.jobs.len() as u32;
         let size = spec.ranks.len() as u32;
         self.running += u32::from(!spec.background);
@@ -169,6 +174,7 @@ impl Programs {
                 Time::ZERO => self.start_schedule(rank, Time::ZERO),
                 start => self.set_timer(rank, start, TimerKind::Begin),
             },
+            Work::External => {}
         }
     }
 
@@ -235,7 +241,7 @@ impl Programs {
 
     fn fire_timers(&mut self, now: Time) {
         while let Some(Reverse(timer)) = self.timers.peek().copied() {
-            if timer.at > now {
+            if timer.at > now || self.is_stopped() {
                 return;
             }
             self.timers.pop();
@@ -246,6 +252,7 @@ impl Programs {
                 TimerKind::Begin => self.start_schedule(timer.rank, timer.at),
                 TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
                 TimerKind::Local(message) => self.advance_message(message, timer.at),
+                TimerKind::External(token) => self.notify_driver(token, timer.at),
             }
             self.jobs[job as usize].pending -= 1;
             self.check_job(job, timer.at);
@@ -412,7 +419,7 @@ impl Programs {
         }
     }
 
-    /// Starts to read (`read`) or write the memory of another rank.
+    /// Starts to read (`read`) or write the memory of another rank of the job.
     pub(crate) fn access(
         &mut self,
         rank: u32,
@@ -463,6 +470,7 @@ impl Programs {
         match self.ranks[rank as usize].work {
             Work::Sequence(_) => self.sequence_complete(rank, to_pay, now),
             Work::Schedule(_) => self.schedule_complete(rank, token, to_pay, now),
+            Work::External => self.notify_driver(token, now),
         }
     }
 

@@ -12,7 +12,9 @@ impl Programs {
     fn run_of(&mut self, rank: u32) -> &mut ScheduleRun {
         match &mut self.ranks[rank as usize].work {
             Work::Schedule(run) => run,
-            Work::Sequence(_) => unreachable!("only ranks with a schedule come here"),
+            Work::Sequence(_) | Work::External => {
+                unreachable!("only ranks with a schedule come here")
+            }
         }
     }
 

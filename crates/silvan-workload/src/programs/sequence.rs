@@ -12,7 +12,7 @@ impl Programs {
     fn sequence(&mut self, rank: u32) -> &mut Sequence {
         match &mut self.ranks[rank as usize].work {
             Work::Sequence(sequence) => sequence,
-            Work::Schedule(_) => unreachable!("only sequential ranks come here"),
+            Work::Schedule(_) | Work::External => unreachable!("only sequential ranks come here"),
         }
     }
 

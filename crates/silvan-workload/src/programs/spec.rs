@@ -21,6 +21,8 @@ pub enum Script {
         /// How often; `None` is without end.
         times: Option<u64>,
     },
+    /// What a [`Driver`](crate::programs::Driver) requests at run time.
+    External,
 }
 
 /// Some ranks with a program, which only talk to each other.

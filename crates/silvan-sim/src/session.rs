@@ -1,0 +1,302 @@
+//! A simulation that a driver steers from outside: it requests messages and timers at run time.
+
+use silvan_cc::hooks::Controller;
+use silvan_core::{HostId, Span, Time};
+use silvan_fabric::Fabric;
+use silvan_model::{EngineError, Engines, LATEST, Simulation};
+use silvan_scenario::Scenario;
+use silvan_workload::programs::{Driver, Programs, Request};
+
+use crate::RunError;
+use crate::assemble::assemble_driven;
+use crate::dcms::DcmsController;
+use crate::programs::{ProgramState, program_state};
+use crate::{engine_error, sweep_ports};
+
+/// Simulated time between two checks whether anything moves.
+const CHECK: Span = Span::from_ms(1);
+
+/// When nothing has moved for this long, nothing will.
+const STALLED: Span = Span::from_secs(1);
+
+/// Name of the class of the driver's packets.
+const CLASS: &str = "external";
+
+/// Why a call that runs the simulation has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The instant has come, or nothing of the driver is pending.
+    Reached,
+    /// The driver has requested it.
+    Stopped,
+}
+
+/// What a session has done so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionTotals {
+    /// Events processed.
+    pub events: u64,
+    /// Delivered packets, each times the links that it crossed.
+    pub packet_hops: u64,
+    /// Data packets delivered, those of the scenario's own load included.
+    pub delivered_packets: u64,
+    /// Messages and timers of the driver that are pending.
+    pub pending: u32,
+    /// Memory of the data plane, in bytes.
+    pub memory_bytes: usize,
+}
+
+/// A simulation that a [`Driver`] steers.
+///
+/// The fabric, the congestion control with its changes at given times, the DCMS, and the load are those of the scenario;
+/// its warm-up, duration and probes have no effect. The scenario's own load runs next to what the driver requests.
+///
+/// ```
+/// use silvan_core::{HostId, Span, Time};
+/// use silvan_instances::Fastest;
+/// use silvan_scenario::Scenario;
+/// use silvan_sim::{Pause, Session};
+/// use silvan_workload::programs::{Driver, Request};
+///
+/// /// Sends each message back until it has crossed the fabric four times.
+/// #[derive(Debug)]
+/// struct PingPong;
+///
+/// impl Driver for PingPong {
+///     fn notify(&mut self, token: u32, _now: Time, requests: &mut Vec<Request>) {
+///         let [one, other] = [HostId::new(0), HostId::new(1)];
+///         let (from, to) = if token % 2 == 0 { (one, other) } else { (other, one) };
+///         if token < 4 {
+///             requests.push(Request::Send { from, to, bytes: 8, token: token + 1 });
+///         }
+///     }
+/// }
+///
+/// let scenario = Scenario::from_toml("", "empty", &[])?;
+/// let mut session = Session::open(&Fastest, scenario, 1, Box::new(PingPong))?;
+/// session.request(&mut vec![Request::Timer { delay: Span::from_us(1), token: 0 }])?;
+/// assert_eq!(session.run_until_idle()?, Pause::Reached);
+/// assert_eq!(session.totals().delivered_packets, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Session {
+    scenario: Scenario,
+    engine: Box<dyn Simulation>,
+    controller: Option<DcmsController>,
+    /// When the controller reads counters next.
+    sweep_at: Time,
+    /// Changes at given times that have been applied.
+    changes_done: usize,
+    /// Number of events at the last check, and when there was a new one.
+    moved: (u64, Time),
+}
+
+impl Session {
+    /// Starts a scenario with a seed; the scenario's own is [`Scenario::seed`].
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] if traffic, control or engine cannot be built.
+    pub fn open(
+        engines: &dyn Engines,
+        scenario: Scenario,
+        seed: u64,
+        driver: Box<dyn Driver>,
+    ) -> Result<Self, RunError> {
+        let engine = assemble_driven(engines, &scenario, seed, driver, CLASS)?;
+        let controller = scenario
+            .dcms()
+            .map(|dcms| DcmsController::new(dcms.clone()));
+        let sweep_at = next_sweep(Time::ZERO, controller.as_ref());
+        Ok(Self {
+            scenario,
+            engine,
+            controller,
+            sweep_at,
+            changes_done: 0,
+            moved: (0, Time::ZERO),
+        })
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// The simulation, to read its counters. If a call has ended before its instant, counts of deliveries include packets
+    /// whose receiver is still taking them in.
+    pub fn simulation(&self) -> &dyn Simulation {
+        self.engine.as_ref()
+    }
+
+    /// The instant that has been reached.
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// What has been done so far.
+    pub fn totals(&self) -> SessionTotals {
+        let programs = self.engine.programs();
+        SessionTotals {
+            events: self.engine.events(),
+            packet_hops: self.engine.packet_hops(),
+            delivered_packets: self.engine.delivered_packets(),
+            pending: programs.map_or(0, Programs::requests_pending),
+            memory_bytes: self.engine.memory_bytes(),
+        }
+    }
+
+    /// Takes requests outside a notification; they are moved out.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
+    pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), RunError> {
+        let now = self.now();
+        let late = requests.iter().find_map(|request| match request {
+            Request::Timer { delay, .. } => {
+                Some(now.saturating_add(*delay)).filter(|at| *at >= LATEST)
+            }
+            _ => None,
+        });
+        if let Some(at) = late {
+            return Err(RunError::Engine(EngineError::TooLate(at)));
+        }
+        self.engine.change_programs(&mut |programs, now, wake| {
+            programs.request(requests, now, wake);
+        });
+        Ok(())
+    }
+
+    /// Runs until nothing of the driver is pending, at the instant of its last notification.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`]; further calls return one, too.
+    pub fn run_until_idle(&mut self) -> Result<Pause, RunError> {
+        self.run(Time::MAX, true)
+    }
+
+    /// Runs until `end`; what happens at `end` itself belongs to the next call.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_until_idle`](Self::run_until_idle).
+    pub fn run_until(&mut self, end: Time) -> Result<Pause, RunError> {
+        if end >= LATEST {
+            return Err(RunError::Engine(EngineError::TooLate(end)));
+        }
+        self.run(end, false)
+    }
+
+    fn run(&mut self, end: Time, when_idle: bool) -> Result<Pause, RunError> {
+        self.engine
+            .change_programs(&mut |programs, _, _| programs.start_call(when_idle));
+        self.moved = (self.engine.events(), self.now());
+        loop {
+            if self.pauses() {
+                return Ok(self.pause());
+            }
+            self.apply_due()?;
+            let now = self.now();
+            if now >= end {
+                return Ok(Pause::Reached);
+            }
+            let next = self.next_instant(now).min(end);
+            let ran = self.engine.run_until(next);
+            ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
+            if let ProgramState::Failed(fault) = program_state(self.engine.programs()) {
+                return Err(fault.into());
+            }
+            if when_idle {
+                self.check_stalled()?;
+            }
+        }
+    }
+
+    fn pauses(&self) -> bool {
+        self.engine.programs().is_some_and(Programs::pauses)
+    }
+
+    fn pause(&self) -> Pause {
+        let programs = self.engine.programs();
+        match programs.is_some_and(Programs::is_stopped) {
+            true => Pause::Stopped,
+            false => Pause::Reached,
+        }
+    }
+
+    /// Does what the scenario has for this instant.
+    fn apply_due(&mut self) -> Result<(), RunError> {
+        let now = self.engine.now();
+        let changes = &self.scenario.scheme_settings().timed[self.changes_done..];
+        for (_, change) in changes.iter().take_while(|(at, _)| *at <= now) {
+            self.engine.apply(change)?;
+            self.changes_done += 1;
+        }
+        if self.sweep_at == now {
+            if let Some(controller) = &mut self.controller {
+                sweep_ports(self.engine.as_mut(), self.scenario.fabric(), controller)?;
+            }
+            self.sweep_at = next_sweep(now, self.controller.as_ref());
+        }
+        Ok(())
+    }
+
+    /// The next instant at which there is something to do, or to check.
+    fn next_instant(&self, now: Time) -> Time {
+        let changes = &self.scenario.scheme_settings().timed;
+        let change = changes
+            .get(self.changes_done)
+            .map_or(Time::MAX, |(at, _)| *at);
+        change.min(self.sweep_at).min(now.saturating_add(CHECK))
+    }
+
+    fn check_stalled(&mut self) -> Result<(), RunError> {
+        let (now, events) = (self.now(), self.engine.events());
+        let programs = self.engine.programs();
+        let has_timer = programs.is_some_and(|programs| programs.next_timer().is_some());
+        if events != self.moved.0 || has_timer {
+            self.moved = (events, now);
+        }
+        let since = self.moved.1;
+        match now.since(since) < STALLED {
+            true => Ok(()),
+            false => Err(RunError::Stalled {
+                pending: programs.map_or(0, Programs::requests_pending),
+                since,
+            }),
+        }
+    }
+}
+
+/// When a controller reads counters next; never without one.
+fn next_sweep(now: Time, controller: Option<&DcmsController>) -> Time {
+    let interval = controller.map(Controller::interval);
+    let interval = interval.filter(|interval| !interval.is_zero());
+    interval.map_or(Time::MAX, |interval| now.saturating_add(interval))
+}
+
+/// Whether packets from one host to another have a route, which they have in all scenarios but those that allow missing
+/// routes.
+pub fn has_route(scenario: &Scenario, from: HostId, to: HostId) -> bool {
+    if scenario.routes().unreachable == 0 || from == to {
+        return true;
+    }
+    let fabric: &Fabric = scenario.fabric();
+    let lid = fabric.host(to).lid;
+    let (mut switch, _) = fabric.host_attachment(from);
+    // A route has no loop, so it visits each switch once at most.
+    for _ in 0..fabric.switch_count() {
+        if fabric.host_attachment(to).0 == switch {
+            return true;
+        }
+        let output = scenario.tables().get(switch, lid);
+        let port = output.and_then(|output| fabric.port(fabric.node_of_switch(switch), output));
+        match port.and_then(|port| fabric.peer_switch(port)) {
+            Some((next, _)) => switch = next,
+            None => return false,
+        }
+    }
+    false
+}
