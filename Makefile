@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
+.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel header libsilvan install-libsilvan check-slow check-memory \
 	check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
 
 help: ## Show this list
@@ -106,6 +106,24 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	$(BIN)/python python/tools/check_abbreviations.py
 	$(BIN)/python python/tools/generate_reference.py --check
 	$(BIN)/python python/tools/viewer_digest.py
+
+# A header that is not what the sources give fails a test.
+header: ## Generate the C header from crates/silvan-capi
+	cargo run --quiet --locked -p silvan-capi --example header > target/silvan.h
+	cp target/silvan.h crates/silvan-capi/include/silvan.h
+
+libsilvan: ## Build the C library (target/release/libsilvan.so and .a)
+	cargo build --release --locked -p silvan-capi
+
+PREFIX ?= /usr/local
+install-libsilvan: libsilvan ## Install the C library and its header (PREFIX=/usr/local, DESTDIR=)
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 crates/silvan-capi/include/silvan.h $(DESTDIR)$(PREFIX)/include
+	install -m 755 target/release/libsilvan.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 target/release/libsilvan.a $(DESTDIR)$(PREFIX)/lib
+	sed -e 's|@PREFIX@|$(PREFIX)|' \
+		-e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
+		packaging/silvan.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/silvan.pc
 
 reference: install ## Generate the reference pages
 	$(BIN)/python python/tools/generate_reference.py
