@@ -1,0 +1,101 @@
+"""Workloads and fabrics that cannot be: each error has the place, the reason and a hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.errors import ScenarioError, SimulationError
+from tests.conftest import Command
+
+SWITCH = '[fabric]\ngenerator = "single-switch"\nhosts = 4\n'
+ALLREDUCE = SWITCH + '[[traffic.program]]\nkind = "allreduce"\nbytes = "1 KiB"\n'
+GOAL = SWITCH + "[[traffic.program]]\nkind = \"goal\"\ntrace = '''\n"
+FLOWS = SWITCH + "[[traffic.flows]]\n"
+DRAGONFLY = """\
+[fabric]
+generator = "dragonfly"
+switches-per-group = 4
+hosts-per-switch = 2
+global-per-switch = 2
+groups = 20
+"""
+ADAPTIVE = DRAGONFLY.replace("groups = 20", 'path-choice = "ugal-l"') + "[vl]\ndata-vls = 1\n"
+
+CASES = {
+    "a collective over an empty group": (
+        ALLREDUCE + "hosts = []\n",
+        "bad.toml:7: traffic.program.0.hosts: there is no host",
+    ),
+    "a collective over no hosts": (
+        ALLREDUCE + "hosts = 0\n",
+        "bad.toml:7: traffic.program.0.hosts: 0 hosts wanted, 4 that no other program uses\n"
+        'hint: ask for 1 to that many; "all" of another program uses every host\n',
+    ),
+    "more ranks than hosts": (
+        GOAL + "num_ranks 5\n" + "".join(f"rank {rank} {{\n}}\n" for rank in range(5)) + "'''\n",
+        "bad.toml:4: traffic.program.0.ranks-per-host: 5 ranks do not fit on 4 places\n"
+        "hint: add hosts, or more ranks per host\n",
+    ),
+    "two ranks on one host": (
+        ALLREDUCE + 'hosts = ["host-0000", "host-0000"]\n',
+        "bad.toml:7: traffic.program.0.hosts.1: two ranks on one host: "
+        '"host-0000" is in the list twice',
+    ),
+    "a cycle of dependencies": (
+        GOAL + "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n'''\n",
+        "bad.toml:6: traffic.program.0.trace: line 3: "
+        "operations of rank 0 wait for each other in a cycle: lines 3, 4",
+    ),
+    "a distribution that falls": (
+        FLOWS + 'load = 0.5\nsizes = { file = "cdf.txt" }\n',
+        "cdf.txt:3: the distribution falls from 70 to 50 percent",
+    ),
+    "a load above 1": (
+        FLOWS + 'load = 1.5\nsizes = { fixed = "1 KiB" }\n',
+        "bad.toml:5: traffic.flows.0.load: 1.5 is not between 0 and 1",
+    ),
+    "lanes that do not suffice": (
+        ADAPTIVE,
+        "bad.toml:6: fabric.path-choice: "
+        "the routes can deadlock, their channels depend on each other in a cycle: "
+        "group-00-switch-00:7 (lane 0) -> ",
+    ),
+    "a dragonfly that does not fit": (
+        DRAGONFLY,
+        "bad.toml:6: fabric.groups: dragonfly: 20 groups, "
+        "but 4 switches with 2 global ports each allow 2 to 9\n"
+        "hint: write 2 to 9\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_is_refused_with_place_and_hint(
+    name: str, tmp_path: Path, command: Command
+) -> None:
+    """The command ends with code 2, and Python raises the same error."""
+    text, expected = CASES[name]
+    (tmp_path / "cdf.txt").write_text("0 0\n1000 0.7\n2000 0.5\n3000 1\n")
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    done = command("run", str(path))
+    assert done.status == 2
+    assert expected in done.stderr
+    with pytest.raises(ScenarioError):
+        silvan.Scenario.from_file(path)
+    if name == "lanes that do not suffice":
+        assert "\nhint: set vl.data-vls to 4, or " in done.stderr
+        path.write_text(text.replace("data-vls = 1", "data-vls = 4"))
+        silvan.Scenario.from_file(path)
+
+
+def test_a_receive_without_a_send_is_named(tmp_path: Path) -> None:
+    """A schedule may be completed by others at run time, so that it ends the run."""
+    text = GOAL + "num_ranks 2\nrank 0 {\n}\nrank 1 {\nrecv 8b from 0\n}\n'''\n"
+    with pytest.raises(
+        SimulationError, match=r"rank 1, line 5: no rank sends what is to be received from rank 0"
+    ):
+        silvan.run(silvan.Scenario.from_toml(text))
