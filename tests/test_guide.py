@@ -26,12 +26,17 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 _FABRIC = "needs OpenSM and InfiniBand's tools: tests/emulator runs such commands"
 _MANAGER = "needs a fabric and its tools: tests/emulator/test_dcms*.py run the manager"
+_LIBRARY = "needs a compiler: tests/test_c_interface.py installs, compiles and runs it"
 _OUTPUT = "what a command prints"
 
 # By page and start of the first line. Blocks in Rust are part of a crate, whose tests compile them.
 NOT_RUN = {
     ("README.md", "make run"): "sets up the project; the continuous integration does both",
     ("benchmarks.md", "python -m silvan.bench"): "takes minutes and measures",
+    ("c-interface.md", "make libsilvan"): _LIBRARY,
+    ("c-interface.md", "cc relay.c"): _LIBRARY,
+    ("c-interface.md", "/* relay.c */"): _LIBRARY,
+    ("c-interface.md", "2194 ns: host 1"): _OUTPUT,
     ("comparing.md", "silvan compare --arena"): "takes hours: tests/test_arena.py reduces it",
     ("comparing.md", 'name = "my-arena"'): "an arena, no scenario: tests/test_arena.py",
     ("dcms.md", "silvan dcms --example > dcms.toml"): _MANAGER,

@@ -284,14 +284,13 @@ pub fn has_route(scenario: &Scenario, from: HostId, to: HostId) -> bool {
         return true;
     }
     let fabric: &Fabric = scenario.fabric();
-    let lid = fabric.host(to).lid;
     let (mut switch, _) = fabric.host_attachment(from);
     // A route has no loop, so it visits each switch once at most.
     for _ in 0..fabric.switch_count() {
         if fabric.host_attachment(to).0 == switch {
             return true;
         }
-        let output = scenario.tables().get(switch, lid);
+        let output = scenario.forwarding().tables.to_host(switch, to);
         let port = output.and_then(|output| fabric.port(fabric.node_of_switch(switch), output));
         match port.and_then(|port| fabric.peer_switch(port)) {
             Some((next, _)) => switch = next,
