@@ -136,3 +136,18 @@ def incast_file(tmp_path: Path) -> Path:
 def incast() -> silvan.Result:
     """Run the small scenario once for all tests."""
     return silvan.run(silvan.Scenario.from_toml(INCAST))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that tests have measured."""
+    reports = terminalreporter.stats.get("passed", [])
+    figures = [
+        value
+        for report in reports
+        for name, value in report.user_properties
+        if name == "figure" and report.when == "call"
+    ]
+    if figures:
+        terminalreporter.section("figures")
+        for figure in figures:
+            terminalreporter.write_line(figure)
