@@ -56,12 +56,17 @@ def write_pcap(result: Result, port: str, path: Path) -> int:
     Raises
     ------
     SilvanError
-        The run has not recorded the packets.
+        The run has not recorded the packets, or the fabric has no LIDs.
     """
     if "packet_hops" not in result.tables:
         raise SilvanError("the run has recorded no packets", hint="set probe.packets.ports")
     hops = packets_of(result, port)
     lids = result.hosts["lid"].to_pylist()
+    if 0 in lids:
+        raise SilvanError(
+            "the fabric has more nodes than LIDs, which packets of InfiniBand name hosts by",
+            hint="use at most 49,151 switches and hosts",
+        )
     with path.open("wb") as file:
         file.write(struct.pack(">IHHIIII", _MAGIC, 2, 4, 0, 0, _LONGEST, _LINK_TYPE))
         for hop, opcode, sequence in _numbered(hops):

@@ -413,6 +413,11 @@ class Scenario:
 
         GUIDs are kept; ibsim knows no links faster than QDR and gives LIDs through a subnet manager
         only.
+
+        Raises
+        ------
+        ScenarioError
+            If the fabric has more nodes than there are LIDs.
         """
         return self._native.ibsim_net()
 

@@ -679,6 +679,18 @@ fn every_request_gets_one_message_back() {
     assert!(clients.subnet.now() > Time::ZERO);
 }
 
+/// A subnet manager has 49,151 unicast LIDs (IBA volume 1, section 4.1.3).
+#[test]
+fn fabrics_with_more_nodes_than_lids_are_refused() {
+    let text = "[fabric]\ngenerator = \"xgft\"\nchildren = [200, 250]\nparents = [1, 1]\n";
+    let scenario = Scenario::from_toml(text, "test.toml", &[]).unwrap();
+    let subnet = Subnet::new(&Fastest, &scenario, Start::Configured);
+    assert_eq!(
+        subnet.map(|_| ()).unwrap_err().to_string(),
+        "50251 nodes need more LIDs than the 49151 unicast ones; such a fabric can be simulated, but not managed"
+    );
+}
+
 /// The largest code of an MTU is that of 4096 bytes (IBA volume 1, section 14.2.5.6).
 #[test]
 fn packets_larger_than_those_of_infiniband_are_refused() {

@@ -434,7 +434,7 @@ impl Plane {
         let entry = (noted & !UNREAD) as usize;
         match &self.rule {
             Some(rule) => {
-                let number = rule.read(entry, element, packet.destination() as usize);
+                let number = rule.read(entry, packet.destination() as usize);
                 numbered(self.elements[element], number)
             }
             None => chosen(self.elements[element], self.tables[entry]),
@@ -462,7 +462,7 @@ impl Plane {
                 continue;
             }
             element.table = self.tables.len() as u32;
-            let port = |host| rule.read(rule.entry(switch, host), switch, host);
+            let port = |host| rule.read(rule.entry(switch, host), host);
             // Port 0, which is none, becomes `NO_ROUTE`.
             self.tables
                 .extend((0..hosts).map(|host| port(host).wrapping_sub(1)));
@@ -613,7 +613,7 @@ fn table_output(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
 #[inline(always)]
 fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, packet: &Packet) -> u32 {
     let (switch, host) = (element as usize, packet.destination() as usize);
-    numbered(record, rule.read(rule.entry(switch, host), switch, host))
+    numbered(record, rule.read(rule.entry(switch, host), host))
 }
 
 /// The output of an element's port of this number, 0 for none.

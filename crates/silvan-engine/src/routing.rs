@@ -464,9 +464,7 @@ impl Plane {
     pub fn table_port(&self, switch: usize, host: u32) -> u8 {
         if let Some(rule) = &self.rule {
             let host = host as usize;
-            return rule
-                .read(rule.entry(switch, host), switch, host)
-                .wrapping_sub(1);
+            return rule.read(rule.entry(switch, host), host).wrapping_sub(1);
         }
         let entry = (self.elements[switch].table + host) as usize;
         match (self.tables[entry], &self.routing.detours) {

@@ -119,7 +119,7 @@ impl Generator for HyperX {
                 rest /= size;
             }
         }
-        let routes = Hierarchy::new(parts)?.routes(fabric, |_| 1, |switch, leaf, ports| {
+        let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
             let cables = self.cables.iter().copied().max().unwrap_or(1);
             for cable in 0..cables {
                 // Hosts of indices from 0 on have the cables in turn.
@@ -129,7 +129,7 @@ impl Generator for HyperX {
                 }
                 ports.push(port);
             }
-            Ok::<_, ()>(())
+            Ok::<_, ()>(1)
         });
         Some((ForwardingTables::computed(fabric, routes.ok()??), None))
     }

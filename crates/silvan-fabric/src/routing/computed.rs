@@ -33,19 +33,18 @@ pub struct ComputedRoutes {
     /// Host by host, the parts of its address.
     addresses: Vec<u16>,
     /// Switch by switch and part by part.
-    places: Vec<Place>,
+    places: Vec<LevelRow>,
     /// Port numbers and groups, by place and part.
     entries: Vec<u16>,
     groups: Vec<Group>,
     /// Port numbers of all groups.
     members: Vec<u8>,
-    /// By switch, what the index of a host is divided by before it chooses among the ports of a group.
-    divisors: Vec<u32>,
+    switches: usize,
 }
 
-/// Where a switch is at a level.
+/// The row of a switch for a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct LevelRow {
     part: u16,
     /// First entry of its row for this level.
     row: u32,
@@ -56,6 +55,8 @@ struct Place {
 struct Group {
     first: u32,
     count: u32,
+    /// What the index of a host is divided by first.
+    divisor: u32,
 }
 
 impl ComputedRoutes {
@@ -77,19 +78,19 @@ impl ComputedRoutes {
         0
     }
 
-    /// The number of the port that an entry of a switch has for a host; 0 if there is none.
+    /// The number of the port that an entry has for a host; 0 if there is none.
     ///
     /// # Panics
     ///
-    /// If entry, switch or host are beyond those of the fabric.
+    /// If there is no such entry.
     #[inline(always)]
-    pub fn read(&self, entry: usize, switch: usize, host: usize) -> u8 {
+    pub fn read(&self, entry: usize, host: usize) -> u8 {
         let entry = self.entries[entry];
         if entry < FIRST_GROUP {
             return entry as u8;
         }
         let group = self.groups[usize::from(entry - FIRST_GROUP)];
-        let quotient = host as u32 / self.divisors[switch];
+        let quotient = host as u32 / group.divisor;
         self.members[(group.first + quotient % group.count) as usize]
     }
 
@@ -101,7 +102,7 @@ impl ComputedRoutes {
     #[inline]
     pub fn port(&self, switch: SwitchId, host: HostId) -> Option<PortNumber> {
         let (switch, host) = (switch.index(), host.index());
-        let number = self.read(self.entry(switch, host), switch, host);
+        let number = self.read(self.entry(switch, host), host);
         (number != 0).then(|| PortNumber::new(number))
     }
 
@@ -111,7 +112,7 @@ impl ComputedRoutes {
             NO_ROUTE => Vec::new(),
             port @ ..FIRST_GROUP => vec![port as u8],
             group => {
-                let Group { first, count } = self.groups[usize::from(group - FIRST_GROUP)];
+                let Group { first, count, .. } = self.groups[usize::from(group - FIRST_GROUP)];
                 self.members[first as usize..][..count as usize].to_vec()
             }
         }
@@ -124,16 +125,15 @@ impl ComputedRoutes {
 
     /// The number of switches.
     pub fn switch_count(&self) -> usize {
-        self.divisors.len()
+        self.switches
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         (self.addresses.capacity() + self.entries.capacity()) * 2
-            + self.places.capacity() * size_of::<Place>()
+            + self.places.capacity() * size_of::<LevelRow>()
             + self.groups.capacity() * size_of::<Group>()
             + self.members.capacity()
-            + self.divisors.capacity() * 4
     }
 }
 
@@ -237,9 +237,10 @@ impl Hierarchy {
         self.offsets[level][prefix] + usize::from(self.part(switch, level))
     }
 
-    /// Makes the routes. `divisor` is that of a switch. `ports` collects the ports by which packets leave the first switch for
+    /// Makes the routes. `ports` collects the ports by which packets leave the first switch for
     /// the hosts of the second, and for those of all others that have the same parts up to the one in which the two differ;
-    /// calls for one second switch follow each other.
+    /// calls for one second switch follow each other. It returns what the index of a host is divided by before it chooses among
+    /// them.
     ///
     /// Returns `Ok(None)` if the addresses do not tell all switches with hosts apart, or a number does not fit.
     ///
@@ -249,10 +250,9 @@ impl Hierarchy {
     pub(crate) fn routes<E>(
         &self,
         fabric: &Fabric,
-        divisor: impl Fn(SwitchId) -> usize,
-        mut ports: impl FnMut(SwitchId, SwitchId, &mut Vec<PortNumber>) -> Result<(), E>,
+        mut ports: impl FnMut(SwitchId, SwitchId, &mut Vec<PortNumber>) -> Result<usize, E>,
     ) -> Result<Option<ComputedRoutes>, E> {
-        let Some(mut routes) = self.without_entries(fabric, divisor) else {
+        let Some(mut routes) = self.without_entries(fabric) else {
             return Ok(None);
         };
         let mut last = None;
@@ -263,11 +263,11 @@ impl Hierarchy {
             if last.replace(leaf) == Some(leaf) {
                 continue;
             }
-            for level in 0..self.levels {
+            for (level, seen) in seen.iter_mut().enumerate() {
                 let prefix = self.prefixes[level][leaf.index()] as usize;
                 let part = self.part(leaf, level);
                 let number = self.number_at(level, leaf);
-                if std::mem::replace(&mut seen[level][number], true) {
+                if std::mem::replace(&mut seen[number], true) {
                     continue;
                 }
                 for &switch in &self.members[level][prefix] {
@@ -275,8 +275,9 @@ impl Hierarchy {
                         continue;
                     }
                     found.clear();
-                    ports(switch, leaf, &mut found)?;
-                    if routes.set(switch, (level, part), &found).is_none() {
+                    let divisor = ports(switch, leaf, &mut found)?;
+                    let place = (level, part);
+                    if routes.set(switch, place, &found, divisor).is_none() {
                         return Ok(None);
                     }
                 }
@@ -286,7 +287,7 @@ impl Hierarchy {
     }
 
     /// Sets the ports by which packets leave a switch for the hosts of another one, and for those of all others that have the same
-    /// parts up to the one in which the two differ. `None` if a number does not fit.
+    /// parts up to the one in which the two differ. A host chooses by its index. `None` if a number does not fit.
     pub(crate) fn set(
         &self,
         routes: &mut NewRoutes,
@@ -296,7 +297,7 @@ impl Hierarchy {
     ) -> Option<()> {
         let level =
             (0..self.levels).find(|level| self.part(switch, *level) != self.part(other, *level))?;
-        routes.set(switch, (level, self.part(other, level)), ports)
+        routes.set(switch, (level, self.part(other, level)), ports, 1)
     }
 
     /// By level, whether each part of each prefix has been seen.
@@ -306,11 +307,7 @@ impl Hierarchy {
     }
 
     /// Routes that lead from each switch to its own hosts only.
-    pub(crate) fn without_entries(
-        &self,
-        fabric: &Fabric,
-        divisor: impl Fn(SwitchId) -> usize,
-    ) -> Option<NewRoutes> {
+    pub(crate) fn without_entries(&self, fabric: &Fabric) -> Option<NewRoutes> {
         let parts = self.levels + 1;
         // All switches share the row of ports, in which each part is its own entry.
         let mut entries: Vec<u16> = (0..FIRST_GROUP).collect();
@@ -320,12 +317,12 @@ impl Hierarchy {
                 let row = u32::try_from(entries.len()).ok()?;
                 let prefix = self.prefixes[level][switch.index()];
                 let part = self.part(switch, level);
-                places.push(Place { part, row });
+                places.push(LevelRow { part, row });
                 if let Some(size) = self.sizes[level].get(prefix as usize) {
                     entries.resize(entries.len() + *size as usize, NO_ROUTE);
                 }
             }
-            places.push(Place {
+            places.push(LevelRow {
                 part: OUTSIDE,
                 row: 0,
             });
@@ -341,11 +338,6 @@ impl Hierarchy {
             addresses.extend_from_slice(own);
             addresses.push(u16::from(fabric.ports[port].number.as_u8()));
         }
-        let divisors = fabric.switch_ids().map(|switch| {
-            let divisor = u32::try_from(divisor(switch)).ok();
-            divisor.filter(|divisor| *divisor > 0)
-        });
-        let divisors = divisors.collect::<Option<_>>()?;
         Some(NewRoutes(
             ComputedRoutes {
                 parts,
@@ -354,7 +346,7 @@ impl Hierarchy {
                 entries,
                 groups: Vec::new(),
                 members: Vec::new(),
-                divisors,
+                switches: fabric.switch_count(),
             },
             HashMap::new(),
         ))
@@ -362,7 +354,10 @@ impl Hierarchy {
 }
 
 /// Routes in the making, and the entries of the groups so far.
-pub(crate) struct NewRoutes(pub(crate) ComputedRoutes, HashMap<Vec<PortNumber>, u16>);
+pub(crate) struct NewRoutes(
+    pub(crate) ComputedRoutes,
+    HashMap<(Vec<PortNumber>, u32), u16>,
+);
 
 impl NewRoutes {
     /// Sets the ports of a switch for a part of a level; `None` if there are too many groups.
@@ -371,11 +366,12 @@ impl NewRoutes {
         switch: SwitchId,
         (level, part): (usize, u16),
         ports: &[PortNumber],
+        divisor: usize,
     ) -> Option<()> {
         let entry = match ports {
             [] => NO_ROUTE,
             [port] => u16::from(port.as_u8()),
-            _ => self.group_of(ports)?,
+            _ => self.group_of(ports, u32::try_from(divisor.max(1)).ok()?)?,
         };
         let Self(routes, _) = self;
         let place = routes.places[switch.index() * routes.parts + level];
@@ -383,19 +379,21 @@ impl NewRoutes {
         Some(())
     }
 
-    fn group_of(&mut self, ports: &[PortNumber]) -> Option<u16> {
+    fn group_of(&mut self, ports: &[PortNumber], divisor: u32) -> Option<u16> {
         let Self(routes, known) = self;
-        if let Some(entry) = known.get(ports) {
+        let key = (ports.to_vec(), divisor);
+        if let Some(entry) = known.get(&key) {
             return Some(*entry);
         }
         let entry = u16::try_from(usize::from(FIRST_GROUP) + routes.groups.len()).ok()?;
         routes.groups.push(Group {
             first: routes.members.len() as u32,
             count: ports.len() as u32,
+            divisor,
         });
         let members = ports.iter().map(|port| port.as_u8());
         routes.members.extend(members);
-        known.insert(ports.to_vec(), entry);
+        known.insert(key, entry);
         Some(entry)
     }
 }

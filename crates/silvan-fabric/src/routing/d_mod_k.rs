@@ -23,7 +23,8 @@ use crate::Fabric;
 /// traffic for shift permutations on real life fat trees, Technion CCIT report 776, 2010.)
 ///
 /// Levels are found from the cables: a switch's distance to the nearest host. Where several cables
-/// lead down towards a destination, index d picks among them in the same way.
+/// lead down towards a destination, index d picks among them in the same way; where they are parallel cables to one switch, as that
+/// switch does among its cables upwards: by floor(d / (w_1 ... w_(l-1))), so that the hosts of a leaf share them.
 ///
 /// # Errors
 ///
@@ -57,15 +58,20 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
     let tree = Tree::new(fabric, &graph).ok()?;
     let hierarchy = Hierarchy::new(tree.subtrees(fabric, &graph)?)?;
     let mut down = DownPorts::new(fabric);
-    let divisor = |switch: SwitchId| tree.divisors[tree.levels[switch] as usize];
-    let routes = hierarchy.routes(fabric, divisor, |switch, leaf, ports| {
+    let routes = hierarchy.routes(fabric, |switch, leaf, ports| {
         down.lead_to(&tree, leaf);
+        let level = tree.levels[switch] as usize;
         match (down.ports[switch].as_slice(), tree.up[switch].as_slice()) {
-            ([], []) => return Err(()),
-            ([], up) => ports.extend(up.iter().map(|(number, _)| *number)),
-            (down, _) => ports.extend(down),
+            ([], []) => Err(()),
+            ([], up) => {
+                ports.extend(up.iter().map(|(number, _)| *number));
+                Ok(tree.divisors[level])
+            }
+            (down, _) => {
+                ports.extend(down);
+                Ok(tree.divisor_down(switch, down))
+            }
         }
-        Ok(())
     });
     let routes = routes.ok()??;
     tree.is_uniform(fabric, &hierarchy, &routes)
@@ -262,14 +268,26 @@ impl Tree {
 
     /// The port for a destination: down if possible, else up; `None` at the top of another subtree.
     fn choose(&self, switch: SwitchId, host: HostId, down: &[PortNumber]) -> Option<PortNumber> {
-        let divisor = self.divisors[self.levels[switch] as usize];
-        let quotient = host.index() / divisor;
+        let level = self.levels[switch] as usize;
         match (down, self.up[switch].as_slice()) {
             ([only], _) => Some(*only),
             ([], []) => None,
-            ([], up) => Some(up[quotient % up.len()].0),
-            (several, _) => Some(several[quotient % several.len()]),
+            ([], up) => Some(up[host.index() / self.divisors[level] % up.len()].0),
+            (several, _) => {
+                let quotient = host.index() / self.divisor_down(switch, several);
+                Some(several[quotient % several.len()])
+            }
         }
+    }
+
+    /// The divisor by which hosts choose among several ports down: that of the switch below if all lead to it.
+    fn divisor_down(&self, switch: SwitchId, ports: &[PortNumber]) -> usize {
+        let level = self.levels[switch] as usize;
+        let cables = self.down[switch].iter();
+        let mut children = cables.filter(|(number, _)| ports.contains(number));
+        let first = children.next().map(|(_, child)| *child);
+        let is_parallel = children.all(|(_, child)| Some(*child) == first);
+        self.divisors[if is_parallel { level - 1 } else { level }]
     }
 
     fn no_way_up(&self, fabric: &Fabric, switch: SwitchId, host: HostId) -> RoutingError {

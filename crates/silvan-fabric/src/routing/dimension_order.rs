@@ -62,15 +62,11 @@ pub fn computed_dimension_order(
             parts.set(switch, dimension, grid.coordinate(switch, dimension))?;
         }
     }
-    let routes = Hierarchy::new(parts)?.routes(
-        fabric,
-        |_| 1,
-        |switch, leaf, ports| {
-            let (dimension, direction) = first_step(grid, switch, leaf).ok_or(())?;
-            ports.push(grid.port_towards(dimension, direction));
-            Ok::<_, ()>(())
-        },
-    );
+    let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
+        let (dimension, direction) = first_step(grid, switch, leaf).ok_or(())?;
+        ports.push(grid.port_towards(dimension, direction));
+        Ok::<_, ()>(1)
+    });
     let tables = ForwardingTables::computed(fabric, routes.ok()??);
     Some((tables, lanes(fabric, grid).ok()?))
 }

@@ -59,7 +59,7 @@ pub(crate) fn computed_group_minimal(
         }
     }
     let hierarchy = Hierarchy::new(parts)?;
-    let mut routes = hierarchy.without_entries(fabric, |_| 1)?;
+    let mut routes = hierarchy.without_entries(fabric)?;
     let mut fits = true;
     let made = groups.routes(fabric, |switch, targets, ports| {
         // All targets are in one group, or there is only one: they share an entry.
