@@ -8,7 +8,7 @@ use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, PortNumber, Span, Time};
 use silvan_engine::Engine;
 use silvan_fabric::generators::{Generator, Kind, Topology};
-use silvan_fabric::routing::{LaneSteps, Routes, Routing, SlToVlTables, min_hop_balanced};
+use silvan_fabric::routing::{LaneSteps, Routes, Routing, SlToVlTables, d_mod_k, min_hop_balanced};
 use silvan_reference::{Flow, Parameters, VlArbitration};
 
 use super::case::Case;
@@ -19,7 +19,7 @@ use crate::common::{Routed, at, cable, parameters, room, sl};
 const LANES: u8 = 6;
 const MTU: u64 = 1024;
 
-const TOPOLOGIES: [(Kind, &str); 7] = [
+const TOPOLOGIES: [(Kind, &str); 10] = [
     (
         Kind::Dragonfly,
         r#"{"switches-per-group": 3, "hosts-per-switch": 1, "global-per-switch": 1}"#,
@@ -36,6 +36,19 @@ const TOPOLOGIES: [(Kind, &str); 7] = [
     ),
     (Kind::Mesh, r#"{"sizes": [3, 3], "hosts-per-switch": 1}"#),
     (Kind::Torus, r#"{"sizes": [5], "hosts-per-switch": 2}"#),
+    (
+        Kind::LeafSpine,
+        r#"{"leaf-hosts": [3, 1, 2], "spine-cables": [2, 1]}"#,
+    ),
+    (
+        Kind::RailOptimised,
+        r#"{"servers": 4, "gpus-per-server": 2, "servers-per-pod": 2, "spines": 1,
+            "server-link": {"speed": "QDR"}}"#,
+    ),
+    (
+        Kind::Xgft,
+        r#"{"children": [2, 2, 2], "parents": [1, 2, 1], "links": [{}, {"speed": "QDR"}]}"#,
+    ),
 ];
 
 fn built((kind, keys): (Kind, &str)) -> (Topology, Routed) {
@@ -45,6 +58,7 @@ fn built((kind, keys): (Kind, &str)) -> (Topology, Routed) {
     let tables = match topology.minimal_routing() {
         Routing::GroupMinimal => topology.group_minimal(&fabric).unwrap().unwrap().0,
         Routing::DimensionOrder => topology.dimension_order(&fabric).unwrap().unwrap().0,
+        Routing::DModK => d_mod_k(&fabric).unwrap(),
         _ => min_hop_balanced(&fabric).unwrap(),
     };
     (topology, Routed { fabric, tables })
