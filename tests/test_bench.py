@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import silvan
 from silvan.bench import simulator
 from silvan.bench.__main__ import bench
+from silvan.bench.studies import bench_scenario
 
 
 def benchmark(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -32,7 +34,13 @@ def test_bench_prints_every_measure(tmp_path: Path) -> None:
     done = benchmark("--only", "uniform-50", "--repeats", "1", "--json", cwd=tmp_path)
     (one,) = json.loads(done.stdout)
     assert one["name"] == "uniform-50"
-    for measure in ("packet_hops_per_s", "events_per_s", "bytes_per_port", "peak_memory_bytes"):
+    for measure in (
+        "packet_hops_per_s",
+        "events_per_s",
+        "bytes_per_port",
+        "peak_memory_bytes",
+        "setup_s",
+    ):
         assert one[measure] > 0
     assert one["events_per_packet_hop"] == pytest.approx(
         one["events_per_s"] / one["packet_hops_per_s"]
@@ -84,3 +92,9 @@ def test_bench_that_is_stopped_prints_what_was_finished(
     printed = capsys.readouterr().out
     assert ('"messages-none"' if as_json else "│ messages-none │") in printed
     assert "messages-ring" not in printed
+
+
+def test_the_benchmark_of_a_training_step_is_the_study() -> None:
+    path = Path(__file__).parents[1] / "studies" / "training" / "gpt-13b.toml"
+    study = silvan.Scenario.from_file(path).override({"name": "bench-gpt-13b"})
+    assert bench_scenario("gpt-13b").hash == study.hash

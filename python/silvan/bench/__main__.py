@@ -122,6 +122,7 @@ def _table(measured: Sequence[Measured]) -> Table:
     first: dict[str, float] = {}
     for heading in (
         "threads",
+        "set-up s",
         "M packet-hops/s",
         "ratio",
         "range",
@@ -137,6 +138,7 @@ def _table(measured: Sequence[Measured]) -> Table:
             one.name,
             one.what,
             str(one.threads),
+            f"{one.setup_s:.2f}",
             f"{one.packet_hops_per_s / 1e6:.1f}",
             f"{one.packet_hops_per_s / first.setdefault(one.name, one.packet_hops_per_s):.2f}",
             f"{speeds[0]:.1f} to {speeds[1]:.1f}",
