@@ -49,7 +49,7 @@ ALLOWED = {
     "python/silvan/baselines.py": {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
         *("timely", "hpcc", "swift", "nscc", "rccc", "vl-mapping"),
-        *("reps", "nscc-reps"),
+        *("reps", "nscc-reps", "dftree"),
     },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import silvan
@@ -99,3 +100,94 @@ def test_compared_with_the_memory_of_one_lane() -> None:
     assert scenario.vl.data_vls * scenario.switch.buffer.bytes == one_lane.switch.buffer.bytes
     torus = crossing(1, TORUS, **{"control.scheme": "none"})
     assert "vftree" not in {one.name for one in baselines(torus)}
+
+
+@pytest.mark.parametrize(("hot", "victim"), [(4, 6), (5, 7), (6, 4)])
+def test_flows_to_a_hotspot_leave_the_others_their_lane(hot: int, victim: int) -> None:
+    """
+    Oracle: as above: a third of the cable for the hotspot's flow, the rest for the victim.
+
+    Both are behind one spine, whichever the hotspot is, and the hotspot's link is full.
+    """
+    scenario = crossing(2, **{"control.scheme": "dftree", "switch.buffer": "32 KiB"})
+    others = [host for host in (4, 5, 6, 7) if host not in (hot, victim)]
+    scenario = scenario.override(
+        {
+            "traffic.flow": [
+                {"name": "hot", "from": "host-0000", "to": f"host-000{hot}"},
+                {"name": "local-1", "from": f"host-000{others[0]}", "to": f"host-000{hot}"},
+                {"name": "local-2", "from": f"host-000{others[1]}", "to": f"host-000{hot}"},
+                {"name": "victim", "from": "host-0001", "to": f"host-000{victim}"},
+            ]
+        }
+    )
+    part = rates(scenario)
+    assert part["victim"] == pytest.approx(2 / 3, rel=0.02)
+    assert part["hot"] == pytest.approx(1 / 3, rel=0.02)
+    assert part["hot"] + part["local-1"] + part["local-2"] == pytest.approx(1, rel=0.01)
+
+
+def test_a_hotspot_that_ends_gives_its_lane_back() -> None:
+    """
+    Oracle: what is offered arrives, and no packet is marked any more.
+
+    Until 5 ms the link has also carried what waited for the hotspot.
+    """
+    keys = {"control.scheme": "dftree", "control.dftree.hold": "200 us", "switch.buffer": "32 KiB"}
+    scenario = crossing(2, **keys).override(
+        {
+            "traffic.flow": [
+                {"name": "stays", "from": "host-0000", "to": HOT, "load": 0.9},
+                {"from": "host-0005", "to": HOT, "end": "500 us"},
+                {"from": "host-0007", "to": HOT, "end": "500 us"},
+            ],
+            "run.warm-up": "5 ms",
+            "run.duration": "8 ms",
+        }
+    )
+    result = silvan.run(scenario)
+    (stays,) = (row for row in result.classes.to_pylist() if row["name"] == "stays")
+    assert stays["delivered_bytes"] == pytest.approx(0.9 * 3e3 * 12_500 * 2048 / 2074, rel=0.01)
+    assert stays["marked_packets"] == 0
+
+
+@pytest.mark.slow
+def test_the_twin_in_python_moves_the_same_packets() -> None:
+    """Oracle: dFtree in Python; port p is row p of the table of ports, and has lanes 2p, 2p + 1."""
+    scenario = crossing(2, **{"control.scheme": "dftree", "switch.buffer": "32 KiB"})
+    built_in = silvan.run(scenario)
+    to_hosts = [row["peer"].startswith("host-") for row in built_in.ports.to_pylist()]
+    hosts, threshold, hold = 8, 16 * 1024, 1e9
+    state = np.zeros((hosts + 1, len(to_hosts)))
+    state[hosts] = to_hosts
+
+    def on_departure(state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked, input_port):  # type: ignore[no-untyped-def]
+        return queued_bytes >= threshold and state[hosts, port_vl // 2] > 0
+
+    def select_vl(state, now, source, destination, sl, vl):  # type: ignore[no-untyped-def]
+        return 1 if now < state[source, destination] else 0
+
+    def on_feedback(state, now, source, destination, sl, acknowledged, marked):  # type: ignore[no-untyped-def]
+        if marked:
+            state[source, destination] = now + hold
+        return False
+
+    twin = silvan.Callbacks(
+        state, on_departure=on_departure, select_vl=select_vl, on_feedback=on_feedback
+    )
+    feedback = {"control.scheme": "none", "control.feedback.coalesce": "50 us"}
+    mine = silvan.run(scenario.override(feedback), control=twin)
+    assert mine.classes.equals(built_in.classes)
+    assert mine.ports["xmit_bytes"].to_pylist() == built_in.ports["xmit_bytes"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("lanes", "fabric", "message"), [(1, TREE, "one data lane"), (2, TORUS, "from deadlock")]
+)
+def test_fabrics_without_a_lane_for_hotspots_are_refused(
+    lanes: int, fabric: Any, message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message) as caught:
+        crossing(lanes, fabric, **{"control.scheme": "dftree"})
+    assert caught.value.key == "control.dftree.threshold"
+    assert caught.value.hint

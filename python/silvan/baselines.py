@@ -113,6 +113,8 @@ _SWIFT = Cost(0, 0, 28, "acknowledgements")
 # Kmin, Kmax, slope and queue length; window, packets in progress, shortest round trip, smoothed
 # delay, three sums with their times, and quick adapt's three with its time.
 _NSCC = Cost(14, 0, 53, "acknowledgements")
+# Threshold and queue length of a port to a host; the end of a flow's time in the slow lane.
+_DFTREE = Cost(8, 0, 4, "notifications")
 # Eight entropies of two bytes, which of them are valid, the next place, and how many there are;
 # Kmin, Kmax, slope and queue length at a port.
 _REPS = Cost(14, 0, 19, "acknowledgements")
@@ -496,13 +498,27 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
         "vl.data-vls": lanes,
         "switch.buffer": f"{buffer // lanes} B",
     }
+    by_hotspot: dict[str, TomlValue] = {
+        "control.scheme": "dftree",
+        "control.dftree.threshold": f"{max(1, buffer // 4)} B",
+        "control.feedback.carrier": "cnp",
+        "control.feedback.coalesce": "50 us",
+        "vl.data-vls": 2,
+        "switch.buffer": f"{buffer // 2} B",
+    }
     return [
         Baseline(
             "vftree",
             f"{lanes} lanes by destination, which share the buffer of one",
             overrides,
             Cost(0, 0, 0, "none"),
-        )
+        ),
+        Baseline(
+            "dftree",
+            "a lane for flows to hotspots, which shares the buffer with that of all others",
+            by_hotspot,
+            _DFTREE,
+        ),
     ]
 
 
