@@ -450,7 +450,7 @@ macro_rules! forward {
 }
 
 impl Simulation for Unsound {
-    fn run_until(&mut self, end: Time) -> Result<(), silvan_model::EngineError> {
+    fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.0.run_until(end)
     }
 
