@@ -132,7 +132,7 @@ fn pauses_change_nothing() {
     session.request(&mut vec![send(0, 1, 70_000, 0)]).unwrap();
     let mut now = Time::ZERO;
     while log.borrow().len() < 3 {
-        now = now + Span::from_ps(777_777);
+        now += Span::from_ps(777_777);
         assert_eq!(session.run_until(now), Ok(Pause::Reached));
         assert_eq!(session.now(), now);
     }
