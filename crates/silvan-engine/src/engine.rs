@@ -257,6 +257,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 self.deadlock_checks.found_none(self.events);
             }
         }
+        self.stats.count_batch();
         Ok(())
     }
 

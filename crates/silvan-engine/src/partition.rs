@@ -141,6 +141,9 @@ where
                 self.deadlock_checks.found_none(events);
             }
         }
+        for part in &mut self.parts {
+            part.stats.count_batch();
+        }
         Ok(())
     }
 

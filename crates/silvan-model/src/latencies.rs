@@ -1,7 +1,5 @@
 //! How long packets took.
 
-use hdrhistogram::Histogram;
-
 /// Bits below the leading one of a latency that its bucket distinguishes.
 pub const LATENCY_MANTISSA: u32 = 7;
 
@@ -14,34 +12,38 @@ pub fn latency_bucket(bucket: usize) -> (u64, u64) {
     (lowest, lowest + ((1 << exponent) - 1))
 }
 
-/// Latencies of packets: mean, smallest and largest to the picosecond, percentiles from a histogram.
+/// Latencies of packets: mean, smallest and largest to the picosecond, percentiles from counts by bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
     sum_ps: u128,
     min_ps: u64,
     max_ps: u64,
-    /// In whole nanoseconds, rounded down.
-    histogram: Histogram<u64>,
+    packets: u64,
+    /// Number of each [bucket](latency_bucket) that has packets, and how many.
+    buckets: Vec<(u32, u64)>,
 }
 
 impl Latencies {
     /// Largest relative error of a percentile; the nanosecond that it is rounded to comes on top.
     pub const PERCENTILE_RESOLUTION: f64 = 1.0 / 128.0;
 
-    /// Joins a histogram in nanoseconds, which is not empty, with the exact sum and extremes of the
-    /// same values.
-    pub fn new(histogram: Histogram<u64>, sum_ps: u128, min_ps: u64, max_ps: u64) -> Self {
-        Self {
+    /// Joins counts by [bucket](latency_bucket) with the exact sum and extremes of the same values; `None` if
+    /// there are no values.
+    pub fn new(counts: &[u64], sum_ps: u128, min_ps: u64, max_ps: u64) -> Option<Self> {
+        let all = (0..).zip(counts.iter().copied());
+        let buckets: Vec<(u32, u64)> = all.filter(|&(_, count)| count > 0).collect();
+        (!buckets.is_empty()).then(|| Self {
             sum_ps,
             min_ps,
             max_ps,
-            histogram,
-        }
+            packets: buckets.iter().map(|&(_, count)| count).sum(),
+            buckets,
+        })
     }
 
     /// How many packets.
     pub fn packets(&self) -> u64 {
-        self.histogram.len()
+        self.packets
     }
 
     /// The mean in nanoseconds: the exact sum divided once.
@@ -62,17 +64,24 @@ impl Latencies {
     /// How many packets had a latency from one number of whole nanoseconds to another, both included;
     /// intervals without any are left out.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.histogram.iter_recorded().map(|step| {
-            let highest = step.value_iterated_to();
-            let lowest = self.histogram.lowest_equivalent(highest);
-            (lowest, highest, step.count_at_value())
+        self.buckets.iter().map(|&(bucket, count)| {
+            let (lowest, highest) = latency_bucket(bucket as usize);
+            (lowest, highest, count)
         })
     }
 
-    /// The value that the share `quantile` of the packets does not exceed, in whole nanoseconds; see
+    /// The largest value of the bucket up to which the share `quantile` of the packets is, in whole nanoseconds; see
     /// [`PERCENTILE_RESOLUTION`](Self::PERCENTILE_RESOLUTION). Never outside of the exact extremes.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
-        let value = self.histogram.value_at_quantile(quantile);
+        let rank = (quantile.min(1.0) * self.packets as f64).ceil() as u64;
+        let mut up_to = 0;
+        let reached = self.buckets.iter().find(|&&(_, count)| {
+            up_to += count;
+            up_to >= rank
+        });
+        // Rounding to a float can make the rank larger than the number of packets.
+        let last = reached.or(self.buckets.last());
+        let value = last.map_or(0, |&(bucket, _)| latency_bucket(bucket as usize).1);
         value.clamp(self.min_ps / 1000, self.max_ps / 1000)
     }
 }
