@@ -397,3 +397,21 @@ def test_a_page_has_curves_also_where_no_interval_is_stated(
     scenario = silvan.Scenario(fabric=fabric, run={"duration": "1 ms"}).override(stated)
     probe = with_view(scenario).probe
     assert (str(probe.interval), str(probe.trees.interval)) == (interval, trees)
+
+
+@pytest.mark.parametrize(
+    ("stated", "latency", "reads"),
+    [
+        ({}, "host-coarse", 0.2),
+        ({"probe.latency": "host", "probe.trees": {"interval": "10 us"}}, "host", None),
+    ],
+    ids=["default", "stated"],
+)
+def test_recording_for_a_page_keeps_what_the_scenario_states(
+    stated: dict[str, object], latency: str, reads: float | None
+) -> None:
+    """Oracle: cheap settings by default; the scenario's own where it has some."""
+    scenario = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 4}).override(stated)
+    probe = with_view(scenario).to_dict()["probe"]
+    assert probe["latency"] == latency
+    assert probe["trees"].get("reads-per-hop") == reads

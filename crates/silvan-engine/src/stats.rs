@@ -138,9 +138,12 @@ impl LatencyCounts {
     }
 
     fn latencies(&self) -> Option<Latencies> {
-        Latencies::new(&self.counts, self.sum, self.min, self.max)
+        Latencies::new(&self.counts, 0, self.sum, (self.min, self.max))
     }
 }
+
+/// Logarithm of the number of buckets that are counted together for `LatencyStats::HostCoarse`.
+const JOINED: u32 = LATENCY_MANTISSA - 2;
 
 /// The same of one of many hosts, in one line of the cache and few of counts: these lines push out those that the
 /// engine works with.
@@ -180,21 +183,21 @@ impl HostLatencies {
         *count == 0
     }
 
-    /// No more than the next power of two of latencies: most hosts never need the others.
+    /// By no more than a line of the cache: most hosts never need the counts of longer latencies.
     #[cold]
     fn grow(&mut self, bucket: usize) {
-        let buckets = (bucket + 1).next_multiple_of(1 << LATENCY_MANTISSA);
+        let buckets = (bucket + 1).next_multiple_of(32);
         self.counts.reserve_exact(buckets - self.counts.len());
         self.counts.resize(buckets, 0);
     }
 
     /// The latencies, with the buckets whose counts were full, each as often as they were.
-    fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
+    fn latencies(&self, joined: u32, full: impl Iterator<Item = u32>) -> Option<Latencies> {
         let mut counts: Vec<u64> = self.counts.iter().map(|&count| count.into()).collect();
         for bucket in full {
             counts[bucket as usize] += 1 << u16::BITS;
         }
-        Latencies::new(&counts, self.sum, self.min, self.max)
+        Latencies::new(&counts, joined, self.sum, (self.min, self.max))
     }
 }
 
@@ -238,6 +241,8 @@ pub(crate) struct Statistics {
     beyond_boundary: Vec<Delivery>,
     classes: Vec<ClassStats>,
     hosts: Vec<HostLatencies>,
+    /// Logarithm of the number of buckets that `hosts` counts together.
+    joined: u32,
     /// Host and bucket of counts of `hosts` that were full, each as often as they were.
     full: Vec<(u32, u32)>,
     /// Deliveries whose latencies neither `classes` nor `hosts` count yet; none between two runs of the engine. The
@@ -249,17 +254,13 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     pub fn new(latency: LatencyStats, hosts: usize) -> Self {
-        let per_host = if latency == LatencyStats::Host {
-            hosts
-        } else {
-            0
-        };
+        let per_host = if latency.by_host() { hosts } else { 0 };
         Self {
             latency,
             detail: match latency {
                 LatencyStats::Off => Detail::Nothing,
                 LatencyStats::Class => Detail::Class,
-                LatencyStats::Host => Detail::Host,
+                LatencyStats::Host | LatencyStats::HostCoarse => Detail::Host,
             },
             batch: Vec::with_capacity(if per_host > 0 { BATCH } else { 0 }),
             flows: Flows::default(),
@@ -267,6 +268,10 @@ impl Statistics {
             beyond_boundary: Vec::new(),
             classes: Vec::new(),
             hosts: vec![HostLatencies::default(); per_host],
+            joined: match latency {
+                LatencyStats::HostCoarse => JOINED,
+                _ => 0,
+            },
             full: Vec::new(),
             delivered_packets: 0,
             packet_hops: 0,
@@ -328,7 +333,7 @@ impl Statistics {
                 let class = &mut self.classes[usize::from(delivery.class)];
                 class.latency.record(delivery.latency);
             }
-            LatencyStats::Host => self.add_to_batch(&delivery),
+            LatencyStats::Host | LatencyStats::HostCoarse => self.add_to_batch(&delivery),
         }
         let key = (delivery.class, delivery.source);
         if let Ok(flow) = self.flows.keys.binary_search(&key) {
@@ -357,18 +362,25 @@ impl Statistics {
     /// that its callers find all of them counted.
     #[inline(never)]
     pub fn count_batch(&mut self) {
-        let mut buckets = [0; BATCH];
-        for (bucket, one) in buckets.iter_mut().zip(&self.batch) {
-            *bucket = LatencyCounts::bucket(one.latency_ps / 1000);
-            prefetch(&self.hosts[one.host as usize].counts, *bucket);
-        }
-        for (bucket, one) in buckets.into_iter().zip(self.batch.drain(..)) {
-            let class = &mut self.classes[usize::from(one.class)];
-            class.latency.record_in(bucket, one.latency_ps);
-            if self.hosts[one.host as usize].record_in(bucket, one.latency_ps) {
-                self.full.push((one.host, bucket as u32));
+        let joined = self.joined;
+        let (classes, hosts) = (&mut self.classes[..], &mut self.hosts[..]);
+        // Coarse counts stay in the cache.
+        if joined == 0 {
+            for one in &self.batch {
+                let bucket = LatencyCounts::bucket(one.latency_ps / 1000);
+                prefetch(&hosts[one.host as usize].counts, bucket);
             }
         }
+        for one in &self.batch {
+            let bucket = LatencyCounts::bucket(one.latency_ps / 1000);
+            let class = &mut classes[usize::from(one.class)];
+            class.latency.record_in(bucket, one.latency_ps);
+            let of_host = bucket >> joined;
+            if hosts[one.host as usize].record_in(of_host, one.latency_ps) {
+                self.full.push((one.host, of_host as u32));
+            }
+        }
+        self.batch.clear();
     }
 
     /// Counts the deliveries of these flows, known by class and sending host, from now on.
@@ -399,7 +411,9 @@ impl Statistics {
 
     pub fn host_latency(&self, host: usize) -> Option<Latencies> {
         let full = self.full.iter().filter(|full| full.0 as usize == host);
-        self.hosts.get(host)?.latencies(full.map(|full| full.1))
+        self.hosts
+            .get(host)?
+            .latencies(self.joined, full.map(|full| full.1))
     }
 
     /// Payload of the deliveries beyond the boundary.
@@ -504,6 +518,34 @@ mod tests {
             let host = stats.host_latency(1).unwrap();
             prop_assert_eq!(host.packets(), repeated as u64);
             prop_assert_eq!(Some(host), stats.class(0).unwrap().latency());
+        }
+
+        /// Coarse counts of a host against the counts of its class: the same packets, in bins that are a quarter of
+        /// the power of two below them or less, with the same mean and extremes.
+        #[test]
+        fn coarse_latencies_hold_the_fine_ones(
+            values in prop::collection::vec((0u32..50, 0u64..1 << 50), 1..200),
+        ) {
+            let mut stats = Statistics::new(LatencyStats::HostCoarse, 1);
+            stats.set_boundary(u64::MAX, &mut []);
+            stats.add_class(0);
+            for (shift, value) in values {
+                let delivery = Delivery {
+                    done: 0, host: 0, payload: 1, latency: value >> shift, source: 0,
+                    class: 0, hops: 1, marked: false, behind: 0,
+                };
+                stats.add_to_batch(&delivery);
+            }
+            stats.count_batch();
+            let coarse = stats.host_latency(0).unwrap();
+            let fine = stats.class(0).unwrap().latency().unwrap();
+            let exact = |one: &Latencies| (one.packets(), one.mean_ns(), one.min_ns(), one.max_ns());
+            prop_assert_eq!(exact(&coarse), exact(&fine));
+            for (from, to, packets) in coarse.bins() {
+                prop_assert!(to - from < (from / 4).max(32), "{} {}", from, to);
+                let inside = fine.bins().filter(|bin| (from..=to).contains(&bin.0));
+                prop_assert_eq!(inside.map(|bin| bin.2).sum::<u64>(), packets);
+            }
         }
 
         #[test]

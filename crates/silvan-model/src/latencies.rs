@@ -19,7 +19,9 @@ pub struct Latencies {
     min_ps: u64,
     max_ps: u64,
     packets: u64,
-    /// Number of each [bucket](latency_bucket) that has packets, and how many.
+    /// Logarithm of the number of [buckets](latency_bucket) that are counted together.
+    joined: u32,
+    /// Number of each such group that has packets, and how many.
     buckets: Vec<(u32, u64)>,
 }
 
@@ -27,9 +29,14 @@ impl Latencies {
     /// Largest relative error of a percentile; the nanosecond that it is rounded to comes on top.
     pub const PERCENTILE_RESOLUTION: f64 = 1.0 / 128.0;
 
-    /// Joins counts by [bucket](latency_bucket) with the exact sum and extremes of the same values; `None` if
-    /// there are no values.
-    pub fn new(counts: &[u64], sum_ps: u128, min_ps: u64, max_ps: u64) -> Option<Self> {
+    /// Joins counts by groups of `2^joined` neighbouring [buckets](latency_bucket) with the exact sum and extremes
+    /// of the same values; `None` if there are no values.
+    pub fn new(
+        counts: &[u64],
+        joined: u32,
+        sum_ps: u128,
+        (min_ps, max_ps): (u64, u64),
+    ) -> Option<Self> {
         let all = (0..).zip(counts.iter().copied());
         let buckets: Vec<(u32, u64)> = all.filter(|&(_, count)| count > 0).collect();
         (!buckets.is_empty()).then(|| Self {
@@ -37,6 +44,7 @@ impl Latencies {
             min_ps,
             max_ps,
             packets: buckets.iter().map(|&(_, count)| count).sum(),
+            joined,
             buckets,
         })
     }
@@ -64,10 +72,16 @@ impl Latencies {
     /// How many packets had a latency from one number of whole nanoseconds to another, both included;
     /// intervals without any are left out.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.buckets.iter().map(|&(bucket, count)| {
-            let (lowest, highest) = latency_bucket(bucket as usize);
+        self.buckets.iter().map(|&(group, count)| {
+            let (lowest, highest) = self.bounds(group);
             (lowest, highest, count)
         })
+    }
+
+    fn bounds(&self, group: u32) -> (u64, u64) {
+        let first = (group as usize) << self.joined;
+        let last = first + (1 << self.joined) - 1;
+        (latency_bucket(first).0, latency_bucket(last).1)
     }
 
     /// The largest value of the bucket up to which the share `quantile` of the packets is, in whole nanoseconds; see
@@ -81,7 +95,7 @@ impl Latencies {
         });
         // Rounding to a float can make the rank larger than the number of packets.
         let last = reached.or(self.buckets.last());
-        let value = last.map_or(0, |&(bucket, _)| latency_bucket(bucket as usize).1);
+        let value = last.map_or(0, |&(bucket, _)| self.bounds(bucket).1);
         value.clamp(self.min_ps / 1000, self.max_ps / 1000)
     }
 }

@@ -392,7 +392,7 @@ impl<'a> Run<'a> {
                 measurement.sample(self.engine.as_ref());
             }
             if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
-                trees.sample(self.engine.as_ref());
+                trees.sample(self.engine.as_ref(), schedule.is_last_tree_sample());
             }
             if step.warm {
                 measurement.start_totals(self.engine.as_mut());

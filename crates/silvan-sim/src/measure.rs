@@ -6,7 +6,7 @@ use silvan_fabric::Fabric;
 use super::latencies::LatencySeries;
 use super::limits::FlowLimits;
 use super::tables::{PortSeries, Series};
-use silvan_model::{ClassTotals, HostCounters, LatencyStats, Simulation};
+use silvan_model::{ClassTotals, HostCounters, Simulation};
 use silvan_scenario::Scenario;
 
 /// What has been measured of a run so far.
@@ -49,7 +49,7 @@ impl<'a> Measurement<'a> {
                 .probe
                 .classes
                 .then(|| Series::of_classes(engine.classes().len(), samples)),
-            latency_series: (file.probe.latency == LatencyStats::Host).then(LatencySeries::default),
+            latency_series: file.probe.latency.by_host().then(LatencySeries::default),
             flow_limits: file.probe.flow_limits.then(FlowLimits::default),
             ports,
         }

@@ -127,6 +127,11 @@ impl<'a> Schedule<'a> {
         });
     }
 
+    /// Whether no sample of the trees is due after those up to now.
+    pub fn is_last_tree_sample(&self) -> bool {
+        self.trees.is_none_or(|trees| trees.next > self.end)
+    }
+
     /// The earliest instant after `now` at which something is to be done.
     fn next_instant(&self, now: Time) -> Time {
         let instants = [

@@ -125,7 +125,7 @@ impl PortSeries {
 impl Measurement<'_> {
     /// All tables, at the end of the run.
     pub fn tables(self, engine: &dyn Simulation) -> Vec<Table> {
-        let by_host = self.scenario.file().probe.latency == LatencyStats::Host;
+        let by_host = self.scenario.file().probe.latency.by_host();
         let ids = self.scenario.fabric().host_ids();
         let latencies = by_host.then(|| ids.map(|id| engine.latency_of_host(id)).collect());
         let latencies: Option<Vec<Option<Latencies>>> = latencies;
@@ -205,7 +205,8 @@ impl Measurement<'_> {
             }
         }
         if let Some(latencies) = latencies {
-            push_latencies(&mut table, latencies);
+            let coarse = self.scenario.file().probe.latency == LatencyStats::HostCoarse;
+            push_latencies(&mut table, latencies, !coarse);
         }
         table
     }
@@ -226,7 +227,7 @@ impl Measurement<'_> {
         let latencies: Vec<_> = (0..names.len())
             .map(|class| engine.latency_of_class(class as u16))
             .collect();
-        push_latencies(&mut table, &latencies);
+        push_latencies(&mut table, &latencies, true);
         table
     }
 
@@ -286,7 +287,7 @@ fn host_latencies_table(latencies: &[Option<Latencies>]) -> Table {
 
 /// Latencies in nanoseconds, missing where nothing was delivered or kept. Mean and extremes are exact,
 /// percentiles have the resolution of [`Latencies::PERCENTILE_RESOLUTION`].
-fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>]) {
+fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>], percentiles: bool) {
     let exact = |read: fn(&Latencies) -> f64| -> Vec<Option<f64>> {
         latencies.iter().map(|one| one.as_ref().map(read)).collect()
     };
@@ -297,8 +298,10 @@ fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>]) {
     };
     table.push("latency_mean_ns", exact(Latencies::mean_ns));
     table.push("latency_min_ns", exact(Latencies::min_ns));
-    table.push("latency_p50_ns", quantile(0.5));
-    table.push("latency_p99_ns", quantile(0.99));
-    table.push("latency_p999_ns", quantile(0.999));
+    if percentiles {
+        table.push("latency_p50_ns", quantile(0.5));
+        table.push("latency_p99_ns", quantile(0.99));
+        table.push("latency_p999_ns", quantile(0.999));
+    }
     table.push("latency_max_ns", exact(Latencies::max_ns));
 }

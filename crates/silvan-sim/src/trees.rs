@@ -38,6 +38,8 @@ pub(super) struct TreeLog<'a> {
     standing: BTreeMap<PortVl, u32>,
     branches: BTreeMap<PortVl, u32>,
     last: Option<Time>,
+    /// Packet-hops of the run at which the next sample is worth what it reads.
+    due_at_hops: u64,
 }
 
 /// What becomes of one tree.
@@ -126,12 +128,18 @@ impl<'a> TreeLog<'a> {
             standing: BTreeMap::new(),
             branches: BTreeMap::new(),
             last: None,
+            due_at_hops: 0,
         })
     }
 
-    /// Samples the trees of this instant.
-    pub fn sample(&mut self, engine: &dyn Simulation) {
+    /// Samples the trees of this instant, unless it is too early for what that reads. `is_last` says that no sample
+    /// follows.
+    pub fn sample(&mut self, engine: &dyn Simulation, is_last: bool) {
+        if engine.packet_hops() < self.due_at_hops && !is_last {
+            return;
+        }
         let forest = engine.forest(self.threshold);
+        self.delay_next(engine.packet_hops(), &forest);
         let ids = self.identify(&forest);
         self.forests.push(&forest);
         for (tree, &id) in forest.trees.iter().zip(&ids) {
@@ -142,6 +150,19 @@ impl<'a> TreeLog<'a> {
             self.ports.push(forest.at, id, tree, &self.rows);
             self.hosts.push(forest.at, id, tree);
         }
+    }
+
+    /// Keeps to `probe.trees.reads-per-hop`. Packets of the largest size are counted: the packets that a sample reads
+    /// are at least that many.
+    fn delay_next(&mut self, packet_hops: u64, forest: &Forest) {
+        let file = self.scenario.file();
+        let Some(limit) = file.probe.trees.as_ref().and_then(|one| one.reads_per_hop) else {
+            return;
+        };
+        let held: Bytes = forest.trees.iter().map(Tree::queued).sum();
+        let largest = file.packet.mtu.as_u64() + file.packet.header.as_u64();
+        let packets = held.as_u64() / largest.max(1);
+        self.due_at_hops = packet_hops.saturating_add((packets as f64 / limit) as u64);
     }
 
     /// Finds out which trees stood before, and notes births and deaths.

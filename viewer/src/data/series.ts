@@ -64,8 +64,10 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
   });
 }
 
-/** Share of packets with at most so much latency, of one host or of all. */
+/** Share of packets with at most so much latency, of one host or of all; latencies by host can be coarser. */
 export function latencyCdf(run: Run, host: number | null): { x: number[]; y: number[] } | null {
+  const ofAll = host === null && latencyCdfWithin(run, [run.facts.warm_up_ps, Infinity]);
+  if (ofAll) return ofAll;
   if (!run.latencies) return null;
   const { host: hosts, from, to, packets } = run.latencies;
   const bins: Bins = new Map();

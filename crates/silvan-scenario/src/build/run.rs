@@ -49,5 +49,12 @@ pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
             return Err(error.with_hint("write e.g. \"100 us\", or leave it out"));
         }
     }
+    if let Some(reads) = trees.and_then(|trees| trees.reads_per_hop) {
+        if !(reads > 0.0 && reads.is_finite()) {
+            let message = format!("{reads} is not a number above 0");
+            let error = ScenarioError::new(at("probe.trees.reads-per-hop"), message);
+            return Err(error.with_hint("write e.g. 0.2, or leave it out"));
+        }
+    }
     Ok(())
 }

@@ -74,6 +74,12 @@ pub struct TreesSection {
     /// Default: half an input buffer of a switch.
     #[schemars(with = "Option<schema::BytesText>")]
     pub threshold: Option<Bytes>,
+    /// Most packets that samples read per packet-hop of the run: a sample is left out if the packets that the last one
+    /// read are more than that of the packet-hops since. The last sample before the end of
+    /// `run.duration` is always taken. Default: no
+    /// limit, every sample is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_per_hop: Option<f64>,
 }
 
 /// Which packets are recorded hop by hop: up to 10 million hops. The run is slower.
