@@ -402,7 +402,7 @@ def test_a_page_has_curves_also_where_no_interval_is_stated(
 @pytest.mark.parametrize(
     ("stated", "latency", "reads"),
     [
-        ({}, "host-coarse", 0.2),
+        ({}, "host-coarse", 0.1),
         ({"probe.latency": "host", "probe.trees": {"interval": "10 us"}}, "host", None),
     ],
     ids=["default", "stated"],
