@@ -481,7 +481,7 @@ mod tests {
             let mut histogram = Histogram::<u64>::new(2).unwrap();
             for (shift, value) in values {
                 counts.record(value >> shift);
-                histogram.record((value >> shift) / 1000 | 1).unwrap();
+                histogram.record(((value >> shift) / 1000) | 1).unwrap();
             }
             let latencies = counts.latencies().unwrap();
             let bins = histogram.iter_recorded().map(|step| {
