@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]
+NO_PORT = "error: this machine has no InfiniBand port: "
 
 
 def test_the_example_is_a_configuration(tmp_path: Path, command: Command) -> None:
@@ -23,7 +24,7 @@ def test_the_example_is_a_configuration(tmp_path: Path, command: Command) -> Non
     refused = command("dcms", path)
     assert refused.status == 2
     assert "hint: " in refused.stderr
-    assert re.search("libibumad|cannot be opened", refused.stderr)
+    assert refused.stderr.startswith(NO_PORT)
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
     assert not (tmp_path / "state" / "journal").exists()
 
@@ -34,7 +35,7 @@ def test_a_name_is_an_address_of_the_metrics(tmp_path: Path, command: Command) -
     outcome = command("dcms", config)
     # All that is missing is the port of InfiniBand.
     assert outcome.status == 2
-    assert re.search("libibumad|cannot be opened", outcome.stderr)
+    assert outcome.stderr.startswith(NO_PORT)
 
 
 def test_the_emulated_example_scales_with_time(command: Command) -> None:

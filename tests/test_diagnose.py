@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -188,11 +190,17 @@ def test_options_that_do_not_fit_are_refused(
     assert expected in outcome.stderr
 
 
-def test_a_port_that_is_missing_or_forbidden_is_an_error(command: Command) -> None:
-    outcome = command("diagnose", "--device", "no-such-adapter")
-    assert outcome.status == 2
-    assert "cannot be opened" in outcome.stderr or "libibumad" in outcome.stderr
-    assert "hint: " in outcome.stderr
+def test_a_machine_without_infiniband_is_one_clear_error() -> None:
+    """Oracle: the whole output, of libraries, too."""
+    words = [sys.executable, "-m", "silvan", "diagnose"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    assert (done.returncode, done.stdout) == (2, "")
+    error, hint = done.stderr.splitlines()
+    assert error == (
+        "error: this machine has no InfiniBand port: "
+        "/sys/class/infiniband_mad/abi_version cannot be opened"
+    )
+    assert hint.startswith("hint: load the kernel's module with modprobe ib_umad, or ")
 
 
 def test_a_job_line_that_is_none_is_named(tmp_path: Path) -> None:

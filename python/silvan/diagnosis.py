@@ -23,6 +23,9 @@ DUMP_BYTES = 1 << 30
 
 Result = TypeVar("Result")
 
+LINK_PERCENT = 1.0
+"""The part of a management link that requests take at most, in percent."""
+
 _NAP_S = 0.05
 
 
@@ -37,6 +40,10 @@ class SubnetWatcher:
         Its port; 0 is the first active one.
     tick : str
         What PortXmitWait counts.
+    link_percent : float
+        The part of a management link that requests take at most, as answers do the other way, in
+        percent of its data rate: of the slowest among the link of this port and the cables between
+        switches.
     clock : FabricClock, optional
         The clock of an emulated fabric.
 
@@ -54,13 +61,19 @@ class SubnetWatcher:
         device: str | None = None,
         port: int = 0,
         tick: str = "4 ns",
+        link_percent: float = LINK_PERCENT,
         clock: FabricClock | None = None,
     ) -> None:
         from silvan import _silvan
         from silvan.systems import require_linux
 
         require_linux("the diagnosis of a live subnet")
-        self._watch = _silvan.SubnetWatch(device=device, port=port, tick_ps=span_ps("tick", tick))
+        self._watch = _silvan.SubnetWatch(
+            device=device,
+            port=port,
+            tick_ps=span_ps("tick", tick),
+            link_share=link_percent / 100,
+        )
         self._clock = clock
         self._read: tuple[float, float] | None = None
         self._subnet: Subnet | None = None
@@ -145,13 +158,14 @@ def diagnose_subnet(
     port: int = 0,
     interval: str = "1 s",
     tick: str = "4 ns",
+    link_percent: float = LINK_PERCENT,
     clock: FabricClock | None = None,
 ) -> Moment:
     """Diagnose the subnet behind a port of an adapter.
 
     Parameters
     ----------
-    device, port, tick, clock
+    device, port, tick, link_percent, clock
         See :class:`SubnetWatcher`.
     interval : str
         Time between the two sweeps of the counters.
@@ -169,7 +183,9 @@ def diagnose_subnet(
         There is no such port, this user may not use it, or nothing answers.
     """
     interval_s = span_ps("interval", interval) / 1e12
-    watcher = SubnetWatcher(device=device, port=port, tick=tick, clock=clock)
+    watcher = SubnetWatcher(
+        device=device, port=port, tick=tick, link_percent=link_percent, clock=clock
+    )
     moment = None
     while moment is None:
         moment = watcher.sweep()
@@ -212,7 +228,7 @@ def diagnose_files(
     Parameters
     ----------
     topology : Path
-        The output of ``ibnetdiscover``, with or without ``-p``.
+        The output of ``ibnetdiscover``, with or without ``-p``, or ibdiagnet's ``.db_csv``.
     before, after : Path
         Counters: the output of ``perfquery`` or ``ibqueryerrors``, or ibdiagnet's ``.db_csv``.
     routes : Path, optional

@@ -62,6 +62,44 @@ def test_the_command_diagnoses_a_fabric_by_its_sockets(
         assert "incast at right:1" in page
 
 
+@pytest.mark.needs("root")
+def test_a_user_without_rights_is_refused_in_one_line(serve: Serve) -> None:
+    """Oracle: the whole output of a process of another user, that of libraries included."""
+    fabric = serve()
+    # Another user, who may read this user's installation of Python.
+    words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    words += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    for command in ("diagnose", "exporter"):
+        done = fabric.run(*words, sys.executable, "-m", "silvan", command, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        error, hint = done.stderr.splitlines()
+        assert error == "error: this user may not open /dev/infiniband/umad0"
+        assert hint.startswith("hint: run the command as root, or let a udev rule")
+    assert "user 65534 was refused: may not attach" in fabric.emulation.take_notices()
+
+
+def test_requests_take_their_part_of_the_link_and_no_more(serve: Serve) -> None:
+    """Oracle: what the fabric has received, the time that has passed, and 290 bytes for each.
+
+    The paths to hosts are of 2 Gbit/s.
+    """
+    fabric = serve(LINE + TRAFFIC)
+    percent, sweeps = 0.005, 6
+    program = (
+        "import sys, time; from silvan.diagnosis import SubnetWatcher\n"
+        "began = time.monotonic()\n"
+        f"watcher = SubnetWatcher(link_percent={percent})\n"
+        f"for _ in range({sweeps}): watcher.sweep()\n"
+        "print(time.monotonic() - began)"
+    )
+    seconds = float(fabric.run(sys.executable, "-c", program).stdout)
+    received = sum(fabric.emulation.control("status")["datagrams"].values())
+    assert received > 150
+    # As many as may be in flight follow each other at once, at the start, and when the slowest link
+    # is known.
+    assert (received - 2 * 64) * 290 * 8 <= percent / 100 * 2e9 * seconds
+
+
 def test_a_watched_fabric_is_kept_in_a_ring_file_and_shown_in_a_browser(
     tmp_path: Path, command: Command
 ) -> None:

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use silvan_core::{Lid, MonotonicTime, Span};
+use silvan_core::{Lid, MonotonicTime, Rate, Span};
 use silvan_mad::congestion::CongestionLog;
 use silvan_mad::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
 use silvan_mad::{Body, Class, LOG_BYTE, MAD_LEN, Mad, Method, Packet, Status};
@@ -30,6 +30,30 @@ pub struct Limits {
     pub timeout: Span,
     /// How often an unanswered request is sent again.
     pub retries: u32,
+}
+
+/// Bytes on a link for a datagram: the datagram, and 34 of headers and checks (LRH, BTH, DETH, ICRC, VCRC: IBA
+/// volume 1, chapter 7).
+pub const BYTES_ON_LINK: u64 = MAD_LEN as u64 + 34;
+
+/// How many requests may be sent per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// As many as are answered.
+    #[default]
+    Unlimited,
+    /// So long from one request to the next on average; as many as may be [in flight](Limits::in_flight) may follow
+    /// each other at once.
+    Every(Span),
+}
+
+impl Pace {
+    /// The pace at which requests, and answers the other way, take at most this part of a link's data rate.
+    pub fn of_link(rate: Rate, part: f64) -> Self {
+        let bits = BYTES_ON_LINK * 8;
+        let allowed = rate.bits_per_sec() as f64 * part;
+        Self::Every(Span::from_ps((bits as f64 * 1e12 / allowed).ceil() as u64))
+    }
 }
 
 /// A request to be sent.
@@ -150,6 +174,9 @@ pub struct Client<T> {
     /// How often the clock has gone back.
     jumps: u64,
     limits: Limits,
+    pace: Pace,
+    /// When the requests that were sent would have been sent, each at its turn of the pace.
+    turn: MonotonicTime,
     sequence: u32,
     statistics: Statistics,
 }
@@ -265,9 +292,33 @@ impl<T: Transport> Client<T> {
             read: MonotonicTime::ZERO,
             jumps: 0,
             limits,
+            pace: Pace::Unlimited,
+            turn: MonotonicTime::ZERO,
             sequence: 0,
             statistics: Statistics::default(),
         }
+    }
+
+    /// Sets how many requests may be sent per second from now on.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+        self.turn = MonotonicTime::ZERO;
+    }
+
+    /// When the next request may be sent, if not now (the generic cell rate algorithm, ITU-T I.371).
+    fn held_until(&mut self) -> Option<MonotonicTime> {
+        let Pace::Every(span) = self.pace else {
+            return None;
+        };
+        let now = self.now();
+        // A clock that went back holds nothing up.
+        let ahead = Span::from_ps(span.as_ps().saturating_mul(self.limits.in_flight as u64));
+        if self.turn > now.saturating_add(ahead) {
+            self.turn = now.saturating_add(ahead);
+        }
+        let tolerated = ahead.saturating_sub(span);
+        let excess = self.turn.checked_since(now)?.saturating_sub(tolerated);
+        (!excess.is_zero()).then(|| now.saturating_add(excess))
     }
 
     /// The transport.
@@ -332,12 +383,17 @@ impl<T: Transport> Client<T> {
                 round.pauses.pop();
                 round.enqueue(query, true);
             }
-            while let Some(query) = round.next(&self.limits) {
+            let mut held = self.held_until();
+            while held.is_none() {
+                let Some(query) = round.next(&self.limits) else {
+                    break;
+                };
                 self.send(&mut round, query)?;
+                held = self.held_until();
             }
             let deadline = round.deadlines.peek().map(|Reverse((at, _))| *at);
             let pause = round.pauses.peek().map(|Reverse((at, _))| *at);
-            let Some(until) = deadline.into_iter().chain(pause).min() else {
+            let Some(until) = deadline.into_iter().chain(pause).chain(held).min() else {
                 continue;
             };
             // Read again: the clock may have gone back since, and then the wait would be as long.
@@ -384,6 +440,9 @@ impl<T: Transport> Client<T> {
             timeout,
         })?;
         self.statistics.sent += 1;
+        if let Pace::Every(span) = self.pace {
+            self.turn = self.turn.max(sent).saturating_add(span);
+        }
         let grace = Span::from_ps(timeout.as_ps() / GRACE_SHARE);
         let deadline = sent.saturating_add(timeout).saturating_add(grace);
         round.deadlines.push(Reverse((deadline, id)));

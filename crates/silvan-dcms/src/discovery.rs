@@ -78,6 +78,8 @@ pub struct LocalPort {
     pub sm_lid: Lid,
     /// Whether it carries data.
     pub is_active: bool,
+    /// Data that its link carries, in bytes per second.
+    pub bytes_per_second: u64,
 }
 
 /// A subnet as it was found.
@@ -130,6 +132,7 @@ pub fn local_port<T: Transport>(
             lid: info.lid,
             sm_lid: info.master_sm_lid,
             is_active: info.port_state == PortState::ACTIVE,
+            bytes_per_second: data_bytes_per_second(&info),
         }
     }))
 }

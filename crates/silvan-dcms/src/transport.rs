@@ -61,6 +61,12 @@ pub enum TransportError {
     /// The library of the kernel's interface is not there, or lacks a function.
     #[error("libibumad.so.3 cannot be used: {0}")]
     Library(#[from] libloading::Error),
+    /// The kernel shows no InfiniBand adapter.
+    #[error("this machine has no InfiniBand port: {0} cannot be opened")]
+    NoModule(&'static str),
+    /// This user may not open the port's file.
+    #[error("this user may not open {0}")]
+    Denied(String),
     /// The port cannot be opened.
     #[error("{port} cannot be opened: {error}")]
     Open {
@@ -82,9 +88,13 @@ impl TransportError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Library(_) => "install the package libibumad3 (Debian) or libibumad (Fedora)",
-            Self::Open { .. } => {
-                "it needs an InfiniBand port and access to /dev/infiniband/umad*; ibstat lists the ports"
+            Self::NoModule(_) => {
+                "load the kernel's module with modprobe ib_umad, or run the command in a live fabric: silvan emulate SCENARIO.toml -- COMMAND"
             }
+            Self::Denied(_) => {
+                "run the command as root, or let a udev rule give a group of this user access to /dev/infiniband/umad*; in a live fabric, --allow-user does"
+            }
+            Self::Open { .. } => "ibstat lists the adapters, their ports and which are active",
             Self::NotInCharge => "it takes over again when the other instance ends",
             Self::Lost(_) => {
                 "start it again when the adapter is back; what it changed is in its journal"

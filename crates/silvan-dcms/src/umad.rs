@@ -20,6 +20,10 @@ use silvan_mad::{Class, MAD_LEN, Packet};
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 const LIBRARY: &str = "libibumad.so.3";
+/// The file that is there if the kernel has the interface.
+const INTERFACE: &str = "/sys/class/infiniband_mad/abi_version";
+/// Files of ports that are tried, to say why none can be opened.
+const MOST_FILES: u32 = 64;
 /// `struct ib_user_mad` before the datagram (umad.h, ABI 5 with P_Key index), in bytes.
 const HEADER_LEN: usize = 64;
 /// Places in it.
@@ -41,6 +45,14 @@ type SetAddress = unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, c_int) 
 type Send = unsafe extern "C" fn(c_int, c_int, *mut c_void, c_int, c_int, c_int) -> c_int;
 type Receive = unsafe extern "C" fn(c_int, *mut c_void, *mut c_int, c_int) -> c_int;
 type Poll = unsafe extern "C" fn(c_int, c_int) -> c_int;
+
+unsafe extern "C" {
+    fn open(path: *const c_char, flags: c_int, ...) -> c_int;
+    fn close(file: c_int) -> c_int;
+}
+
+const O_RDONLY: c_int = 0;
+const O_RDWR: c_int = 2;
 
 /// The functions in use. They stay valid as long as the library is open, which is as long as they
 /// are kept here.
@@ -85,6 +97,13 @@ impl UmadTransport {
     ///
     /// [`TransportError`] if the library or the port is not there, or this user may not use it.
     pub fn open(device: Option<&str>, port: u8) -> Result<Self, TransportError> {
+        // Before the library: it prints a warning of its own where the interface is missing.
+        if try_open(INTERFACE, O_RDONLY).is_err() {
+            return Err(match denied() {
+                Some(file) => TransportError::Denied(file),
+                None => TransportError::NoModule(INTERFACE),
+            });
+        }
         // SAFETY: libibumad has no constructors with preconditions.
         let library = unsafe { Library::new(LIBRARY) }?;
         // SAFETY: the types are those of the declarations in umad.h, whose ABI is fixed by the
@@ -118,7 +137,10 @@ impl UmadTransport {
             open_port(pointer, c_int::from(port))
         };
         if opened < 0 {
-            return Err(failed(io::Error::from_raw_os_error(-opened)));
+            return Err(match denied() {
+                Some(file) => TransportError::Denied(file),
+                None => failed(io::Error::from_raw_os_error(-opened)),
+            });
         }
         let mut transport = Self {
             functions,
@@ -170,6 +192,29 @@ impl UmadTransport {
             mad,
         }))
     }
+}
+
+/// Opens a file, and closes it, by the functions that preload libraries replace.
+fn try_open(path: &str, flags: c_int) -> io::Result<()> {
+    let path = CString::new(path)?;
+    // SAFETY: the path ends with a zero; without O_CREAT there is no third argument.
+    let file = unsafe { open(path.as_ptr(), flags) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the file is open, and is not used afterwards.
+    unsafe { close(file) };
+    Ok(())
+}
+
+/// The first file of a port that this user may not open.
+fn denied() -> Option<String> {
+    let files = (0..MOST_FILES).map(|number| format!("/dev/infiniband/umad{number}"));
+    let mut refused = files.map(|file| (try_open(&file, O_RDWR), file));
+    refused.find_map(|(opened, file)| {
+        let error = opened.err()?;
+        (error.kind() == io::ErrorKind::PermissionDenied).then_some(file)
+    })
 }
 
 fn name_of(device: Option<&str>, port: u8) -> String {

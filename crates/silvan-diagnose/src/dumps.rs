@@ -13,7 +13,9 @@ use std::collections::HashMap;
 use std::fmt;
 
 use silvan_core::{Guid, IdVec, Length, Lid, MonotonicTime, PortId, PortNumber, Rate, Span};
-use silvan_fabric::import::{self, ImportError};
+use silvan_fabric::import::{
+    self, DatabaseSection, ImportError, ImportedDatabase, ImportedFabric, database_number,
+};
 use silvan_fabric::routing::{RoutingError, min_hop_balanced};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
 
@@ -22,6 +24,10 @@ use crate::map::SubnetMap;
 use crate::observation::{Observation, data_rate};
 use crate::report::{Input, Report};
 
+/// The section of ibdiagnet's database that has the counters.
+const COUNTERS: &str = "PM_INFO";
+/// Sections of ibdiagnet's database that make a file one.
+const SECTIONS: [&str; 4] = ["NODES", "PORTS", "LINKS", COUNTERS];
 /// A file of another fabric has at least this part of unknown ports.
 const FOREIGN: f64 = 0.1;
 
@@ -70,6 +76,8 @@ pub struct Dump {
 struct Ports<'a> {
     fabric: &'a Fabric,
     by_guid: HashMap<(Guid, u8), PortId>,
+    /// Ports of hosts whose node GUID the topology lacks; `None` where several have the name.
+    by_name: HashMap<(&'a str, u8), Option<PortId>>,
     at: MonotonicTime,
     dump: Dump,
     known: usize,
@@ -83,7 +91,7 @@ struct Ports<'a> {
 pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, DumpError> {
     let mut ports = Ports::new(fabric, at);
     let is_perfquery = |line: &str| line.starts_with("# Port ") && line.contains("counters:");
-    if text.lines().any(|line| line.trim_end() == "START_PM_INFO") {
+    if DatabaseSection::is_in(text, COUNTERS) {
         csv(text, &mut ports)?;
     } else if text.lines().any(is_perfquery) {
         perfquery(text, &mut ports)?;
@@ -105,15 +113,21 @@ pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, 
 impl<'a> Ports<'a> {
     fn new(fabric: &'a Fabric, at: MonotonicTime) -> Self {
         let mut by_guid = HashMap::new();
+        let mut by_name = HashMap::new();
         for (id, port) in fabric.ports.iter_enumerated() {
             let node = &fabric.nodes[port.node];
             let number = node.adapter_port.unwrap_or(port.number).as_u8();
             by_guid.insert((node.guid, number), id);
             by_guid.entry((port.guid, number)).or_insert(id);
+            if fabric.has_port_guid_only(port.node) {
+                let known = by_name.entry((node.name.as_str(), number));
+                known.and_modify(|port| *port = None).or_insert(Some(id));
+            }
         }
         Self {
             fabric,
             by_guid,
+            by_name,
             at,
             dump: Dump {
                 readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
@@ -149,8 +163,7 @@ impl<'a> Ports<'a> {
                 "{} of {all} ports of the counters are not in the topology",
                 self.dump.foreign
             );
-            let hint =
-                "counters and topology must be of the same network; GUIDs or LIDs must agree";
+            let hint = "counters and topology must be of the same network; GUIDs or LIDs must agree (ibnetdiscover -p has no node GUIDs of adapters, ibnetdiscover has)";
             return Err(DumpError::new(None, message, hint));
         }
         Ok(self.dump)
@@ -226,8 +239,14 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
 
 /// `   GUID 0x2c90200423e70 port 1: [PortXmitWait == 5] [PortXmitData == 72 (288.000B)]`.
 fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
+    let mut name = "";
     for (line, number) in text.lines().zip(1..) {
         let Some(rest) = line.trim_start().strip_prefix("GUID ") else {
+            // `Data Counters for 0x2c90200423e70 "leaf"`.
+            let heading = line
+                .split_once(" for ")
+                .and_then(|(_, node)| node.split_once('"'));
+            name = heading.map_or(name, |(_, quoted)| quoted.trim_end_matches('"').trim());
             continue;
         };
         let broken = || {
@@ -241,7 +260,8 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
             continue;
         }
         let select: u8 = select.trim().parse().map_err(|_| broken())?;
-        let port = ports.by_guid.get(&(guid, select)).copied();
+        let by_name = || ports.by_name.get(&(name, select)).copied().flatten();
+        let port = ports.by_guid.get(&(guid, select)).copied().or_else(by_name);
         let Some(reading) = ports.reading(port) else {
             continue;
         };
@@ -262,40 +282,28 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
     Ok(())
 }
 
+/// What is wrong with a section of ibdiagnet's database.
+fn database_error(error: &ImportError) -> DumpError {
+    let hint =
+        "give ibdiagnet2.db_csv as ibdiagnet has written it; run it again if the file is cut off";
+    DumpError::new(error.line(), error.message().to_owned(), hint)
+}
+
 /// The section `PM_INFO`: a line of names, then a line for each port.
 fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
-    const CUT: &str = "the file is cut off; run ibdiagnet again";
-    let mut lines = text
-        .lines()
-        .zip(1..)
-        .skip_while(|(line, _)| line.trim_end() != "START_PM_INFO");
-    lines.next();
-    let Some((heading, first)) = lines.next() else {
-        return Err(DumpError::new(None, "PM_INFO is empty".to_owned(), CUT));
-    };
-    let names: Vec<&str> = heading.split(',').map(str::trim).collect();
-    let column = |wanted: &str| names.iter().position(|name| *name == wanted);
-    let columns = (column("NodeGUID"), column("PortNumber"));
-    let port_guid_column = column("PortGUID");
-    let (Some(guid_column), Some(port_column)) = columns else {
-        let hint = "the section PM_INFO of ibdiagnet2.db_csv has both";
-        let message = "PM_INFO has no columns NodeGUID and PortNumber".to_owned();
-        return Err(DumpError::new(first, message, hint));
-    };
-    for (line, number) in lines {
-        if line.trim_end() == "END_PM_INFO" {
-            return Ok(());
-        }
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        if cells.len() != names.len() {
-            let message = format!("{} cells instead of {}", cells.len(), names.len());
-            return Err(DumpError::new(number, message, CUT));
-        }
+    let found = DatabaseSection::find(text, COUNTERS).map_err(|error| database_error(&error))?;
+    let Some(section) = found else { return Ok(()) };
+    let column = |name| section.column(name).map_err(|error| database_error(&error));
+    let (guid_column, port_column) = (column("NodeGUID")?, column("PortNumber")?);
+    let port_guid_column = section.column("PortGUID").ok();
+    for (number, cells) in &section.rows {
         let guid = cells[guid_column].parse::<Guid>().ok();
         let select = cells[port_column].parse::<u8>().ok();
         let Some(key) = guid.zip(select) else {
-            let message = format!("{line:?} names no GUID and port");
-            return Err(DumpError::new(number, message, CUT));
+            let (guid, port) = (cells[guid_column], cells[port_column]);
+            let message = format!("{guid:?} and {port:?} are no GUID and port");
+            let hint = "the section PM_INFO of ibdiagnet2.db_csv has both; is it cut off?";
+            return Err(DumpError::new(*number, message, hint));
         };
         // A topology by ports has the GUIDs of adapters' ports.
         let of_port = port_guid_column.and_then(|at| cells[at].parse::<Guid>().ok());
@@ -304,13 +312,9 @@ fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
         let Some(reading) = ports.reading(port) else {
             continue;
         };
-        for (name, cell) in names.iter().zip(&cells) {
-            let value = match cell.strip_prefix("0x") {
-                Some(digits) => u64::from_str_radix(digits, 16).ok(),
-                None => cell.parse().ok(),
-            };
+        for (name, cell) in section.columns().iter().zip(cells) {
             let wide = name.strip_suffix("Extended").or(name.strip_suffix("Ext"));
-            if let Some(value) = value {
+            if let Some(value) = database_number(cell) {
                 take(
                     reading,
                     wide.unwrap_or(name),
@@ -320,13 +324,13 @@ fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
             }
         }
     }
-    Err(DumpError::new(None, "PM_INFO has no end".to_owned(), CUT))
+    Ok(())
 }
 
 /// Files of a subnet, as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// Output of `ibnetdiscover`, with or without `-p`.
+    /// Output of `ibnetdiscover`, with or without `-p`, or ibdiagnet's database.
     pub topology: &'a str,
     /// Forwarding tables, as `dump_lfts` writes them.
     pub routes: Option<&'a str>,
@@ -385,17 +389,8 @@ pub fn diagnose_files(
             (role, DumpError::new(error.line(), message, hint))
         }
     };
-    let is_by_port = |line: &str| {
-        let mut words = line.split_whitespace();
-        let kind = words.next();
-        matches!(kind, Some("SW" | "CA" | "RT"))
-            && words.next().is_some_and(|word| word.parse::<u16>().is_ok())
-    };
-    let imported = match files.topology.lines().any(is_by_port) {
-        true => import::ports(files.topology),
-        false => import::topology(files.topology),
-    };
-    let imported = imported.map_err(import_error(FileRole::Topology))?;
+    let (imported, database) =
+        topology(files.topology).map_err(import_error(FileRole::Topology))?;
     let link = LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO);
     let no_fabric = |what: String| {
         let hint = "give the output of ibnetdiscover of the whole subnet";
@@ -451,7 +446,10 @@ pub fn diagnose_files(
     let before = read(FileRole::Before, files.before, start)?;
     let after = read(FileRole::After, files.after, start.saturating_add(interval))?;
     let observation = Observation::new(&fabric, &before, &after, tick);
-    let capable = usual_rates(&fabric);
+    let capable = match &database {
+        Some(database) => supported_rates(&fabric, database),
+        None => usual_rates(&fabric),
+    };
     let report = Report::new(Input {
         fabric: &fabric,
         tables: tables.as_ref(),
@@ -470,6 +468,28 @@ pub fn diagnose_files(
     })
 }
 
+/// Switches, hosts and cables of a file, and the database that it is, if it is one.
+fn topology(text: &str) -> Result<(ImportedFabric, Option<ImportedDatabase>), ImportError> {
+    let is_by_port = |line: &str| {
+        let mut words = line.split_whitespace();
+        let kind = words.next();
+        matches!(kind, Some("SW" | "CA" | "RT"))
+            && words.next().is_some_and(|word| word.parse::<u16>().is_ok())
+    };
+    if SECTIONS
+        .iter()
+        .any(|name| DatabaseSection::is_in(text, name))
+    {
+        let database = import::database(text)?;
+        return Ok((database.fabric.clone(), Some(database)));
+    }
+    let imported = match text.lines().any(is_by_port) {
+        true => import::ports(text)?,
+        false => import::topology(text)?,
+    };
+    Ok((imported, None))
+}
+
 /// Shortest paths, unless the tables are known.
 pub fn assumed(
     fabric: &Fabric,
@@ -479,6 +499,21 @@ pub fn assumed(
         Some(_) => Ok(ForwardingTables::new(fabric)),
         None => min_hop_balanced(fabric),
     }
+}
+
+/// What both ends of each link support.
+fn supported_rates(fabric: &Fabric, database: &ImportedDatabase) -> IdVec<PortId, Option<Rate>> {
+    let end = |port: PortId| {
+        let node = &fabric.nodes[fabric.ports[port].node];
+        let number = node.adapter_port.unwrap_or(fabric.ports[port].number);
+        (node.guid, number.as_u8())
+    };
+    let rate = |port: PortId| {
+        let peer = fabric.ports[port].peer?;
+        let (width, speed) = database.best_rate([end(port), end(peer)])?;
+        Some(LinkKind::new(width, speed, Length::ZERO).data_rate())
+    };
+    fabric.ports.ids().map(rate).collect()
 }
 
 /// What links could run at, where nothing says what their ports support: what most links of their kind, to

@@ -1,9 +1,11 @@
-//! What the logs of switches say of the packets that they have marked (CongestionLog, IBA annex A10).
+//! What the logs of switches and adapters say of marked packets (CongestionLog, IBA annex A10).
 //!
-//! A log has the last 15 marked packets with their senders and receivers, and the ports that have marked since
-//! it was read before. It is read several times in a row, so that a flow that marks seldom is seen, too.
+//! The log of a switch has the last 15 packets that it has marked with their senders and receivers, and the ports that
+//! have marked since it was read before. It is read several times in a row, so that a flow that marks seldom is seen,
+//! too. The log of an adapter has the last 13 notifications that made it throttle a flow. It is read once in a sweep;
+//! what it had before the first sweep is passed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_core::{HostId, Lid, NodeId, PortId, Span};
 use silvan_dcms::client::{Client, Query};
@@ -24,16 +26,22 @@ pub struct Logs {
     rounds: BTreeMap<NodeId, u32>,
     /// By port, in how many of these rounds it had marked.
     ports: BTreeMap<PortId, u32>,
-    /// Marked packets that were in a log, by sender and receiver.
+    /// Marked packets that were in a log of a switch, by sender and receiver.
     pairs: BTreeMap<(HostId, HostId), u32>,
+    /// Flows that an adapter has throttled.
+    throttled: BTreeSet<(HostId, HostId)>,
+    /// The time stamps of the logs of adapters that have answered.
+    stamps: BTreeMap<HostId, u32>,
 }
 
 impl Logs {
-    /// Reads the logs of these switches.
+    /// Reads the logs of these switches and, if there are any, of all adapters. `before` is what was read in the
+    /// sweep before.
     pub(crate) fn read<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
         switches: &[NodeId],
+        before: Option<&Self>,
     ) -> Result<Self, TransportError> {
         let mut logs = Self::default();
         if switches.is_empty() {
@@ -43,16 +51,8 @@ impl Logs {
             .host_ids()
             .map(|host| (fabric.host(host).lid, host))
             .collect();
-        let queries: Vec<Query> = (0..)
-            .zip(switches)
-            .map(|(number, &switch)| {
-                let body = Body::CongestionControl(CongestionControl {
-                    cc_key: 0,
-                    attribute: CongestionLog::Unknown(UnknownLog::EMPTY).into(),
-                });
-                Query::new(number, fabric.nodes[switch].lid, Method::GET, body, 0)
-            })
-            .collect();
+        let lids = switches.iter().map(|&switch| fabric.nodes[switch].lid);
+        let queries: Vec<Query> = (0..).zip(lids).map(log_query).collect();
         let mut seen: BTreeMap<NodeId, u32> = BTreeMap::new();
         for round in 0..=ROUNDS {
             if round > 0 {
@@ -69,7 +69,39 @@ impl Logs {
                 }
             }
         }
+        logs.read_adapters(client, fabric, &hosts, before)?;
         Ok(logs)
+    }
+
+    /// Reads the logs of all adapters once.
+    fn read_adapters<T: Transport>(
+        &mut self,
+        client: &mut Client<T>,
+        fabric: &Fabric,
+        hosts: &BTreeMap<Lid, HostId>,
+        before: Option<&Self>,
+    ) -> Result<(), TransportError> {
+        let lids = fabric.host_ids().map(|host| fabric.host(host).lid);
+        let queries: Vec<Query> = (0..).zip(lids).map(log_query).collect();
+        for (host, result) in fabric.host_ids().zip(client.ask(&queries)?) {
+            let Ok(answer) = result else { continue };
+            let CongestionLog::Ca(log) = answer.congestion_log() else {
+                continue;
+            };
+            self.stamps.insert(host, log.current_timestamp);
+            let Some(since) = before.and_then(|before| before.stamps.get(&host)) else {
+                continue;
+            };
+            let passed = log.current_timestamp.wrapping_sub(*since);
+            for event in &log.entries {
+                let age = log.current_timestamp.wrapping_sub(event.timestamp);
+                // Empty entries have no LID.
+                if let (Some(&receiver), true) = (hosts.get(&event.remote_lid), age < passed) {
+                    self.throttled.insert((host, receiver));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes over what a log has had since a time stamp.
@@ -103,6 +135,7 @@ impl Logs {
         add(&mut self.rounds, &other.rounds);
         add(&mut self.ports, &other.ports);
         add(&mut self.pairs, &other.pairs);
+        self.throttled.extend(&other.throttled);
     }
 
     /// In which part of the rounds a port had marked packets; `None` if the log of its switch is not known.
@@ -112,10 +145,28 @@ impl Logs {
         Some(f64::from(marked) / f64::from(rounds))
     }
 
-    /// Marked packets that were in a log, by sender and receiver.
+    /// Marked packets that were in a log of a switch, by sender and receiver; one for each other flow that an adapter
+    /// has throttled.
     pub fn pairs(&self) -> impl Iterator<Item = ((HostId, HostId), u32)> + '_ {
-        self.pairs.iter().map(|(&pair, &count)| (pair, count))
+        let marked = self.pairs.iter().map(|(&pair, &count)| (pair, count));
+        let throttled = self.throttled.iter().copied();
+        let others = throttled.filter(|pair| !self.pairs.contains_key(pair));
+        marked.chain(others.map(|pair| (pair, 1)))
     }
+
+    /// Adapters whose logs were read.
+    pub fn adapters(&self) -> usize {
+        self.stamps.len()
+    }
+}
+
+/// A Get of a node's CongestionLog.
+fn log_query((number, lid): (u32, Lid)) -> Query {
+    let body = Body::CongestionControl(CongestionControl {
+        cc_key: 0,
+        attribute: CongestionLog::Unknown(UnknownLog::EMPTY).into(),
+    });
+    Query::new(number, lid, Method::GET, body, 0)
 }
 
 fn add<K: Ord + Copy>(to: &mut BTreeMap<K, u32>, from: &BTreeMap<K, u32>) {

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use silvan_core::{IdVec, Lid, MonotonicTime, NodeId, PortId, Span};
-use silvan_dcms::client::{Client, Failure, Limits, Statistics};
+use silvan_dcms::client::{Client, Failure, Limits, Pace, Statistics};
+use silvan_dcms::discovery::local_port;
 use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::FabricError;
 use silvan_fabric::routing::RoutingError;
@@ -21,7 +22,7 @@ use crate::logs::Logs;
 use crate::observation::Observation;
 use crate::report::{Input, Report};
 use crate::sweep::{RawPort, Sweep, Wanted};
-use crate::topology::Topology;
+use crate::topology::{Topology, rate_of};
 
 /// Requests in flight at most, those to one node, and how patiently they are sent again.
 pub const LIMITS: Limits = Limits {
@@ -30,6 +31,9 @@ pub const LIMITS: Limits = Limits {
     timeout: Span::from_ms(100),
     retries: 3,
 };
+
+/// The part of a management link that requests take at most, as answers do the other way.
+pub const LINK_SHARE: f64 = 0.01;
 
 /// Why there is no survey.
 #[derive(Debug, Error)]
@@ -125,7 +129,7 @@ pub struct Survey {
     pub before: IdVec<PortId, PortReading>,
     /// The second sweep.
     pub now: IdVec<PortId, PortReading>,
-    /// All counters of the second sweep, by port, if the watch [reads them](Watch::of_all_counters).
+    /// All counters of the second sweep, by port, if the watch [reads them](Watch::want_all_counters).
     pub raw: Option<IdVec<PortId, RawPort>>,
     /// What the logs of the switches had during both.
     pub logs: Logs,
@@ -175,9 +179,11 @@ impl Survey {
 const BELIEVED: Span = Span::from_ms(60_000);
 
 /// Sweeps of a subnet, each compared with the one before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Watch {
     known: Option<Known>,
+    /// The part of a management link that requests take at most.
+    link_share: f64,
     /// Whether all counters are read.
     wants_all: bool,
     /// What had been sent when the last survey was made.
@@ -194,13 +200,31 @@ struct Known {
     is_odd: bool,
 }
 
-impl Watch {
-    /// A watch that reads all counters of each port, not only those that the diagnosis uses.
-    pub fn of_all_counters() -> Self {
+impl Default for Watch {
+    fn default() -> Self {
         Self {
-            wants_all: true,
+            known: None,
+            link_share: LINK_SHARE,
+            wants_all: false,
+            sent: Statistics::default(),
+        }
+    }
+}
+
+impl Watch {
+    /// A watch whose requests take at most this part of a management link: the slowest among the link of the local
+    /// port and the cables between switches.
+    pub fn with_link_share(link_share: f64) -> Self {
+        Self {
+            link_share,
             ..Self::default()
         }
+    }
+
+    /// Reads all counters of each port from now on, not only those that the diagnosis uses.
+    pub fn want_all_counters(&mut self) {
+        self.wants_all = true;
+        self.known = None;
     }
 
     /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology
@@ -216,7 +240,11 @@ impl Watch {
                 return Ok(());
             }
         }
+        self.set_pace(client)?;
         let topology = Arc::new(Topology::read(client)?);
+        if let Some(rate) = topology.slowest_shared_rate() {
+            client.set_pace(Pace::of_link(rate, self.link_share));
+        }
         let read_at = client.now();
         match &mut self.known {
             Some(known) if known.topology.is_same_fabric(&topology) => {
@@ -233,6 +261,15 @@ impl Watch {
                     is_odd: false,
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Sets the pace for the link of the local port, as no other is known yet.
+    fn set_pace<T: Transport>(&self, client: &mut Client<T>) -> Result<(), SurveyError> {
+        let local = local_port(client)?.ok_or(SurveyError::NoAnswer)?;
+        if let Some(rate) = rate_of(&local) {
+            client.set_pace(Pace::of_link(rate, self.link_share));
         }
         Ok(())
     }
@@ -257,6 +294,7 @@ impl Watch {
         let wanted = Wanted {
             marking: &topology.marking(),
             all: self.wants_all,
+            before: known.last.as_ref().map(|last| &last.logs),
         };
         let mut now = Sweep::take(client, &topology.fabric, wanted)?;
         let raw = now.raw.take();

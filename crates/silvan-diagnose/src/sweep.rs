@@ -32,9 +32,11 @@ pub struct RawPort {
 /// What a sweep reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Switches that mark packets, whose logs are read. If there are any, so are the notifications that hosts
-    /// have received.
+    /// Switches that mark packets, whose logs are read. If there are any, so are the logs of hosts, and the
+    /// notifications that they have received.
     pub marking: &'a [NodeId],
+    /// What the logs had in the sweep before.
+    pub before: Option<&'a Logs>,
     /// All counters, not only those that the diagnosis uses: among them the time that switch ports were congested.
     pub all: bool,
 }
@@ -64,7 +66,7 @@ enum Asked {
 }
 
 impl Sweep {
-    /// Reads the logs of the switches that mark, and the counters of all cabled ports.
+    /// Reads the logs, and the counters of all cabled ports.
     pub fn take<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
@@ -116,7 +118,7 @@ impl Sweep {
             }
         }
         let mut sweep = Self {
-            logs: Logs::read(client, fabric, wanted.marking)?,
+            logs: Logs::read(client, fabric, wanted.marking, wanted.before)?,
             readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
             raw: wanted
                 .all

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
 use silvan_dcms::client::{Answer, Client, Failure, Query};
-use silvan_dcms::discovery::{Peer, Subnet, SwitchPort, discover};
+use silvan_dcms::discovery::{LocalPort, Peer, Subnet, SwitchPort, discover};
 use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
@@ -19,6 +19,7 @@ use silvan_mad::smp::{
 use silvan_mad::{Body, Method};
 
 use crate::dumps::assumed;
+use crate::observation::data_rate;
 use crate::survey::{AdapterControl, ManagerState, SurveyError, SwitchControl};
 
 /// LIDs in a block of a forwarding table.
@@ -45,6 +46,8 @@ pub struct Topology {
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
     pub without_table: Vec<String>,
+    /// Data rate of the local port's link.
+    pub local_rate: Option<Rate>,
 }
 
 impl Topology {
@@ -80,10 +83,23 @@ impl Topology {
             control,
             adapters,
             is_complete: subnet.is_complete,
+            local_rate: rate_of(&subnet.local),
             without_table,
             tables,
             fabric,
         })
+    }
+
+    /// The lowest rate of the local port's link and the cables between switches: those that datagrams to many nodes
+    /// share.
+    pub fn slowest_shared_rate(&self) -> Option<Rate> {
+        let fabric = &self.fabric;
+        let between = fabric
+            .switch_ids()
+            .flat_map(|switch| fabric.switch(switch).ports());
+        let between = between.filter(|&port| fabric.peer_switch(port).is_some());
+        let rates = between.filter_map(|port| data_rate(fabric, port));
+        rates.chain(self.local_rate).min()
     }
 
     /// The forwarding tables, if at least one could be read.
@@ -110,6 +126,11 @@ impl Topology {
         let (own, other) = (&self.fabric, &other.fabric);
         own.nodes.iter().eq(other.nodes.iter()) && own.ports.iter().eq(other.ports.iter())
     }
+}
+
+/// Data rate of the link of a local port.
+pub(crate) fn rate_of(local: &LocalPort) -> Option<Rate> {
+    Rate::from_bits_per_sec(local.bytes_per_second * 8)
 }
 
 /// A Get to a node with a LID.

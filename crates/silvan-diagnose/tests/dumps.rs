@@ -108,6 +108,38 @@ fn csv(seconds: u64) -> String {
     text + "END_PM_INFO\n"
 }
 
+/// Ibdiagnet's whole database: nodes, ports and links besides the counters.
+fn database(seconds: u64) -> String {
+    let mut text = String::from("START_NODES\nNodeDesc,NumPorts,NodeType,NodeGUID\n");
+    let nodes = [
+        ("left", 4, 2, 1),
+        ("right", 4, 2, 2),
+        ("a", 1, 1, 0x10),
+        ("b", 1, 1, 0x20),
+        ("c", 1, 1, 0x30),
+        ("d", 1, 1, 0x40),
+    ];
+    for (name, ports, kind, guid) in nodes {
+        let _ = writeln!(text, "\"{name}\",{ports},{kind},0x{guid:016x}");
+    }
+    text += "END_NODES\n\nSTART_PORTS\nNodeGuid,PortGuid,PortNum,LID,LinkWidthActv,LinkWidthSup,LinkSpeedActv,LinkSpeedSup\n";
+    for (lid, guid, port, ..) in PORTS {
+        let own = if guid < 0x10 { guid } else { guid + 1 };
+        let _ = writeln!(text, "0x{guid:016x},0x{own:016x},{port},{lid},2,3,1,7");
+    }
+    text += "END_PORTS\n\nSTART_LINKS\nNodeGuid1,PortNum1,NodeGuid2,PortNum2\n";
+    for (node, port, far, far_port) in [
+        (1, 1, 0x10, 1),
+        (1, 2, 0x20, 1),
+        (1, 3, 2, 3),
+        (2, 1, 0x30, 1),
+        (2, 2, 0x40, 1),
+    ] {
+        let _ = writeln!(text, "0x{node:016x},{port},0x{far:016x},{far_port}");
+    }
+    text + "END_LINKS\n\n" + &csv(seconds)
+}
+
 fn files<'a>(before: &'a str, after: &'a str) -> Files<'a> {
     Files {
         topology: TOPOLOGY,
@@ -164,6 +196,86 @@ fn all_formats_have_the_same_verdict() {
             .unwrap();
         assert!((loss.lost_gbps - 3.2).abs() < 0.01, "{loss:?}");
     }
+}
+
+/// Oracle: the same network from ibnetdiscover. Only what ports support is known besides, as ibdiagnet has it.
+#[test]
+fn the_database_of_ibdiagnet_is_enough() {
+    let (before, after) = (database(1), database(2));
+    let alone = Files {
+        topology: &before,
+        ..files(&before, &after)
+    };
+    let alone = diagnose_files(alone, SECOND, TICK).unwrap();
+    let (before, after) = (csv(1), csv(2));
+    let both = diagnose_files(files(&before, &after), SECOND, TICK).unwrap();
+    let [tree] = &alone.report.trees[..] else {
+        panic!("{:?}", alone.report);
+    };
+    let other = &both.report.trees[0];
+    assert_eq!(
+        (&tree.root, &tree.peer, tree.confidence),
+        (&other.root, &other.peer, "low")
+    );
+    assert_eq!(
+        format!("{:?}", tree.contributors),
+        format!("{:?}", other.contributors)
+    );
+    assert_eq!(
+        format!("{:?}", tree.victims),
+        format!("{:?}", other.victims)
+    );
+    // DDR and QDR are supported by all ports, and SDR is what runs.
+    assert_eq!((tree.cause, other.cause), ("degraded link", "incast"));
+    let says = |done: &DumpDiagnosis, text: &str| {
+        done.report.health.iter().any(|one| one.what.contains(text))
+    };
+    assert!(
+        says(&alone, "The forwarding tables are not known"),
+        "{:?}",
+        alone.report.health
+    );
+    assert!(!says(&both, "below"), "{:?}", both.report.health);
+}
+
+/// Oracle: the GUIDs of nodes, which ibqueryerrors has for adapters, and `ibnetdiscover -p` has not.
+#[test]
+fn adapters_are_found_by_name_where_their_node_guids_are_missing() {
+    let headed = |seconds| {
+        let names = ["left", "right", "a", "b", "c", "d"].into_iter();
+        let guids = [1, 2, 0x10, 0x20, 0x30, 0x40];
+        let text = query_errors(seconds);
+        let lines: Vec<&str> = text.lines().collect();
+        let of_node = |(name, guid): (&str, u64)| {
+            let own = format!("   GUID 0x{guid:x} ");
+            let ports = lines.iter().filter(|line| line.starts_with(&own));
+            let ports: String = ports.map(|line| format!("{line}\n")).collect();
+            format!("Data Counters for 0x{guid:x} \"{name}\"\n{ports}")
+        };
+        names.zip(guids).map(of_node).collect::<String>()
+    };
+    let (before, after) = (headed(1), headed(2));
+    let by_port = |topology| {
+        let files = Files {
+            topology,
+            ..files(&before, &after)
+        };
+        diagnose_files(files, SECOND, TICK)
+    };
+    let found = by_port(BY_PORT).unwrap();
+    assert_eq!(found.odd, []);
+    assert_eq!(found.report.unknown_ports, 0);
+    let whole = by_port(TOPOLOGY).unwrap();
+    assert_eq!(verdict(&found), verdict(&whole));
+    // Two adapters of one name are not told apart.
+    let same = BY_PORT.replace("'b'", "'a'");
+    let (role, error) = by_port(&same).unwrap_err();
+    assert_eq!(role, FileRole::Before);
+    assert!(error.message.contains("2 of 10 ports"), "{error}");
+    assert!(error.hint.contains("ibnetdiscover has"), "{error}");
+    // Where the node GUIDs are known, names do not matter.
+    let foreign = TOPOLOGY.replace("H-00000000000000", "H-00000000000009");
+    assert!(by_port(&foreign).is_err());
 }
 
 #[test]
@@ -344,14 +456,16 @@ fn no_file_that_is_cut_off_has_another_verdict_in_silence() {
         (query_errors(1), query_errors(2)),
         (csv(1), csv(2)),
     );
+    let base = (database(1), database(2));
     let mut silent = Vec::new();
     let mut cuts = 0;
     // By ports, adapters have other GUIDs, so that only LIDs find them.
-    let inputs = [
+    let inputs: [(&str, _); 5] = [
         (TOPOLOGY, &perf),
         (BY_PORT, &perf),
         (TOPOLOGY, &errors),
         (TOPOLOGY, &table),
+        (&base.0, &base),
     ];
     for (topology, (before, after)) in inputs {
         for routes in [None, Some(ROUTES)] {

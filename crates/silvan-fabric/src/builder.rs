@@ -493,10 +493,14 @@ fn default_port_guid(node: Guid, identity: &Identity) -> Guid {
     Guid::new(node.as_u64().wrapping_add(u64::from(number)))
 }
 
+/// The node GUID of a node that is given none.
+pub(crate) fn generated_guid(node: NodeId) -> Guid {
+    Guid::new(GUID_PREFIX | (node.index() as u64 + 1) << 8)
+}
+
 fn append_node(fabric: &mut Fabric, new: &NewNode, lid: Lid) -> NodeId {
     let node = NodeId::new(fabric.nodes.len());
-    let generated = GUID_PREFIX | (node.index() as u64 + 1) << 8;
-    let guid = new.identity.guid.unwrap_or(Guid::new(generated));
+    let guid = new.identity.guid.unwrap_or_else(|| generated_guid(node));
     let kind = if new.is_switch {
         NodeKind::Switch(SwitchId::new(fabric.switches.len()))
     } else {

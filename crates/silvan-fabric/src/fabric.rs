@@ -5,6 +5,7 @@ use std::fmt;
 
 use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
 
+use crate::builder::generated_guid;
 use crate::{FabricError, Link};
 
 /// What a node is, with its place among the nodes of its kind.
@@ -166,6 +167,16 @@ impl Fabric {
     /// The external port of this number, `None` for port 0 and beyond the node's last.
     pub fn port(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
         self.nodes[node].port(number)
+    }
+
+    /// Whether a host was identified by the GUID of its port alone, so that its node GUID is generated.
+    pub fn has_port_guid_only(&self, node: NodeId) -> bool {
+        let record = &self.nodes[node];
+        let Some(number) = record.adapter_port else {
+            return false;
+        };
+        let usual = record.guid.as_u64().wrapping_add(u64::from(number.as_u8()));
+        record.guid == generated_guid(node) && self.ports[record.first_port].guid.as_u64() != usual
     }
 
     /// The node with this LID.

@@ -159,14 +159,20 @@ impl SubnetWatch {
 impl SubnetWatch {
     /// Opens the port.
     #[new]
-    #[pyo3(signature = (*, device, port, tick_ps))]
-    fn new(py: Python<'_>, device: Option<&str>, port: u8, tick_ps: u64) -> PyResult<Self> {
+    #[pyo3(signature = (*, device, port, tick_ps, link_share))]
+    fn new(
+        py: Python<'_>,
+        device: Option<&str>,
+        port: u8,
+        tick_ps: u64,
+        link_share: f64,
+    ) -> PyResult<Self> {
         let transport = py
             .detach(|| UmadTransport::open(device, port))
             .map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
         Ok(Self(Mutex::new(Watching {
             client: Client::new(transport, LIMITS),
-            watch: Watch::default(),
+            watch: Watch::with_link_share(link_share),
             tick: Span::from_ps(tick_ps),
             survey: None,
             map: None,
@@ -193,7 +199,7 @@ impl SubnetWatch {
         let endpoint = opened.map_err(failed)?;
         let address = endpoint.address().to_string();
         let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        watching.watch = Watch::of_all_counters();
+        watching.watch.want_all_counters();
         watching.exporter = Some((exporter, endpoint));
         Ok(address)
     }

@@ -14,6 +14,7 @@ from silvan.cli.options import (
     AsJson,
     Bind,
     EmulatedFabric,
+    LinkPercent,
     WaitTick,
     address_of,
 )
@@ -26,13 +27,16 @@ if TYPE_CHECKING:
 
 _INTERVAL = "1 s"
 _INTERVAL_OF_WATCH = "10 s"
+_DATABASE = ".db_csv"
 
 
 def diagnose(
     topology: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The output of ibnetdiscover: diagnose files.", show_default=False
+            metavar="FILE",
+            help="The output of ibnetdiscover, or ibdiagnet's db_csv: diagnose files.",
+            show_default=False,
         ),
     ] = None,
     routes: Annotated[
@@ -126,6 +130,7 @@ def diagnose(
         ),
     ] = None,
     bind: Bind = "127.0.0.1:0",
+    link_percent: LinkPercent = 1.0,
     *,
     watch: Annotated[
         bool,
@@ -145,12 +150,16 @@ def diagnose(
     """Find who causes congestion in a subnet, and who suffers.
 
     It reads topology, forwarding tables and, twice, the counters of all ports, and sets nothing.
-    Without --topology and --from it reads a live subnet. The status is 1 if there is congestion,
+    Without --topology and --from it reads a live subnet; ibdiagnet's db_csv as --before needs no
+    --topology. The status is 1 if there is congestion,
     and 0 if there is none.
     """
     from silvan.diagnosis import diagnose_files, diagnose_subnet
     from silvan.host_jobs import HostJobs
 
+    if topology is None and before is not None and before.suffix == _DATABASE:
+        # It has nodes and cables as well as counters.
+        topology = before
     files = {"--routes": routes, "--before": before, "--after": after}
     _check(
         {
@@ -200,6 +209,7 @@ def diagnose(
             "--keep": keep,
             "--dcms-log": dcms_log,
             "--bind": bind,
+            "--link-percent": link_percent,
         }
         flags = {"--watch": watch, "--live": live, "--slurm": slurm, "--json": as_json}
         clock = attach("diagnose", sockname, options, flags)
@@ -219,6 +229,7 @@ def diagnose(
                 device=device,
                 port=port,
                 tick=tick,
+                link_percent=link_percent,
                 clock=clock,
             )
             return
@@ -228,6 +239,7 @@ def diagnose(
                 port=port,
                 interval=interval or _INTERVAL,
                 tick=tick,
+                link_percent=link_percent,
                 clock=clock,
             )
         ]

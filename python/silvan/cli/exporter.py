@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from silvan.cli.attached import attach
-from silvan.cli.options import AdapterName, AdapterPort, EmulatedFabric, WaitTick
+from silvan.cli.options import AdapterName, AdapterPort, EmulatedFabric, LinkPercent, WaitTick
 from silvan.cli.printer import note
 
 
@@ -26,6 +26,7 @@ def exporter(
     device: AdapterName = None,
     port: AdapterPort = 0,
     sockname: EmulatedFabric = None,
+    link_percent: LinkPercent = 1.0,
 ) -> None:
     """Serve metrics of a subnet for Prometheus, at /metrics.
 
@@ -44,10 +45,13 @@ def exporter(
         "--tick": tick,
         "--device": device,
         "--port": port or None,
+        "--link-percent": link_percent,
     }
     clock = attach("exporter", sockname, options, {})
     interval_s = span_ps("interval", interval) / 1e12
-    watcher = SubnetWatcher(device=device, port=port, tick=tick, clock=clock)
+    watcher = SubnetWatcher(
+        device=device, port=port, tick=tick, link_percent=link_percent, clock=clock
+    )
     ended = threading.Event()
 
     def end(_number: int, _frame: object) -> None:

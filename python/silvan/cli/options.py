@@ -58,6 +58,16 @@ Bind = Annotated[
 WaitTick = Annotated[
     str, typer.Option("--tick", metavar="TIME", help="Length of a tick of PortXmitWait.")
 ]
+LinkPercent = Annotated[
+    float,
+    typer.Option(
+        "--link-percent",
+        metavar="PERCENT",
+        min=0.001,
+        max=100,
+        help="Most of a management link's data rate that requests may take, in percent.",
+    ),
+]
 AdapterName = Annotated[
     str | None,
     typer.Option(

@@ -69,6 +69,7 @@ def watch_subnet(
     device: str | None,
     port: int,
     tick: str,
+    link_percent: float,
     clock: FabricClock | None,
 ) -> None:
     """Sweep a subnet until Ctrl-C.
@@ -81,7 +82,7 @@ def watch_subnet(
         How.
     jobs : HostJobs
         The jobs on the hosts.
-    device, port, tick, clock
+    device, port, tick, link_percent, clock
         See :class:`silvan.diagnosis.SubnetWatcher`.
     """
     keep_ns, interval_s = _hours_ns(options.keep), span_ps("interval", options.interval) / 1e12
@@ -89,7 +90,9 @@ def watch_subnet(
         from silvan.extras import require_extra
 
         require_extra("live", "live pages")
-    watcher = SubnetWatcher(device=device, port=port, tick=tick, clock=clock)
+    watcher = SubnetWatcher(
+        device=device, port=port, tick=tick, link_percent=link_percent, clock=clock
+    )
     addresses: list[str] = []
     with (
         suppress(KeyboardInterrupt),

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use silvan_core::{Lid, MonotonicTime, Span};
+use silvan_core::{Lid, MonotonicTime, Rate, Span};
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Method, Packet, Status};
 
-use crate::client::{Client, Failure, Limits, Query};
+use crate::client::{Client, Failure, Limits, Pace, Query};
 use crate::sweep::node_info;
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
@@ -255,4 +255,35 @@ fn refusals_are_told_and_busy_nodes_asked_again() {
     let failure = client.query_one(query(0)).unwrap().unwrap_err();
     assert_eq!(failure, Failure::Refused(Status::INVALID_VALUE));
     assert_eq!(client.transport().sent.len(), 2);
+}
+
+/// Oracle: the pace. As many requests as may be in flight follow each other at once, then one at each turn.
+#[test]
+fn requests_keep_their_pace() {
+    let turn = Span::from_us(100);
+    let script = |_, outgoing: &Outgoing<'_>| vec![(Span::from_us(1), answer(outgoing))];
+    let mut client = Client::new(Scripted::new(script), LIMITS);
+    client.set_pace(Pace::Every(turn));
+    let queries: Vec<Query> = (0..40).map(query).collect();
+    assert!(client.ask(&queries).unwrap().iter().all(Result::is_ok));
+    let sent = &client.transport().sent;
+    for (number, (at, _)) in (0_u64..).zip(sent) {
+        let turns = number.saturating_sub(LIMITS.in_flight as u64 - 1);
+        let due = MonotonicTime::ZERO + Span::from_ps(turn.as_ps() * turns);
+        // The first ones go at once, as answers come.
+        assert!(
+            *at >= due && *at <= due + Span::from_us(2 * number),
+            "{number}: {at:?}"
+        );
+    }
+}
+
+/// Oracle: 290 bytes, of which 1 % of 2 Gbit/s carries 8,620 per second.
+#[test]
+fn a_pace_is_a_part_of_a_link() {
+    let rate = Rate::from_bits_per_sec(2_000_000_000).unwrap();
+    assert_eq!(
+        Pace::of_link(rate, 0.01),
+        Pace::Every(Span::from_ns(116_000))
+    );
 }

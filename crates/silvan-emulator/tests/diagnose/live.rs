@@ -37,6 +37,8 @@ pub struct World {
     pub sets: usize,
     /// Requests sent and not yet answered, now and at most.
     pub in_flight: (usize, usize),
+    /// When each request was sent.
+    pub sent_at: Vec<Time>,
 }
 
 /// The world, shared by the transport and the test.
@@ -65,6 +67,7 @@ impl World {
             incident: None,
             sets: 0,
             in_flight: (0, 0),
+            sent_at: Vec::new(),
         }
     }
 
@@ -128,6 +131,8 @@ impl Transport for Live {
         world.sets += usize::from(Packet::new(outgoing.mad).method() != Method::GET);
         world.in_flight.0 += 1;
         world.in_flight.1 = world.in_flight.1.max(world.in_flight.0);
+        let now = world.now;
+        world.sent_at.push(now);
         world.advance(STEP);
         world.send(outgoing.destination, outgoing.mad);
         Ok(())

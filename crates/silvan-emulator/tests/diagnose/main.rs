@@ -5,6 +5,8 @@
 mod alike;
 mod faults;
 mod live;
+mod logs;
+mod pace;
 mod scene;
 mod score;
 

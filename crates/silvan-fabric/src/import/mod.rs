@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `ibnetdiscover`, also with `-g` | [`topology`] | |
 //! | `ibnetdiscover -p` | [`ports`] | |
+//! | ibdiagnet's `ibdiagnet2.db_csv` | [`database`] | |
 //! | net file of ibsim | [`topology`] | [`ibsim_net`] |
 //! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`routes`] | |
 //! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
@@ -39,6 +40,7 @@
 mod assemble;
 mod error;
 mod export;
+mod ibdiagnet;
 mod levels;
 mod lfts;
 mod line;
@@ -49,6 +51,7 @@ mod topology;
 
 pub use error::{ImportError, ImportWarning};
 pub use export::ibsim_net;
+pub use ibdiagnet::{DatabaseSection, ImportedDatabase, database, database_number};
 pub use lfts::{ImportedRoutes, routes};
 pub use model::{ImportedCable, ImportedFabric, ImportedNode};
 pub use ports::ports;

@@ -8,6 +8,7 @@
     reason = "a file that cannot be read is a failed test"
 )]
 
+mod database;
 mod drawn;
 mod real;
 mod served;
