@@ -266,6 +266,16 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     unsafe { (real::close())(fd) }
 }
 
+/// `fclose` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function.
+    unsafe {
+        set_kind(libc::fileno(stream), 0);
+        (real::fclose())(stream)
+    }
+}
+
 /// `read` of libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t {

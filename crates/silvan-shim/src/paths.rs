@@ -32,16 +32,16 @@ static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const ELSEWHERE: u8 = 1;
 
-fn root() -> Option<&'static [u8]> {
+fn root() -> Result<&'static [u8], c_int> {
     if let Some(root) = ROOT.get() {
-        return Some(root);
+        return Ok(root);
     }
-    let root = fabric::tree().ok()?;
-    Some(ROOT.get_or_init(|| root))
+    let root = fabric::tree()?;
+    Ok(ROOT.get_or_init(|| root))
 }
 
 fn below_root(name: &[u8]) -> Option<CString> {
-    let mut path = root()?.to_vec();
+    let mut path = root().ok()?.to_vec();
     path.extend(name);
     CString::new(path).ok()
 }
@@ -96,7 +96,7 @@ pub(crate) fn current() -> Option<Vec<u8>> {
         .windows(FOLDER.len())
         .any(|part| part == FOLDER)
         .then(root)
-        .flatten();
+        .and_then(Result::ok);
     let name = may_be.and_then(|root| folder.strip_prefix(root));
     if name.is_none() {
         CURRENT.store(ELSEWHERE, Ordering::Relaxed);
@@ -165,8 +165,12 @@ fn of_bytes(path: &[u8]) -> Option<Location> {
     }
     let name = std::str::from_utf8(rest).ok()?.trim_start_matches('/');
     let number = |prefix: &str| name.strip_prefix(prefix)?.parse().ok();
-    // Without a fabric, the real device is meant.
-    let real = below_root(&clean)?;
+    // Without a fabric, the real device is meant; one that refuses this user is no reason for that.
+    let real = match root() {
+        Ok(_) => below_root(&clean)?,
+        Err(libc::EACCES) => CString::default(),
+        Err(_) => return None,
+    };
     Some(match (number("umad"), number("issm")) {
         (Some(number), _) => Location::Mad(number),
         (_, Some(number)) => Location::IsSm(number),

@@ -46,6 +46,7 @@ real! {
     openat64_2 = c"__openat64_2": (c_int, Path, c_int) -> c_int;
     fopen = c"fopen": (Path, Path) -> *mut FILE;
     fopen64 = c"fopen64": (Path, Path) -> *mut FILE;
+    fclose = c"fclose": (*mut FILE) -> c_int;
     stat = c"stat": (Path, Buffer) -> c_int;
     stat64 = c"stat64": (Path, Buffer) -> c_int;
     lstat = c"lstat": (Path, Buffer) -> c_int;

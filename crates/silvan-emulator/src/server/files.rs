@@ -5,10 +5,11 @@ use std::fs;
 use std::io::{IoSlice, Read, Seek, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::event::epoll::EventFlags;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -398,30 +399,40 @@ fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
     rustix::net::sendmsg(socket, &first, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// A folder of files for programs to list; it is removed with the server.
+/// How the names of folders start.
+const FOLDERS: &str = "silvan-fabric-";
+
+/// A folder of files for programs to list; it is removed with the server. The server holds a lock on it, so that
+/// another one removes it after a server was killed: its process number may belong to another process by then, or
+/// to one of another container.
 #[derive(Debug, Default)]
 struct Folder {
-    path: Option<PathBuf>,
+    made: Option<(PathBuf, OwnedFd)>,
 }
 
 impl Folder {
     fn path(&mut self) -> std::io::Result<&Path> {
-        if self.path.is_none() {
-            let process = rustix::process::getpid().as_raw_nonzero();
+        if self.made.is_none() {
             let base = std::env::temp_dir();
+            remove_abandoned(&base);
+            let process = rustix::process::getpid().as_raw_nonzero();
             let mut number = 0;
             let made = loop {
-                let path = base.join(format!("silvan-fabric-{process}-{number}"));
+                let path = base.join(format!("{FOLDERS}{process}-{number}"));
                 match fs::DirBuilder::new().mode(0o755).create(&path) {
-                    Ok(()) => break path,
+                    // Another server may have taken it for an abandoned one before it was locked.
+                    Ok(()) => match lock(&path)? {
+                        Some(lock) => break (path, lock),
+                        None => continue,
+                    },
                     Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
                     Err(error) => return Err(error),
                 }
             };
-            self.path = Some(made);
+            self.made = Some(made);
         }
-        self.path
-            .as_deref()
+        let made = self.made.as_ref();
+        made.map(|(path, _)| path.as_path())
             .ok_or_else(|| std::io::ErrorKind::NotFound.into())
     }
 
@@ -434,6 +445,45 @@ impl Folder {
             fs::rename(making, &root)?;
         }
         Ok(root)
+    }
+}
+
+/// Locks a folder; `None` if another process has locked it, or it is no longer there.
+fn lock(path: &Path) -> std::io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let locked = rustix::fs::fstat(&folder)?;
+    let is_there = rustix::fs::lstat(path)
+        .is_ok_and(|now| (now.st_dev, now.st_ino) == (locked.st_dev, locked.st_ino));
+    Ok(is_there.then_some(folder))
+}
+
+/// Removes the folders of this user's servers that no longer run. What cannot be removed stays.
+fn remove_abandoned(base: &Path) {
+    let own = rustix::process::getuid().as_raw();
+    let Ok(entries) = fs::read_dir(base) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_one = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(FOLDERS.as_bytes());
+        let is_own = || entry.metadata().is_ok_and(|about| about.uid() == own);
+        if is_one && is_own() {
+            if let Ok(Some(_lock)) = lock(&entry.path()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 }
 
@@ -466,7 +516,7 @@ pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
+        if let Some((path, _lock)) = &self.made {
             // What is left behind is a folder for temporary files.
             let _ = fs::remove_dir_all(path);
         }
