@@ -46,6 +46,8 @@ def _has_network() -> bool:
 
 
 def _is_installed(program: str) -> Callable[[], bool]:
+    if program.startswith("/"):
+        return Path(program).exists
     return lambda: shutil.which(program, path=PATH) is not None
 
 

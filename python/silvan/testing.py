@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from silvan import mounted
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import INSTALL, environment
@@ -65,17 +66,25 @@ class RunningFabric:
         """
         return environment(self.emulation, self.folder, host)
 
-    def popen(self, *words: str | Path, host: str | None = None) -> subprocess.Popen[str]:
+    def popen(
+        self, *words: str | Path, host: str | None = None, mount: bool = False
+    ) -> subprocess.Popen[str]:
         """Start a program that sees the fabric, with pipes for what it prints.
+
+        Parameters
+        ----------
+        *words, host, mount
+            See :meth:`run`.
 
         Raises
         ------
         EmulationError
             If it is not installed.
         """
+        command = [str(word) for word in words]
         try:
             return subprocess.Popen(
-                [str(word) for word in words],
+                mounted.command(command) if mount else command,
                 cwd=self.folder,
                 env=self.environment(host),
                 stdin=subprocess.DEVNULL,
@@ -90,6 +99,7 @@ class RunningFabric:
         self,
         *words: str | Path,
         host: str | None = None,
+        mount: bool = False,
         check: bool = True,
         timeout_s: float = 60,
     ) -> subprocess.CompletedProcess[str]:
@@ -101,6 +111,9 @@ class RunningFabric:
             The program and its arguments.
         host : str, optional
             The host or switch to attach it to; by default the first host.
+        mount : bool
+            Mount the fabric's files over ``/sys/class``, too, for a program that calls the kernel
+            without libc; see :mod:`silvan.mounted`.
         check : bool
             Whether another exit status than 0 is an error.
         timeout_s : float
@@ -120,7 +133,7 @@ class RunningFabric:
         subprocess.TimeoutExpired
             If it does not end in time; it is killed.
         """
-        with self.popen(*words, host=host) as process:
+        with self.popen(*words, host=host, mount=mount) as process:
             try:
                 out, errors = process.communicate(timeout=timeout_s)
             except BaseException:

@@ -10,12 +10,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from silvan.emulation import Emulation
 from silvan.live_programs import attached, opensm, wait_for
+from silvan.opensm_routing import opensm_tables, route
 from silvan.scenario import Scenario
 from silvan.testing import RunningFabric
 
@@ -49,6 +51,29 @@ NAMES = ["a", "b", "c", "d", "left", "right"]
 PACKETS = 10
 WORDS = PACKETS * (2048 + 26 - 2) // 4
 """A message of 20 KiB: payload and headers of its packets without the VCRC, in words."""
+TREE = """\
+name = "check-tools-tree"
+
+[fabric]
+generator = "k-ary-n-tree"
+k = 3
+n = 2
+
+[vl]
+data-vls = 8
+"""
+TORUS = """\
+name = "check-tools-torus"
+
+[fabric]
+generator = "torus"
+sizes = [3, 3]
+hosts-per-switch = 1
+routing = "none"
+
+[vl]
+data-vls = 8
+"""
 ENGINES = ("minhop", "updn", "dnup", "dor", "lash", "sssp", "dfsssp", "nue")
 DEADLINE_S = 60
 
@@ -165,10 +190,69 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
             )
         return True
 
+    def records() -> bool:
+        expected: dict[str, Callable[[str], bool]] = {
+            "LFTR": lambda shown: shown.count("LFT Record dump") == 2,
+            "PIR": lambda shown: len(set(re.findall(r"EndPortLid\.+(\d+)", shown))) == len(NAMES),
+            "SWIR": lambda shown: shown.count("SwitchInfoRecord dump") == 2,
+            "SL2VL": lambda shown: "SL2VL" in shown,
+            "VLAR": lambda shown: "VLArb" in shown,
+            "GIR": lambda shown: shown.count("GUIDInfo Record dump") >= len(NAMES),
+            "CPI": lambda shown: "SA ClassPortInfo" in shown,
+        }
+        return all(right(text("saquery", kind)) for kind, right in expected.items())
+
     def osmtest() -> bool:
         text("osmtest", "-f", "c", "-i", "osmtest.dat")
         validated = running.run("osmtest", "-f", "a", "-i", "osmtest.dat", timeout_s=DEADLINE_S)
         return 'TEST "All Validations" PASS' in validated.stdout
+
+    def exported() -> bool:
+        words = ["prometheus-node-exporter", "--collector.disable-defaults"]
+        words += ["--collector.infiniband", "--web.listen-address=127.0.0.1:0"]
+        process = running.popen(*words, mount=True)
+        try:
+            assert process.stderr is not None
+            lines = iter(process.stderr.readline, "")
+            found = (re.search(r"Listening on.*address=(\S+)", line) for line in lines)
+            address = next(match[1] for match in found if match)
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=DEADLINE_S) as page:
+                shown = page.read().decode()
+        finally:
+            process.kill()
+            process.communicate()
+        name = r"node_infiniband_(\w+)\{device=\"silvan0\",port=\"1\"\} (\S+)"
+        metrics = {key: float(value) for key, value in re.findall(name, shown)}
+        return (
+            metrics["port_data_transmitted_bytes_total"] == WORDS * 4
+            and metrics["port_packets_transmitted_total"] == PACKETS
+            and metrics["state_id"] == 4
+            and metrics["physical_state_id"] == 5
+        )
+
+    def collected() -> bool:
+        folder = running.folder / "collectd"
+        folder.mkdir()
+        config = folder / "collectd.conf"
+        config.write_text(
+            'Hostname "node"\nFQDNLookup false\nInterval 1\n'
+            "LoadPlugin infiniband\nLoadPlugin csv\n"
+            f'<Plugin csv>\nDataDir "{folder}/data"\nStoreRates false\n</Plugin>\n'
+        )
+        words = ["collectd", "-f", "-C", str(config), "-P", str(folder / "pid")]
+        process = running.popen(*words, mount=True)
+
+        def value(kind: str) -> float | None:
+            files = [*folder.glob(f"data/*/infiniband-silvan0:1/{kind}-*")]
+            lines = files[0].read_text().splitlines() if files else []
+            return float(lines[1].split(",")[1]) if len(lines) > 1 else None
+
+        try:
+            wait_for(lambda: value("ib_state"), "collectd writes nothing", DEADLINE_S)
+        finally:
+            process.kill()
+            process.communicate()
+        return value("ib_state") == 4 and value("ib_lid") == lids["a"]
 
     def named(*words: str) -> list[str]:
         pattern = r'(?:NodeDescription\.+|")(\w+)"?$'
@@ -203,6 +287,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
             rf"dlid\.+{lids['c']}\n", text("saquery", "-p", "--src-to-dst", ":".join(trace))
         ),
     )
+    checks.cell("saquery CPI, PIR, SWIR, LFTR, SL2VL, VLAR, GIR", records)
     checks.cell("sminfo", lambda: f"sm lid {lids['d']} " in text("sminfo"))
     checks.cell(
         "ibtracert",
@@ -214,6 +299,16 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
     checks.cell("smpquery nodedesc", lambda: "..c" in text("smpquery", "nodedesc", str(lids["c"])))
     checks.cell("ibping", pinged)
     checks.cell("osmtest", osmtest)
+    checks.cell("prometheus-node-exporter --collector.infiniband (Go)", exported)
+    checks.cell("collectd, plugin infiniband", collected)
+    checks.cell(
+        "pyverbs, get_device_list",
+        lambda: (
+            text("/usr/bin/python3", "-c", "import pyverbs.device as d; print(d.get_device_list())")
+            == "[]\n"
+        ),
+        known="there are no verbs, so it finds no device",
+    )
 
 
 def check_opensm(checks: Checks, folder: Path) -> None:
@@ -233,6 +328,58 @@ def check_opensm(checks: Checks, folder: Path) -> None:
 
     for engine in ENGINES:
         checks.cell(f"opensm -R {engine}", partial(brings_up, engine))
+
+    def routed(engine: str, text: str) -> bool:
+        """Check that OpenSM's routes by this engine connect all hosts, and cannot deadlock."""
+        return bool(route(Scenario.from_toml(text), engine))
+
+    checks.cell("opensm -R ftree, a fat tree", lambda: routed("ftree", TREE))
+    checks.cell("opensm -R torus-2QoS, a torus", lambda: routed("torus-2QoS", TORUS))
+
+    def from_file() -> bool:
+        """Compare tables with those of the file, which differ from OpenSM's own."""
+        tree = Scenario.from_toml(TREE)
+        tables = folder / "tables.lfts"
+        tables.write_text(opensm_tables(tree, "updn"))
+        read = opensm_tables(tree, "file", ["-U", str(tables)])
+        return read == tables.read_text() != opensm_tables(tree, "minhop")
+
+    checks.cell("opensm -R file", from_file)
+
+    def configured(
+        name: str, options: str, right: Callable[[RunningFabric, list[int]], bool]
+    ) -> bool:
+        """Check that OpenSM sets what its configuration has at each switch."""
+        with fabric(f"check-tools-{name}", blank=True) as emulation:
+            running = RunningFabric(emulation, folder)
+            config, log = folder / f"{name}.conf", folder / f"{name}.log"
+            config.write_text(options)
+            running.run(
+                "opensm", "-o", "--config", config, "-f", log, host="d", timeout_s=DEADLINE_S
+            )
+            nodes = emulation.control("fabric")["nodes"]
+            switches = [node["lid"] for node in nodes if node["name"] in {"left", "right"}]
+            return "SUBNET UP" in log.read_text(errors="replace") and right(running, switches)
+
+    def marks(running: RunningFabric, switches: list[int]) -> bool:
+        for lid in switches:
+            shown = running.run("ibccquery", "SwitchCongestionSetting", str(lid)).stdout
+            setting = dict(re.findall(r"^(\w+):\.+(.*)$", shown, re.MULTILINE))
+            if (int(setting["Threshold"], 16), setting["Marking_Rate"]) != (12, "32"):
+                return False
+        return True
+
+    def maps(running: RunningFabric, switches: list[int]) -> bool:
+        lanes = "|".join(f"{sl % 4:2}" for sl in range(16))
+        shown = [running.run("smpquery", "sl2vl", str(lid), "1").stdout for lid in switches]
+        return all(lanes in text for text in shown)
+
+    manager = "congestion_control TRUE\ncc_sw_cong_setting_control_map 0x1f\n"
+    manager += "cc_sw_cong_setting_threshold 0x0c\ncc_sw_cong_setting_marking_rate 0x0020\n"
+    checks.cell("opensm, manager of congestion control", lambda: configured("cc", manager, marks))
+    lanes = ",".join(str(sl % 4) for sl in range(16))
+    quality = f"qos TRUE\nqos_max_vls 4\nqos_sl2vl {lanes}\n"
+    checks.cell("opensm, quality of service", lambda: configured("qos", quality, maps))
 
     def handover() -> bool:
         with fabric("check-tools-two", blank=True) as emulation:

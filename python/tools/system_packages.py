@@ -23,7 +23,7 @@ _FOLDERS = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/s
 
 
 def packages(text: str) -> dict[str, str]:
-    r"""Read the list: packages, and a command of each.
+    r"""Read the list: packages, and a command or file of each.
 
     Examples
     --------
@@ -35,8 +35,16 @@ def packages(text: str) -> dict[str, str]:
 
 
 def missing(wanted: dict[str, str]) -> list[str]:
-    """List the packages whose command is not there."""
-    return [name for name, command in wanted.items() if not shutil.which(command, path=_FOLDERS)]
+    """List the packages whose command or file is not there."""
+
+    def is_there(brought: str) -> bool:
+        return (
+            Path(brought).exists()
+            if brought.startswith("/")
+            else bool(shutil.which(brought, path=_FOLDERS))
+        )
+
+    return [name for name, brought in wanted.items() if not is_there(brought)]
 
 
 def install_line(names: list[str]) -> str:

@@ -14,7 +14,15 @@ GUIDE = ROOT / "docs/guide/emulator.md"
 
 
 @pytest.mark.slow
-@pytest.mark.needs("opensm", "infiniband-diags", "ibverbs-utils")
+@pytest.mark.needs(
+    "opensm",
+    "infiniband-diags",
+    "ibverbs-utils",
+    "prometheus-node-exporter",
+    "collectd-core",
+    "python3-pyverbs",
+    "root",
+)
 def test_programs_see_the_fabric_as_the_guide_says() -> None:
     """Oracle: the fabric, with which the program compares; and the table in the guide."""
     done = subprocess.run(

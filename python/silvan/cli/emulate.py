@@ -98,6 +98,16 @@ OpenSm = Annotated[
 ]
 
 
+Mount = Annotated[
+    bool,
+    typer.Option(
+        "--mount",
+        help="Mount the fabric's files of sysfs over /sys/class for the command, too, for programs "
+        "without libc, such as those of Go.",
+    ),
+]
+
+
 def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
     """Turn users into ids, and say whether everybody may attach."""
     ids = []
@@ -281,6 +291,7 @@ def emulate(
     *,
     blank: Blank = False,
     opensm: OpenSm = None,
+    mount: Mount = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the fabric until Ctrl-C, without a command.")
     ] = False,
@@ -294,11 +305,14 @@ def emulate(
     (saquery, sminfo, ibqueryerrors, options such as -G) need --opensm; a shell has it where OpenSM
     is installed, unless --no-opensm or --blank is given.
     """
+    from silvan import mounted
     from silvan.emulation import DEFAULT_SOCKNAME, Emulation
 
     path, command = _scenario_path(scenario, command, example)
     if serve and command:
         raise typer.BadParameter("a command ends the fabric", param_hint="--serve")
+    if serve and mount:
+        raise typer.BadParameter("needs a command or a shell", param_hint="--mount")
     loaded = load(path, set_)
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
@@ -323,7 +337,8 @@ def emulate(
         if not serve:
             if is_shell:
                 note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
-            status = _run_inside(emulation, command or [os.environ.get("SHELL", "/bin/sh")])
+            words = command or [os.environ.get("SHELL", "/bin/sh")]
+            status = _run_inside(emulation, mounted.command(words) if mount else words)
             _pass_on_notices(emulation)
             _tell_lost_time(emulation)
             raise typer.Exit(status)
