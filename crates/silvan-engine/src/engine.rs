@@ -17,7 +17,9 @@ use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
 use crate::stats::Statistics;
 use crate::tracer::Tracer;
-use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced};
+use crate::variant::{
+    CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced, Windowed,
+};
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError, PacketFilter};
 
@@ -122,11 +124,28 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
     /// of deliveries.
     pub fn lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        assert!(fabric.has_lookahead(), "the fabric has no lookahead");
+        Self::with_windows(fabric, switch, source, workload)
+    }
+}
+
+impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
+    /// The same for every fabric that [has windows](CompiledFabric::has_windows).
+    ///
+    /// # Panics
+    /// As [`Engine::lookahead`].
+    pub fn windowed(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        Self::with_windows(fabric, switch, source, workload)
+    }
+}
+
+impl<S: PerPortVl, C: PerHost, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    fn with_windows(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         check_independence(&fabric, &switch, &source, &workload);
         Self::of_plane(fabric.0, switch, source, workload)
     }
 
-    /// The same for a part of a fabric.
+    /// An engine with windows for a fabric or a part of one.
     pub(crate) fn of_plane(mut plane: Plane, switch: S, source: C, workload: W) -> Self {
         plane.make_windows();
         Self::assemble(CompiledFabric(plane), switch, source, workload)
@@ -143,12 +162,9 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     source: &C,
     workload: &W,
 ) {
-    let fits = if S::ACTIVE || C::ACTIVE {
-        fabric.has_lookahead_with_control()
-    } else {
-        fabric.has_lookahead()
-    };
-    assert!(fits, "the fabric has no lookahead");
+    let acts = S::ACTIVE || C::ACTIVE;
+    let fits = fabric.has_windows() && (!acts || fabric.knows_feedback());
+    assert!(fits, "the fabric has no windows");
     let needs = Needs::of(switch, source);
     let alone = !switch.delays_credits()
         && !needs.buffer_full

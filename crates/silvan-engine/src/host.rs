@@ -263,7 +263,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             flags: if offer.last { LAST } else { 0 },
         };
         let packet = Packet::new(now, host, destination, kind);
-        if !F::LOOKAHEAD {
+        if !F::ONE_PATH {
             if let Some(reordering) = &mut self.plane.reordering {
                 reordering.sent(now, &packet);
             }
@@ -510,7 +510,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 0
             },
         };
-        if !F::LOOKAHEAD && plane.reordering.is_some() {
+        if !F::ONE_PATH && plane.reordering.is_some() {
             self.arrive(delivery, packet);
         } else {
             self.hand_over(delivery, packet);

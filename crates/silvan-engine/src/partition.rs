@@ -25,7 +25,7 @@ use silvan_model::EngineError;
 use crate::deadlock::DeadlockChecks;
 use crate::engine::{Engine, check_independence, earliest};
 use crate::plane::LATEST;
-use crate::variant::{CompiledFabric, Lookahead};
+use crate::variant::{CompiledFabric, EngineVariant, Lookahead, Windowed};
 use crate::workload::Workload;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -44,8 +44,8 @@ pub(crate) const REMOTE: u8 = u8::MAX - 1;
 /// Its results are those of one [`Engine`], to the bit; only the number of events that it processes without effect
 /// is not.
 #[derive(Debug)]
-pub struct Partitioned<S, C, W> {
-    parts: Vec<Engine<S, C, W, Lookahead>>,
+pub struct Partitioned<S, C, W, F = Lookahead> {
+    parts: Vec<Engine<S, C, W, F>>,
     exchange: Exchange,
     threads: ThreadCount,
     now: u64,
@@ -54,24 +54,55 @@ pub struct Partitioned<S, C, W> {
 }
 
 impl CompiledFabric {
-    /// Whether a fabric with lookahead can be divided into parts: notifications past the fabric arrive after the
-    /// window in which they are sent, and there is more than one switch.
+    /// Whether a fabric with windows can be divided into parts: notifications past the fabric arrive after the
+    /// window in which they are sent, destinations do not bring packets into order, and there is more than one switch.
     pub fn is_divisible(&self) -> bool {
-        self.0.notifies_later() && Assignment::new(&self.0, 2).parts() > 1
+        let reorders = self.0.reordering.is_some();
+        self.0.notifies_later() && !(reorders && self.0.config.host.in_order) && Assignment::new(&self.0, 2).parts() > 1
     }
 }
 
-impl<S, C, W> Partitioned<S, C, W>
-where
-    S: PerPortVl,
-    C: PerHost,
-    W: Workload + Clone,
-{
+impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
     /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches.
     ///
     /// # Panics
     /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
     pub fn new(
+        fabric: CompiledFabric,
+        switch: S,
+        source: C,
+        workload: W,
+        division: (usize, usize),
+    ) -> Self {
+        assert!(fabric.has_lookahead(), "the fabric has no lookahead");
+        Self::divide(fabric, switch, source, workload, division)
+    }
+}
+
+impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, Windowed> {
+    /// The same for every fabric that [has windows](CompiledFabric::has_windows).
+    ///
+    /// # Panics
+    /// As [`Engine::windowed`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    pub fn windowed(
+        fabric: CompiledFabric,
+        switch: S,
+        source: C,
+        workload: W,
+        division: (usize, usize),
+    ) -> Self {
+        Self::divide(fabric, switch, source, workload, division)
+    }
+}
+
+impl<S, C, W, F> Partitioned<S, C, W, F>
+where
+    S: PerPortVl,
+    C: PerHost,
+    W: Workload + Clone,
+    F: EngineVariant,
+{
+    fn divide(
         fabric: CompiledFabric,
         switch: S,
         source: C,
@@ -100,11 +131,12 @@ where
     }
 }
 
-impl<S, C, W> Partitioned<S, C, W>
+impl<S, C, W, F> Partitioned<S, C, W, F>
 where
     S: PerPortVl,
     C: PerHost,
     W: Workload + Send,
+    F: EngineVariant,
 {
     /// Processes every event before `end`; events at `end` itself belong to the next call.
     ///
@@ -149,7 +181,7 @@ where
 
     /// Lets the threads process the windows before `end`, each those of its parts.
     fn run_windows(&mut self, end: u64) {
-        let fails = |part: &Engine<S, C, W, Lookahead>| part.fault.is_some();
+        let fails = |part: &Engine<S, C, W, F>| part.fault.is_some();
         while self.parts[0].now < end && !self.parts.iter().any(fails) {
             let before = self.events();
             let (threads, time) = self.threads.next();
@@ -179,8 +211,8 @@ const WINDOWS_PER_CHECK: usize = 16;
 
 /// Processes the windows of some parts before `end`, in step with the other threads. The thread with a deadline
 /// stops all.
-fn run_group<S, C, W>(
-    parts: &mut [Engine<S, C, W, Lookahead>],
+fn run_group<S, C, W, F>(
+    parts: &mut [Engine<S, C, W, F>],
     (end, deadline): (u64, Option<Instant>),
     exchange: &Exchange,
     meeting: &Meeting,
@@ -188,6 +220,7 @@ fn run_group<S, C, W>(
     S: SwitchControl,
     C: SourceControl,
     W: Workload,
+    F: EngineVariant,
 {
     let _guard = meeting.guard();
     let mut window = 0;
@@ -221,7 +254,7 @@ fn run_group<S, C, W>(
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Lookahead> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Receives what other parts have sent in a window.
     fn receive_parcels(&mut self, exchange: &Exchange, window: usize) {
         let own = self.plane.remote.own();
@@ -230,7 +263,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Lookahead>
 
     fn unpack(&mut self, parcel: &mut Parcel) {
         for head in parcel.heads.drain(..) {
-            self.plane.receive_head(head);
+            self.plane.receive_head::<F>(head);
         }
         for credits in parcel.credits.drain(..) {
             let plane = &mut self.plane;

@@ -497,15 +497,17 @@ impl Plane {
         let next = out.next;
         if let Some(&delay) = self.queue_delay.get(usize::from(out.head_queue)) {
             let output = self.noted_output(out.next_element, &packet);
-            self.events.push_head::<F>(
-                usize::from(out.head_queue),
-                Head {
-                    time: now + delay,
-                    port: next,
-                    output,
-                    packet,
-                },
-            );
+            let queue = usize::from(out.head_queue);
+            let mut head = Head {
+                time: now + delay,
+                port: next,
+                output,
+                packet,
+            };
+            if F::LOOKAHEAD && !F::SPECIALISED && self.mixed {
+                head.time += self.wait_for_tail(&head);
+            }
+            self.events.push_head::<F>(queue, head);
         } else if F::LOOKAHEAD && out.head_queue == REMOTE {
             self.send_remote_head(now, port, packet);
         } else {
@@ -518,11 +520,55 @@ impl Plane {
                 packet,
             };
             if F::LOOKAHEAD {
-                self.events.calendar.add_head(head);
+                self.add_head::<F>(head);
             } else {
                 self.events.push_head_at(head);
             }
         }
+    }
+
+    /// Adds a head to the calendar.
+    fn add_head<F: EngineVariant>(&mut self, mut head: Head) {
+        if !F::SPECIALISED && self.mixed {
+            head.time += self.wait_for_tail(&head);
+        }
+        self.events.calendar.add_head(head);
+    }
+
+    /// How long a head waits at its input so that the packet's tail comes in time: an output, or the fastest
+    /// among which its switch chooses, may be faster than the cable.
+    fn wait_for_tail(&self, head: &Head) -> u64 {
+        let element = self.element_of(head.port);
+        if !element.mixed {
+            return 0;
+        }
+        let output = self.resolve(head.port, head.output, &head.packet);
+        if output == NONE {
+            let entry = (element.table + head.packet.destination()) as usize;
+            return match self.tables.get(entry) {
+                None | Some(&NO_ROUTE) => 0,
+                Some(_) => self.head_start(head, entry),
+            };
+        }
+        let upstream = self.ins[head.port as usize].upstream;
+        let wire = head.packet.wire();
+        let from = self.serialisation(&self.outs[upstream as usize], wire);
+        from.saturating_sub(self.passing_time(output, wire))
+    }
+
+    /// The longest of these times, or a little more.
+    pub fn longest_wait(&self) -> u64 {
+        let cabled = |port: u32| self.outs[port as usize].kind != Next::Nowhere;
+        let time = |port: u32| self.rates[usize::from(self.outs[port as usize].rate)].ser_mtu;
+        let waits = self.elements.iter().filter(|element| element.mixed);
+        let waits = waits.map(|element| {
+            let ports = element.base..element.base + element.ports;
+            let upstream = ports.clone().map(|port| self.ins[port as usize].upstream);
+            let slowest = upstream.filter(|&port| port != NONE).map(time).max();
+            let fastest = ports.filter(|&port| cabled(port)).map(time).min();
+            slowest.unwrap_or(0) - fastest.unwrap_or(0)
+        });
+        waits.max().map_or(0, |wait| wait + 1)
     }
 
     /// Sends a head to an input of another part, which looks up its output there.
@@ -537,10 +583,10 @@ impl Plane {
     }
 
     /// A head from another part.
-    pub fn receive_head(&mut self, head: Head) {
+    pub fn receive_head<F: EngineVariant>(&mut self, head: Head) {
         let element = self.ins[head.port as usize].element;
         let output = self.noted_output(element, &head.packet);
-        self.events.calendar.add_head(Head { output, ..head });
+        self.add_head::<F>(Head { output, ..head });
     }
 
     /// The output port whose record holds the counters and link credits of a fabric port: itself, or

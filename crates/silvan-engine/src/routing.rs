@@ -5,6 +5,8 @@
 //! change, a packet waits in the queue of its next lane while it occupies space on its last one, and
 //! changes to the next when it starts.
 
+use std::ops::Range;
+
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use silvan_cc::hooks::{Candidate, SourceControl, SwitchControl};
@@ -60,6 +62,8 @@ pub(crate) struct Routing {
     choices: Vec<Choice>,
     /// Local ports of all groups.
     members: Vec<u8>,
+    /// Whether an output is in a group, by port.
+    alternatives: Vec<bool>,
     /// How a switch chooses among them.
     policy: PathChoice,
     /// Next member of each group, at the place of its first one.
@@ -93,7 +97,7 @@ impl Steps {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Choice {
+pub(crate) struct Choice {
     /// First of `members`, and how many there are.
     first: u32,
     count: u8,
@@ -195,6 +199,24 @@ impl Routing {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
 
+    /// Takes the choices of all switches, and [keeps](Self::keep_choices) those of some.
+    pub fn take_choices(&mut self) -> Vec<Choice> {
+        std::mem::take(&mut self.choices)
+    }
+
+    /// Appends the choices of the entries of a switch, if there are any.
+    pub fn keep_choices(&mut self, choices: &[Choice], entries: Range<usize>) {
+        let own = choices.get(entries).unwrap_or_default();
+        self.choices.extend_from_slice(own);
+    }
+
+    /// Whether a switch may choose this output; of `NONE`, whether it may choose at all.
+    #[inline(always)]
+    pub fn is_alternative(&self, output: u32) -> bool {
+        let alternative = self.alternatives.get(output as usize);
+        alternative.copied().unwrap_or(output == NONE)
+    }
+
     /// Whether switches choose among ports.
     pub fn has_choices(&self) -> bool {
         !self.choices.is_empty() || self.detours.is_some()
@@ -212,6 +234,7 @@ impl Routing {
             + self.detours.as_ref().map_or(0, |detours| detours.bytes())
             + self.choices.capacity() * size_of::<Choice>()
             + self.members.capacity()
+            + self.alternatives.capacity()
             + self.turns.capacity()
             + self.salts.capacity() * 8
             + self.streams.capacity() * size_of::<SplitMix64>()
@@ -397,18 +420,30 @@ impl Plane {
             }
         }
         routing.turns = vec![0; routing.members.len()];
+        routing.alternatives = vec![false; self.outs.len()];
+        for switch in fabric.switch_ids() {
+            let Element { base, table, .. } = self.elements[fabric.node_of_switch(switch).index()];
+            let entries = table as usize..table as usize + self.hosts.len();
+            for Choice { first, count, .. } in &routing.choices[entries] {
+                let members = &routing.members[*first as usize..][..usize::from(*count)];
+                for &local in members {
+                    routing.alternatives[(base + u32::from(local)) as usize] = true;
+                }
+            }
+        }
     }
 
     /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
     /// it on its lane. The table's own port wins ties, then the lowest. `None` if all are closed.
     fn choose(&self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
         let default_port = self.routing.choices[entry].default_port;
-        let ahead = |local: u8| self.bytes_ahead(now, base + u32::from(local), vl);
-        let open = self.open_members(base, entry);
-        let best = open
-            .map(|local| (ahead(local), local != default_port, local))
-            .min();
-        best.map(|(_, _, local)| local)
+        // One number of bytes, preference and port is compared without branches.
+        let rank = |local: u8| {
+            let ahead = self.bytes_ahead(now, base + u32::from(local), vl);
+            ahead << 9 | u64::from(local != default_port) << 8 | u64::from(local)
+        };
+        let best = self.open_members(base, entry).map(rank).min();
+        best.map(|rank| rank as u8)
     }
 
     /// One of the ports that lead to the packet's destination, regardless of what is ahead on them. `None` if all are closed.
@@ -475,7 +510,7 @@ impl Plane {
     }
 
     /// By how much the serialisation time of a packet at the input exceeds that of its fastest alternative.
-    fn head_start(&self, head: &Head, entry: usize) -> u64 {
+    pub fn head_start(&self, head: &Head, entry: usize) -> u64 {
         let Element { base, ports, .. } = self.element_of(head.port);
         let wire = head.packet.wire();
         let upstream = self.ins[head.port as usize].upstream;
@@ -507,7 +542,7 @@ fn local(node: &Node, port: PortNumber) -> u8 {
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
     /// goes nowhere now. The packet may be given a waypoint, or have reached it.
-    #[cold]
+    #[inline(never)]
     pub(crate) fn special_output(&mut self, head: &mut Head, deferred: u8) -> Option<u32> {
         let plane = &mut self.plane;
         let Element {
@@ -518,7 +553,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.unroutable(*head);
             return None;
         }
-        if mixed && !head.packet.is(deferred) {
+        if !F::LOOKAHEAD && mixed && !head.packet.is(deferred) {
             // Whichever port is chosen then, it does not run dry before the tail has arrived.
             let wait = plane.head_start(head, entry);
             if wait > 0 {
@@ -544,6 +579,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// that the scheme has chosen at the host, or that with the fewest bytes ahead.
     fn select(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
         let vl = head.packet.vl();
+        if F::LOOKAHEAD && self.compares_outputs() {
+            self.settle_alternatives(head.time, base, entry);
+        }
         if S::ACTIVE && self.needs.select_output {
             if let Some(chosen) = self.query_switch(head, base, entry) {
                 return Some(chosen);
@@ -565,6 +603,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let element = plane.ins[head.port as usize].element;
         plane.choose_blindly(element, base, entry, &head.packet)
+    }
+
+    /// Whether a switch that chooses compares what is ahead on its outputs.
+    fn compares_outputs(&self) -> bool {
+        self.plane.routing.policy == PathChoice::Adaptive
+            || S::ACTIVE && self.needs.select_output
+    }
+
+    /// Lets the outputs among which a switch chooses do what is due before.
+    fn settle_alternatives(&mut self, now: u64, base: u32, entry: usize) {
+        let Choice { first, count, .. } = self.plane.routing.choices[entry];
+        for place in first..first + u32::from(count) {
+            let local = self.plane.routing.members[place as usize];
+            self.settle(now, base + u32::from(local));
+        }
     }
 
     /// The choice of the scheme at the switch, if it makes one.

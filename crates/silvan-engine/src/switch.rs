@@ -35,9 +35,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             };
             output = chosen;
             packet = head.packet;
+            if F::LOOKAHEAD {
+                self.settle(now, output);
+            }
         }
         let plane = &mut self.plane;
-        if !F::SPECIALISED && plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
+        // With windows its time takes this into account already.
+        let defers = !F::SPECIALISED && !F::LOOKAHEAD && plane.mixed;
+        if defers && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
             let to = plane.passing_time(output, packet.wire());
@@ -483,12 +488,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         // Within a window the sender upstream may still have to do what comes before now.
         let collected_at = if F::LOOKAHEAD { self.now } else { now };
         credits.post(&mut plane.overflow, collected_at, due, blocks);
-        if F::LOOKAHEAD && C::ACTIVE && from_host {
+        if F::LOOKAHEAD && (S::ACTIVE || C::ACTIVE) && from_host {
             // The host may still have to send, or begin to wait for credits, before now.
+            let host = plane.host_behind(plane.ins[upstream as usize].upstream);
             plane.events.calendar.posted().push(Posted {
                 at: now,
                 due,
-                port: upstream,
+                host,
+                lane: lane as u32,
             });
         } else if credits.starved {
             if from_host {

@@ -11,15 +11,18 @@ mod sealed {
     impl Sealed for super::General {}
     impl Sealed for super::Specialised {}
     impl Sealed for super::Lookahead {}
+    impl Sealed for super::Windowed {}
     impl Sealed for super::Traced {}
 }
 
 /// The fabrics that an engine's hot loop supports.
-pub trait EngineVariant: sealed::Sealed {
+pub trait EngineVariant: sealed::Sealed + Send {
     /// Whether it is specialised; [`CompiledFabric::is_specialisable`] has the conditions.
     const SPECIALISED: bool;
-    /// Whether it processes events by lookahead windows; [`CompiledFabric::has_lookahead`] has the conditions.
+    /// Whether it processes events by lookahead windows; [`CompiledFabric::has_windows`] has the conditions.
     const LOOKAHEAD: bool = false;
+    /// Whether it is for fabrics whose packets all have one path, so that none overtakes another of its flow.
+    const ONE_PATH: bool = false;
     /// Whether it can record packets hop by hop.
     const TRACES: bool = false;
 }
@@ -36,6 +39,11 @@ pub struct Specialised;
 /// such a lookahead window it processes the events of different ports in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead;
+
+/// The same for every fabric whose ports have no immediate effect on each other but through the choices of their
+/// switch: with several virtual lanes, links of different speed, or packets whose switches choose among ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Windowed;
 
 impl EngineVariant for General {
     const SPECIALISED: bool = false;
@@ -56,6 +64,12 @@ impl EngineVariant for Specialised {
 
 impl EngineVariant for Lookahead {
     const SPECIALISED: bool = true;
+    const LOOKAHEAD: bool = true;
+    const ONE_PATH: bool = true;
+}
+
+impl EngineVariant for Windowed {
+    const SPECIALISED: bool = false;
     const LOOKAHEAD: bool = true;
 }
 
@@ -90,18 +104,26 @@ impl CompiledFabric {
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Whether the variant [`Lookahead`] can run it: [`Specialised`] can, heads and credits need some time to
-    /// reach the next port, switches do not choose among ports, and destinations do not acknowledge.
+    /// Whether the variant [`Lookahead`] can run it: [`Specialised`] and [`Windowed`] can, and switches do not choose
+    /// among ports.
     pub fn has_lookahead(&self) -> bool {
+        self.is_specialisable() && !self.0.routing.has_choices() && self.has_windows()
+    }
+
+    /// Whether the variant [`Windowed`] can run it: heads and credits need some time to reach the next port, at a
+    /// switch an input has no effect on another one (limits on reads, overtaking, single queues), paths do not depend on
+    /// the state of other switches, and destinations do not acknowledge.
+    pub fn has_windows(&self) -> bool {
         let plane = &self.0;
-        self.is_specialisable()
-            && !plane.routing.has_choices()
+        plane.reads.is_none()
+            && plane.fifos.is_none()
+            && plane.routing.detours.is_none()
             && plane.config.feedback.carrier == BecnCarrier::Cnp
             && plane.window().is_some()
     }
 
-    /// The same with congestion control whose state is separate for each port and each host.
-    pub fn has_lookahead_with_control(&self) -> bool {
-        self.has_lookahead() && self.0.knows_feedback()
+    /// Whether what congestion control changes at hosts, whose state is separate for each, is known before its window.
+    pub fn knows_feedback(&self) -> bool {
+        self.0.knows_feedback()
     }
 }

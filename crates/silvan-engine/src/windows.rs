@@ -43,7 +43,7 @@ impl Plane {
         let cabled = self.ins.iter().filter(|port| port.upstream != NONE);
         let credit_delay = cabled.map(|port| self.credit_delays[usize::from(port.credit_delay)]);
         let shift = delays().chain(credit_delay).min()?.checked_ilog2()?;
-        let longest = delays().max().unwrap_or(0);
+        let longest = delays().max().unwrap_or(0) + self.longest_wait();
         (shift >= SHORTEST && longest >> shift < HEAD_WINDOWS).then_some((shift, longest))
     }
 
@@ -119,7 +119,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let limit = window_end.min(last);
         self.window_of_heads(limit);
         self.window_of_outputs(limit, window_end);
-        if S::ACTIVE {
+        if S::ACTIVE || C::ACTIVE {
             self.fill_window(window_end);
             self.add_posted();
             self.window_for_hosts(limit);
@@ -151,7 +151,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let head = heads[index];
             if head.time >= limit {
                 later.push(head);
-            } else if self.plane.events.calendar.is_contended(head.output) {
+            } else if self.plane.events.calendar.is_contended(head.output)
+                || !F::ONE_PATH && self.plane.routing.is_alternative(head.output)
+            {
                 together.push(head);
             } else {
                 self.window_head(head);
@@ -184,15 +186,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_head(&mut self, head: Head) {
         self.events += 1;
         if head.output != NONE {
-            loop {
-                let at = self.plane.outs[head.output as usize].wake_at;
-                if at >= head.time {
-                    break;
-                }
-                self.output_event(at, head.output);
-            }
+            self.settle(head.time, head.output);
         }
         self.head(head);
+    }
+
+    /// Lets an output do what is due before `now`.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, now: u64, output: u32) {
+        loop {
+            let at = self.plane.outs[output as usize].wake_at;
+            if at >= now {
+                break;
+            }
+            self.output_event(at, output);
+        }
     }
 
     fn window_of_outputs(&mut self, limit: u64, window_end: u64) {
@@ -223,12 +231,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let calendar = &mut plane.events.calendar;
         calendar.mark_fed(&events);
         for (place, post) in posted.iter().enumerate() {
-            let host = plane.host_behind(plane.ins[post.port as usize].upstream);
-            if plane.credits[post.port as usize].starved
-                || plane.hosts[host as usize].wake_at < post.at
-                || plane.events.calendar.is_fed(host)
+            if plane.credits[post.lane as usize].starved
+                || plane.hosts[post.host as usize].wake_at < post.at
+                || plane.events.calendar.is_fed(post.host)
             {
-                events.push(Event::new(post.at, phase::ARBITRATE, host, place as u32));
+                let place = place as u32;
+                events.push(Event::new(post.at, phase::ARBITRATE, post.host, place));
             }
         }
         *plane.events.calendar.for_hosts() = events;
@@ -255,10 +263,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             if event.phase() == phase::FEEDBACK {
                 self.events += 1;
                 self.feedback_event(now, host, event.argument());
-            } else if self.plane.credits[self.plane.hosts[host as usize].port as usize].starved {
-                let posted = &self.plane.events.calendar.posted()[event.argument() as usize];
-                let due = posted.due;
-                self.wake_host(host, due);
+            } else {
+                let posted = self.plane.events.calendar.posted()[event.argument() as usize];
+                if self.plane.credits[posted.lane as usize].starved {
+                    self.wake_host(host, posted.due);
+                }
             }
         }
         events.drain(..due);

@@ -9,7 +9,7 @@ use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
     Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, PacketFilter,
-    PacketHop, Partitioned, Specialised, Traced, VlArbitration,
+    PacketHop, Partitioned, Specialised, Traced, VlArbitration, Windowed,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Simulation};
@@ -102,13 +102,32 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Lookahead> {
     }
 }
 
+impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Windowed> {
+    pub fn windowed(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::windowed(fabric, switch, source, load)))
+    }
+}
+
 /// An engine compiled for these types, whose fabric is divided among threads.
 #[derive(Debug)]
-pub(crate) struct Divided<S, C, W>(Partitioned<S, C, W>);
+pub(crate) struct Divided<S, C, W, F = Lookahead>(Partitioned<S, C, W, F>);
 
 impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W> {
     pub fn new(fabric: CompiledFabric, switch: S, source: C, load: W, threads: usize) -> Box<Self> {
         let engine = Partitioned::new(fabric, switch, source, load, (threads, 1));
+        Box::new(Self(engine))
+    }
+}
+
+impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, Windowed> {
+    pub fn windowed(
+        fabric: CompiledFabric,
+        switch: S,
+        source: C,
+        load: W,
+        threads: usize,
+    ) -> Box<Self> {
+        let engine = Partitioned::windowed(fabric, switch, source, load, (threads, 1));
         Box::new(Self(engine))
     }
 }
@@ -215,11 +234,12 @@ where
     }
 }
 
-impl<S, C, W> Simulation for Divided<S, C, W>
+impl<S, C, W, F> Simulation for Divided<S, C, W, F>
 where
     S: PerPortVl + Settings,
     C: PerHost + Settings,
     W: HostLoad + Send,
+    F: EngineVariant,
 {
     fn class(&self, class: u16) -> ClassTotals {
         self.0.class(class).as_ref().map(totals).unwrap_or_default()

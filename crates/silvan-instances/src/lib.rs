@@ -50,15 +50,18 @@ impl Engines for Fastest {
             (&control.switch, &control.source),
             (AnySwitch::None(_), AnySource::None(_))
         );
-        let shared = load.programs().is_some() && acts;
-        if !fabric.is_specialisable() || shared || network.discards_unroutable {
+        let delays_credits = network.may_delay_credits || control.switch.delays_credits();
+        let separate = !acts || fabric.knows_feedback() && !delays_credits;
+        let has_windows = fabric.has_windows() && separate && !load.needs_delivery();
+        let specialised = fabric.is_specialisable() && !(acts && load.programs().is_some());
+        if network.discards_unroutable || !has_windows && !specialised {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }
-        Ok(control.with_engine(Specialised {
+        Ok(control.with_engine(Fast {
             fabric,
             load,
-            may_delay_credits: network.may_delay_credits,
+            has_windows,
             threads: network.threads,
         }))
     }
@@ -75,35 +78,39 @@ impl Engines for Fastest {
     }
 }
 
-/// Traffic alone on a fabric that a specialised engine can run.
-struct Specialised {
+/// Traffic on a fabric that can be run by lookahead windows or by a specialised engine.
+struct Fast {
     fabric: CompiledFabric,
     load: Load,
-    may_delay_credits: bool,
+    has_windows: bool,
     threads: usize,
 }
 
-impl Specialised {
+impl Fast {
     /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided.
-    fn lookahead<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
+    fn by_windows<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
     where
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
+        let Self { fabric, .. } = self;
         let load = self.load.into_traffic();
-        if self.threads > 1 && self.fabric.is_divisible() {
-            return Divided::new(self.fabric, switch, source, load, self.threads);
+        let divides = self.threads > 1 && fabric.is_divisible();
+        match (fabric.has_lookahead(), divides) {
+            (true, true) => Divided::new(fabric, switch, source, load, self.threads),
+            (true, false) => Compiled::lookahead(fabric, switch, source, load),
+            (false, true) => Divided::windowed(fabric, switch, source, load, self.threads),
+            (false, false) => Compiled::windowed(fabric, switch, source, load),
         }
-        Compiled::lookahead(self.fabric, switch, source, load)
     }
 }
 
-impl EngineChoice for Specialised {
+impl EngineChoice for Fast {
     type Engine = Box<dyn Simulation>;
 
     fn none(self) -> Self::Engine {
-        if self.fabric.has_lookahead() && !self.load.needs_delivery() {
-            return self.lookahead(NoControl, NoControl);
+        if self.has_windows {
+            return self.by_windows(NoControl, NoControl);
         }
         Compiled::specialised(self.fabric, NoControl, NoControl, self.load)
     }
@@ -113,12 +120,8 @@ impl EngineChoice for Specialised {
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
-        if self.fabric.has_lookahead_with_control()
-            && !self.load.needs_delivery()
-            && !self.may_delay_credits
-            && !switch.delays_credits()
-        {
-            return self.lookahead(switch, source);
+        if self.has_windows {
+            return self.by_windows(switch, source);
         }
         Compiled::specialised(self.fabric, switch, source, self.load.into_traffic())
     }

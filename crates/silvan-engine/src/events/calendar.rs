@@ -8,7 +8,7 @@ use silvan_core::prefetch::prefetch;
 /// Windows ahead that have a place of their own for outputs and hosts.
 const WINDOWS: u64 = 256;
 /// Most windows that a head may be on its way.
-pub(crate) const HEAD_WINDOWS: u64 = 64;
+pub(crate) const HEAD_WINDOWS: u64 = WINDOWS - 2;
 
 /// Credits that a switch has posted to a host.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +17,10 @@ pub(crate) struct Posted {
     pub at: u64,
     /// When they arrive.
     pub due: u64,
-    /// The host's port.
-    pub port: u32,
+    /// The host.
+    pub host: u32,
+    /// The lane of its port.
+    pub lane: u32,
 }
 
 /// What happens in each of the next windows, in no order.

@@ -12,10 +12,10 @@ use crate::engine::Engine;
 use crate::packet::NONE;
 use crate::plane::time;
 use crate::stats::ClassStats;
-use crate::variant::Lookahead;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-impl<S, C, W> Partitioned<S, C, W>
+impl<S, C, W, F> Partitioned<S, C, W, F>
 where
     S: PerPortVl + Settings,
     C: PerHost + Settings,
@@ -33,7 +33,7 @@ where
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Partitioned<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitioned<S, C, W, F> {
     /// The number of threads, of which fewer are used while others keep the processors busy.
     pub fn threads(&self) -> usize {
         self.threads.most()
@@ -45,12 +45,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Partitioned<S, C, W> {
     }
 
     /// The part with the state of a port.
-    fn of_port(&self, port: u32) -> &Engine<S, C, W, Lookahead> {
+    fn of_port(&self, port: u32) -> &Engine<S, C, W, F> {
         &self.parts[self.whole().any().remote.part_of_port(port)]
     }
 
     /// The part with the state of a host that a caller names.
-    fn of_host(&self, host: HostId) -> &Engine<S, C, W, Lookahead> {
+    fn of_host(&self, host: HostId) -> &Engine<S, C, W, F> {
         let plane = &self.parts[0].plane;
         &self.parts[plane.remote.part_of_host(plane.known_host(host))]
     }

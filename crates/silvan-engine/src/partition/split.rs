@@ -6,6 +6,7 @@ use super::exchange::Remote;
 use crate::packet::{NONE, Queue};
 use crate::plane::Plane;
 use crate::records::{Next, Sender};
+use crate::routing::Choice;
 use crate::table::Table;
 
 impl Plane {
@@ -13,12 +14,13 @@ impl Plane {
     pub(super) fn split(mut self, assignment: &Assignment) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
+        let choices = self.routing.take_choices();
         let part = |part| {
             let mut plane = self.clone();
             plane.remote = Remote::new(part as PartId, assignment.clone());
             plane.mark_remote_ports();
             plane.keep_own_queues(&queues);
-            plane.keep_own_tables(&tables);
+            plane.keep_own_tables(&tables, &choices);
             plane
         };
         (0..assignment.parts()).map(part).collect()
@@ -58,7 +60,7 @@ impl Plane {
     }
 
     /// Copies the tables of the own switches from those of all.
-    fn keep_own_tables(&mut self, tables: &Table<u8>) {
+    fn keep_own_tables(&mut self, tables: &Table<u8>, choices: &[Choice]) {
         if self.rule.is_some() {
             return;
         }
@@ -74,6 +76,7 @@ impl Plane {
             } else {
                 self.tables
                     .extend_from_slice(&tables[first..first + entries]);
+                self.routing.keep_choices(choices, first..first + entries);
                 (self.tables.len() - entries) as u32
             };
         }
