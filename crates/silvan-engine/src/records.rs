@@ -415,14 +415,20 @@ impl Credits {
     }
 
     /// Credits in hand at `now`, arrivals not collected yet included.
+    #[inline]
     pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
-        let arrived = self
-            .in_flight(overflow)
-            .take_while(|&entry| !is_after(entry, last_of(now)));
-        self.in_hand
-            + arrived
-                .map(|entry| (entry & BLOCK_MASK) as i32)
-                .sum::<i32>()
+        let last = last_of(now);
+        let mut credits = self.in_hand;
+        for &entry in self.ring_entries() {
+            if is_after(entry, last) {
+                return credits;
+            }
+            credits += (entry & BLOCK_MASK) as i32;
+        }
+        let overflowed = overflow.queues.get(self.overflow as usize);
+        let arrived = overflowed.into_iter().flatten();
+        let arrived = arrived.take_while(|&&entry| !is_after(entry, last));
+        credits + arrived.map(|entry| (entry & BLOCK_MASK) as i32).sum::<i32>()
     }
 
     /// Credits in flight.

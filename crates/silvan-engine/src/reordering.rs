@@ -28,10 +28,8 @@ pub(crate) struct Reordering {
 /// What one host receives.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
-    /// Class and source of each flow, in order.
-    keys: Vec<(u16, u32)>,
-    /// When the latest packet that has arrived was sent, by flow.
-    newest: Vec<u64>,
+    /// Class and source of each flow, in order, and when the latest packet that has arrived was sent.
+    newest: Vec<(u64, u64)>,
     /// By flow, where packets are delivered in order.
     flows: Vec<FlowOrder>,
     reordered: u64,
@@ -51,12 +49,26 @@ struct FlowOrder {
 }
 
 impl Receiver {
-    /// Place of a flow among those of this host.
+    /// Place of a flow among those of this host. Where all hosts send to it in one class it is next to that
+    /// of the source among all hosts.
+    #[inline]
     fn place(&mut self, class: u16, source: u32, in_order: bool) -> usize {
-        let key = (class, source);
-        self.keys.binary_search(&key).unwrap_or_else(|place| {
-            self.keys.insert(place, key);
-            self.newest.insert(place, 0);
+        let key = u64::from(class) << 32 | u64::from(source);
+        let probable = source as usize;
+        for place in [probable.wrapping_sub(1), probable] {
+            if self.newest.get(place).is_some_and(|flow| flow.0 == key) {
+                return place;
+            }
+        }
+        self.search(key, in_order)
+    }
+
+    /// The same by a search; the flow may be a new one.
+    #[inline(never)]
+    fn search(&mut self, key: u64, in_order: bool) -> usize {
+        let known = self.newest.binary_search_by_key(&key, |flow| flow.0);
+        known.unwrap_or_else(|place| {
+            self.newest.insert(place, (key, 0));
             if in_order {
                 self.flows.insert(place, FlowOrder::default());
             }
@@ -110,18 +122,22 @@ impl Reordering {
         }
     }
 
-    /// A data packet has arrived. `ready` has what is delivered then.
-    fn arrive(&mut self, delivery: Delivery, packet: Packet) {
+    /// A data packet has arrived: whether a later one of its flow has before. Returns the place of the flow.
+    #[inline]
+    fn note(&mut self, delivery: &Delivery) -> usize {
         let receiver = &mut self.hosts[delivery.host as usize];
         let place = receiver.place(delivery.class, delivery.source, self.in_order);
-        let newest = &mut receiver.newest[place];
+        let newest = &mut receiver.newest[place].1;
         let sent = delivery.done - delivery.latency;
         receiver.reordered += u64::from(sent < *newest);
         *newest = sent.max(*newest);
-        if !self.in_order {
-            self.ready.push((delivery, packet));
-            return;
-        }
+        place
+    }
+
+    /// The packet is to be delivered in order. `ready` has what is delivered then.
+    fn bring_into_order(&mut self, place: usize, delivery: Delivery, packet: Packet) {
+        let receiver = &mut self.hosts[delivery.host as usize];
+        let sent = delivery.done - delivery.latency;
         let flow = &mut receiver.flows[place];
         flow.held.push((sent, delivery, packet));
         let mut released = 0;
@@ -152,8 +168,7 @@ impl Reordering {
                 + flow.held.capacity() * size_of::<(u64, Delivery, Packet)>()
         };
         let of_host = |host: &Receiver| {
-            host.keys.capacity() * size_of::<(u16, u32)>()
-                + host.newest.capacity() * 8
+            host.newest.capacity() * size_of::<(u64, u64)>()
                 + host.flows.capacity() * size_of::<FlowOrder>()
                 + host.flows.iter().map(of_flow).sum::<usize>()
         };
@@ -167,10 +182,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     #[inline(never)]
     pub(crate) fn arrive(&mut self, delivery: Delivery, packet: Packet) {
         debug_assert!(!packet.is(CONTROL), "notifications have no order");
+        let Some(reordering) = &mut self.plane.reordering else {
+            return;
+        };
+        let place = reordering.note(&delivery);
+        if !reordering.in_order {
+            self.hand_over(delivery, packet);
+            return;
+        }
         let Some(mut reordering) = self.plane.reordering.take() else {
             return;
         };
-        reordering.arrive(delivery, packet);
+        reordering.bring_into_order(place, delivery, packet);
         for (delivery, packet) in reordering.ready.drain(..) {
             self.hand_over(delivery, packet);
         }

@@ -435,15 +435,31 @@ impl Plane {
 
     /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
     /// it on its lane. The table's own port wins ties, then the lowest. `None` if all are closed.
-    fn choose(&self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
-        let default_port = self.routing.choices[entry].default_port;
-        // One number of bytes, preference and port is compared without branches.
-        let rank = |local: u8| {
-            let ahead = self.bytes_ahead(now, base + u32::from(local), vl);
-            ahead << 9 | u64::from(local != default_port) << 8 | u64::from(local)
-        };
-        let best = self.open_members(base, entry).map(rank).min();
-        best.map(|rank| rank as u8)
+    fn choose(&mut self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
+        let Choice {
+            first,
+            count,
+            default_port,
+        } = self.routing.choices[entry];
+        let mut best = u64::MAX;
+        for place in first..first + u32::from(count) {
+            let local = self.routing.members[place as usize];
+            let output = base + u32::from(local);
+            if self.is_closed(output as usize) {
+                continue;
+            }
+            let lane = self.lane(output, vl);
+            let credits = &mut self.credits[lane];
+            // What has been collected need not be looked at by the next packet.
+            credits.collect_arrived(&mut self.overflow, now);
+            let in_hand = credits.in_hand;
+            let occupied = (self.capacity(&self.outs[output as usize]) - in_hand).max(0);
+            let ahead = u64::from(self.waiting_bytes(lane)) + occupied as u64 * 64;
+            // One number of bytes, preference and port is compared without branches.
+            let rank = ahead << 9 | u64::from(local != default_port) << 8 | u64::from(local);
+            best = best.min(rank);
+        }
+        (best != u64::MAX).then_some(best as u8)
     }
 
     /// One of the ports that lead to the packet's destination, regardless of what is ahead on them. `None` if all are closed.

@@ -5,7 +5,9 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl};
 use silvan_core::{Bytes, HostId, Span, SwitchId, Time, Vl};
-use silvan_engine::{CompiledFabric, Engine, EngineConfig, EngineError, Partitioned};
+use silvan_engine::{
+    CompiledFabric, Engine, EngineConfig, EngineError, EngineVariant, Partitioned,
+};
 
 use crate::common::{Routed, at, room};
 use crate::deadlock::one_way_ring;
@@ -29,15 +31,19 @@ const DIVISIONS: [(usize, usize); 12] = [
     (7, 7),
 ];
 
+/// Makes an engine with so many threads and parts for each.
+type Make<S, C, F> =
+    fn(CompiledFabric, S, C, Script, (usize, usize)) -> Partitioned<S, C, Script, F>;
+
 /// Runs both engines step by step; they must agree after each. Returns the number of parts.
-fn compare<S: PerPortVl, C: PerHost>(
-    case: &Case,
-    routed: &Routed,
+fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
+    (case, routed): (&Case, &Routed),
+    make: Make<S, C, F>,
     control: impl Fn() -> (S, C),
     division: (usize, usize),
 ) -> Result<usize, TestCaseError> {
-    let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
-    if !compiled().is_divisible() {
+    let compiled = || case.compile(routed);
+    if !compiled().has_windows() || !compiled().is_divisible() {
         return Ok(0);
     }
     let script = || {
@@ -48,9 +54,8 @@ fn compare<S: PerPortVl, C: PerHost>(
     let (switch, source) = control();
     let mut ordered = Engine::general(compiled(), switch, source, script());
     let (switch, source) = control();
-    let mut divided = Partitioned::new(compiled(), switch, source, script(), division);
+    let mut divided = make(compiled(), switch, source, script(), division);
     let last = Span::from_ms(40).as_ps();
-    let vl = Vl::all().next().unwrap();
     for end in case.steps.iter().copied().chain([last]) {
         ordered.run_until(Time::from_ps(end)).unwrap();
         divided.run_until(Time::from_ps(end)).unwrap();
@@ -74,8 +79,10 @@ fn compare<S: PerPortVl, C: PerHost>(
         }
         for port in routed.fabric.ports.ids() {
             prop_assert_eq!(divided.port_counters(port), ordered.port_counters(port));
-            prop_assert_eq!(divided.credits(port, vl), ordered.credits(port, vl));
-            prop_assert_eq!(divided.queued(port, vl), ordered.queued(port, vl));
+            for vl in Vl::all().take(usize::from(case.config.data_vls)) {
+                prop_assert_eq!(divided.credits(port, vl), ordered.credits(port, vl));
+                prop_assert_eq!(divided.queued(port, vl), ordered.queued(port, vl));
+            }
         }
         let threshold = Bytes::from_bytes(2000);
         prop_assert_eq!(divided.forest(threshold), ordered.forest(threshold));
@@ -86,12 +93,13 @@ fn compare<S: PerPortVl, C: PerHost>(
 
 /// Runs the cases, each with two of the divisions in turn.
 fn with_divisions(
+    restrict: fn(Case) -> Case,
     mut each: impl FnMut(&Case, &Routed, (usize, usize)) -> Result<usize, TestCaseError>,
 ) {
     let (turn, divided) = (Cell::new(0), Cell::new([0; 3]));
     let each = std::cell::RefCell::new(&mut each);
     let result = runner(64).run(&cases(), |case| {
-        let case = case.lookahead();
+        let case = restrict(case);
         let (routed, _) = case.build();
         for _ in 0..2 {
             let division = DIVISIONS[turn.get() % DIVISIONS.len()];
@@ -114,16 +122,31 @@ fn with_divisions(
 /// Oracle: the engine that processes event after event, at each step of the run.
 #[test]
 fn partitioned_engine_equals_general_engine() {
-    with_divisions(|case, routed, division| {
-        compare(case, routed, || (NoControl, NoControl), division)
+    with_divisions(Case::lookahead, |case, routed, division| {
+        let none = || (NoControl, NoControl);
+        compare((case, routed), Partitioned::new, none, division)
     });
 }
 
 /// The same oracle, with InfiniBand's congestion control.
 #[test]
 fn partitioned_engine_with_congestion_control_equals_general_engine() {
-    with_divisions(|case, routed, division| {
-        compare(case, routed, || case.control(routed), division)
+    with_divisions(Case::lookahead, |case, routed, division| {
+        let control = || case.control(routed);
+        compare((case, routed), Partitioned::new, control, division)
+    });
+}
+
+/// The same two with lanes, links of different speed, and chosen paths.
+#[test]
+fn partitioned_engine_of_any_kind_equals_general_engine() {
+    with_divisions(Case::windowed, |case, routed, division| {
+        let none = || (NoControl, NoControl);
+        compare((case, routed), Partitioned::windowed, none, division)
+    });
+    with_divisions(Case::windowed, |case, routed, division| {
+        let control = || case.control(routed);
+        compare((case, routed), Partitioned::windowed, control, division)
     });
 }
 

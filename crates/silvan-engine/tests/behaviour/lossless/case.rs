@@ -7,8 +7,9 @@ use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, MarkingMode, 
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,
-    OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    CompiledFabric, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
+use silvan_fabric::routing::{PathChoice, Routes, minimal_alternatives};
 use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
 
 use crate::common::Routed;
@@ -29,6 +30,8 @@ pub struct Case {
     pub steps: Vec<u64>,
     marking: (u16, u8, bool),
     seed: u64,
+    /// Among which paths switches choose, where that cannot deadlock.
+    choice: PathChoice,
 }
 
 impl Case {
@@ -93,9 +96,48 @@ impl Case {
         self
     }
 
+    /// The fabric ready to be run.
+    pub fn compile(&self, routed: &Routed) -> CompiledFabric {
+        let alternatives = minimal_alternatives(&routed.fabric).unwrap();
+        let routes = Routes {
+            alternatives: Some(&alternatives),
+            choice: self.choice,
+            ..Routes::from(&routed.tables)
+        };
+        let chooses = self.choice != PathChoice::Table
+            && check::dependency_cycle(&routed.fabric, routes)
+                .unwrap()
+                .is_none();
+        let routes = if chooses { routes } else { Routes::from(&routed.tables) };
+        CompiledFabric::new(&routed.fabric, routes, &self.config).unwrap()
+    }
+
     /// The same where nothing has an effect elsewhere for 17 ns.
     pub fn lookahead(self) -> Self {
-        let mut case = self.specialised();
+        self.specialised().with_windows()
+    }
+
+    /// The same without limits on reads, overtaking or single queues, with paths that may be chosen packet by packet.
+    pub fn windowed(mut self) -> Self {
+        let switch = &mut self.config.switch;
+        (switch.read_limit, switch.bypass_limit) = (None, None);
+        switch.read_speedup_percent = 100;
+        switch.queueing = Queueing::Voq;
+        let choices = [
+            PathChoice::Table,
+            PathChoice::Adaptive,
+            PathChoice::Adaptive,
+            PathChoice::Ecmp,
+            PathChoice::SprayRandom,
+            PathChoice::SprayRoundRobin,
+        ];
+        self.choice = choices[(self.seed % 6) as usize];
+        self.config.host.in_order = self.choice.reorders() && self.seed % 7 < 2;
+        self.with_windows()
+    }
+
+    fn with_windows(self) -> Self {
+        let mut case = self;
         let least = Span::from_ns(17);
         let switch = &mut case.config.switch;
         switch.output_buffer = None;
@@ -340,6 +382,7 @@ pub fn cases() -> impl Strategy<Value = Case> {
                 steps: steps.clone(),
                 marking,
                 seed,
+                choice: PathChoice::Table,
             })
         },
     )

@@ -10,7 +10,7 @@ use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, SourceControl, SwitchContr
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant,
-    Lookahead, Queueing, SwitchParams,
+    Queueing, SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -150,15 +150,19 @@ fn specialised_engine_equals_general_engine() {
 }
 
 /// The same run window by window, and event by event.
-type EnginePair<S, C> = (Engine<S, C, Script, Lookahead>, Engine<S, C, Script>);
+type EnginePair<S, C, F> = (Engine<S, C, Script, F>, Engine<S, C, Script>);
+
+/// Makes an engine with windows.
+type Make<S, C, F> = fn(CompiledFabric, S, C, Script) -> Engine<S, C, Script, F>;
 
 /// Runs both engines step by step; they must agree after each.
-fn compare<S: PerPortVl, C: PerHost>(
+fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
     case: &Case,
     routed: &Routed,
+    make: Make<S, C, F>,
     control: impl Fn() -> (S, C),
-) -> Result<EnginePair<S, C>, TestCaseError> {
-    let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
+) -> Result<EnginePair<S, C, F>, TestCaseError> {
+    let compiled = || case.compile(routed);
     let script = || {
         let mut script = Script::new(&case.flows, routed.fabric.host_count());
         script.follows = false;
@@ -167,7 +171,7 @@ fn compare<S: PerPortVl, C: PerHost>(
     let (switch, source) = control();
     let mut general = Engine::general(compiled(), switch, source, script());
     let (switch, source) = control();
-    let mut lookahead = Engine::lookahead(compiled(), switch, source, script());
+    let mut lookahead = make(compiled(), switch, source, script());
     let last = Span::from_ms(40).as_ps();
     for end in case.steps.iter().copied().chain([last]) {
         general.run_until(Time::from_ps(end)).unwrap();
@@ -180,9 +184,10 @@ fn compare<S: PerPortVl, C: PerHost>(
         }
         for port in routed.fabric.ports.ids() {
             prop_assert_eq!(lookahead.port_counters(port), general.port_counters(port));
-            let vl = Vl::all().next().unwrap();
-            prop_assert_eq!(lookahead.credits(port, vl), general.credits(port, vl));
-            prop_assert_eq!(lookahead.queued(port, vl), general.queued(port, vl));
+            for vl in Vl::all().take(usize::from(case.config.data_vls)) {
+                prop_assert_eq!(lookahead.credits(port, vl), general.credits(port, vl));
+                prop_assert_eq!(lookahead.queued(port, vl), general.queued(port, vl));
+            }
         }
     }
     prop_assert!(lookahead.packet_hops() > 0);
@@ -195,7 +200,7 @@ fn lookahead_engine_equals_general_engine() {
     let result = runner(512).run(&cases(), |case| {
         let case = case.lookahead();
         let (routed, _) = case.build();
-        compare(&case, &routed, || (NoControl, NoControl)).map(|_| ())
+        compare(&case, &routed, Engine::lookahead, || (NoControl, NoControl)).map(|_| ())
     });
     if let Err(error) = result {
         panic!("{error}");
@@ -210,7 +215,8 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
     let result = runner(512).run(&cases(), |case| {
         let case = case.lookahead();
         let (routed, _) = case.build();
-        let (engine, general) = compare(&case, &routed, || case.control(&routed))?;
+        let (engine, general) =
+            compare(&case, &routed, Engine::lookahead, || case.control(&routed))?;
         // What a workload does when it is polled may depend on what congestion control answers then.
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let received = |host| engine.host_counters(host).becn_received;
@@ -228,6 +234,56 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
     // The drawn cases have the intended properties.
     assert!(becns.get() > 1000, "{} BECNs", becns.get());
     assert!(charged.get() > 10, "{} cases with charges", charged.get());
+}
+
+/// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths.
+#[test]
+fn windowed_engine_equals_general_engine() {
+    let (served, reordered) = (Cell::new(0), Cell::new(0));
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.windowed();
+        let (routed, _) = case.build();
+        if !case.compile(&routed).has_windows() {
+            // Its slowest link takes very many windows for a packet.
+            return Ok(());
+        }
+        served.set(served.get() + 1);
+        let (engine, _) = compare(&case, &routed, Engine::windowed, || (NoControl, NoControl))?;
+        let late = |host| engine.host_counters(host).reordered_packets;
+        let late: u64 = routed.fabric.host_ids().map(late).sum();
+        reordered.set(reordered.get() + late);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(served.get() > 300, "{} cases", served.get());
+    // Paths are chosen in some of the drawn cases.
+    assert!(reordered.get() > 100, "{} reordered", reordered.get());
+}
+
+/// The same with InfiniBand's congestion control.
+#[test]
+fn windowed_engine_with_congestion_control_equals_general_engine() {
+    let becns = Cell::new(0);
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.windowed();
+        let (routed, _) = case.build();
+        if !case.compile(&routed).has_windows() {
+            return Ok(());
+        }
+        let (engine, general) =
+            compare(&case, &routed, Engine::windowed, || case.control(&routed))?;
+        prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
+        let received = |host| engine.host_counters(host).becn_received;
+        let received: u64 = routed.fabric.host_ids().map(received).sum();
+        becns.set(becns.get() + received);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(becns.get() > 1000, "{} BECNs", becns.get());
 }
 
 /// A short cable.
@@ -273,22 +329,25 @@ fn immediate_effects_prevent_lookahead() {
     let star = Routed::star(&[cable(Speed::Ddr); 3]);
     let has_lookahead = |config: &EngineConfig| {
         let fabric = CompiledFabric::new(&star.fabric, &star.tables, config);
-        fabric.unwrap().has_lookahead()
+        let fabric = fabric.unwrap();
+        (fabric.has_lookahead(), fabric.has_windows())
     };
     let lookahead = EngineConfig::default();
-    assert!(has_lookahead(&lookahead));
+    assert_eq!(has_lookahead(&lookahead), (true, true));
+    assert_eq!(has_lookahead(&two_lanes(lookahead.clone())), (false, true));
     let with = |change: fn(&mut EngineConfig)| {
         let mut config = lookahead.clone();
         change(&mut config);
         config
     };
     for config in [
-        with(|config| config.data_vls = 2),
+        with(|config| config.switch.read_limit = Some(1)),
+        with(|config| config.switch.queueing = Queueing::Fifo),
         with(|config| config.switch.latency = Span::ZERO),
         with(|config| config.switch.credit_delay = Span::ZERO),
         with(|config| config.switch.latency = Span::from_us(50)),
         with(|config| config.feedback.carrier = BecnCarrier::AckPerPacket),
     ] {
-        assert!(!has_lookahead(&config), "{config:?}");
+        assert_eq!(has_lookahead(&config), (false, false), "{config:?}");
     }
 }
