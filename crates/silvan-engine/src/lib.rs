@@ -71,5 +71,7 @@ pub use silvan_model::{
 };
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;
-pub use variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced, Windowed};
+pub use variant::{
+    CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced, Windowed,
+};
 pub use waiting::WaitingPacket;

@@ -58,7 +58,9 @@ impl CompiledFabric {
     /// window in which they are sent, destinations do not bring packets into order, and there is more than one switch.
     pub fn is_divisible(&self) -> bool {
         let reorders = self.0.reordering.is_some();
-        self.0.notifies_later() && !(reorders && self.0.config.host.in_order) && Assignment::new(&self.0, 2).parts() > 1
+        self.0.notifies_later()
+            && !(reorders && self.0.config.host.in_order)
+            && Assignment::new(&self.0, 2).parts() > 1
     }
 }
 

@@ -428,7 +428,10 @@ impl Credits {
         let overflowed = overflow.queues.get(self.overflow as usize);
         let arrived = overflowed.into_iter().flatten();
         let arrived = arrived.take_while(|&&entry| !is_after(entry, last));
-        credits + arrived.map(|entry| (entry & BLOCK_MASK) as i32).sum::<i32>()
+        credits
+            + arrived
+                .map(|entry| (entry & BLOCK_MASK) as i32)
+                .sum::<i32>()
     }
 
     /// Credits in flight.

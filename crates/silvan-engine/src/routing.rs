@@ -623,8 +623,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Whether a switch that chooses compares what is ahead on its outputs.
     fn compares_outputs(&self) -> bool {
-        self.plane.routing.policy == PathChoice::Adaptive
-            || S::ACTIVE && self.needs.select_output
+        self.plane.routing.policy == PathChoice::Adaptive || S::ACTIVE && self.needs.select_output
     }
 
     /// Lets the outputs among which a switch chooses do what is due before.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,
-    CompiledFabric, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    Arbitration, BecnCarrier, BecnPath, CompiledFabric, EngineConfig, FeedbackParams, HostParams,
+    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 use silvan_fabric::routing::{PathChoice, Routes, minimal_alternatives};
 use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
@@ -108,7 +108,11 @@ impl Case {
             && check::dependency_cycle(&routed.fabric, routes)
                 .unwrap()
                 .is_none();
-        let routes = if chooses { routes } else { Routes::from(&routed.tables) };
+        let routes = if chooses {
+            routes
+        } else {
+            Routes::from(&routed.tables)
+        };
         CompiledFabric::new(&routed.fabric, routes, &self.config).unwrap()
     }
 
