@@ -50,7 +50,16 @@ IN_BAND: dict[str, TomlValue] = {**CONTROL, "control.feedback.path": "in-band"}
 del IN_BAND["control.feedback.delay"]
 
 
-@pytest.mark.parametrize("changes", [{}, CONTROL, IN_BAND], ids=["none", "ib-cc", "in-band"])
+LANES: dict[str, TomlValue] = {"vl.data-vls": 2, "vl.sl-to-vl": [0, 1] * 8, "traffic.nodes.sl": 1}
+ADAPTIVE: dict[str, TomlValue] = {"fabric.path-choice": "adaptive"}
+SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED],
+    ids=["none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed"],
+)
 def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
     scenario = TREE.override(changes)
     one = silvan.run(scenario)
@@ -74,11 +83,11 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"vl.data-vls": 2},
-        {"fabric.path-choice": "adaptive"},
+        {"switch.queueing": "fifo"},
+        {"fabric.path-choice": "adaptive", "host.in-order": True},
         {"control.scheme": "dcqcn"},
     ],
-    ids=["lanes", "adaptive", "dcqcn"],
+    ids=["fifo", "in-order", "dcqcn"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
@@ -93,8 +102,8 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
 
 
 def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "lanes.toml"
-    file.write_text(TREE.override({"vl.data-vls": 2, "run.duration": "50 us"}).to_toml())
+    file = tmp_path / "fifo.toml"
+    file.write_text(TREE.override({"switch.queueing": "fifo", "run.duration": "50 us"}).to_toml())
     outcome = command("run", str(file), "--threads", "2", "--json")
     (run,) = json.loads(outcome.stdout)["runs"]
     assert run["summary"]["threads"] == 1

@@ -18,7 +18,7 @@ use crate::prefetching::WorkingSet;
 use crate::stats::Statistics;
 use crate::tracer::Tracer;
 use crate::variant::{
-    CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced, Windowed,
+    CompiledFabric, EngineVariant, General, GeneralLookahead, Lookahead, Specialised, Traced,
 };
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError, PacketFilter};
@@ -129,12 +129,12 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     }
 }
 
-impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
+impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, GeneralLookahead> {
     /// The same for every fabric that [has windows](CompiledFabric::has_windows).
     ///
     /// # Panics
     /// As [`Engine::lookahead`].
-    pub fn windowed(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+    pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::with_windows(fabric, switch, source, workload)
     }
 }

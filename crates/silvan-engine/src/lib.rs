@@ -72,6 +72,6 @@ pub use silvan_model::{
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;
 pub use variant::{
-    CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced, Windowed,
+    CompiledFabric, EngineVariant, General, GeneralLookahead, Lookahead, Specialised, Traced,
 };
 pub use waiting::WaitingPacket;

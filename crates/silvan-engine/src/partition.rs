@@ -25,7 +25,7 @@ use silvan_model::EngineError;
 use crate::deadlock::DeadlockChecks;
 use crate::engine::{Engine, check_independence, earliest};
 use crate::plane::LATEST;
-use crate::variant::{CompiledFabric, EngineVariant, Lookahead, Windowed};
+use crate::variant::{CompiledFabric, EngineVariant, GeneralLookahead, Lookahead};
 use crate::workload::Workload;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -81,12 +81,12 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
     }
 }
 
-impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, Windowed> {
+impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W, GeneralLookahead> {
     /// The same for every fabric that [has windows](CompiledFabric::has_windows).
     ///
     /// # Panics
-    /// As [`Engine::windowed`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
-    pub fn windowed(
+    /// As [`Engine::general_lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    pub fn general_lookahead(
         fabric: CompiledFabric,
         switch: S,
         source: C,

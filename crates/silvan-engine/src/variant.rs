@@ -11,7 +11,7 @@ mod sealed {
     impl Sealed for super::General {}
     impl Sealed for super::Specialised {}
     impl Sealed for super::Lookahead {}
-    impl Sealed for super::Windowed {}
+    impl Sealed for super::GeneralLookahead {}
     impl Sealed for super::Traced {}
 }
 
@@ -43,7 +43,7 @@ pub struct Lookahead;
 /// The same for every fabric whose ports have no immediate effect on each other but through the choices of their
 /// switch: with several virtual lanes, links of different speed, or packets whose switches choose among ports.
 #[derive(Clone, Copy, Debug)]
-pub struct Windowed;
+pub struct GeneralLookahead;
 
 impl EngineVariant for General {
     const SPECIALISED: bool = false;
@@ -68,7 +68,7 @@ impl EngineVariant for Lookahead {
     const ONE_PATH: bool = true;
 }
 
-impl EngineVariant for Windowed {
+impl EngineVariant for GeneralLookahead {
     const SPECIALISED: bool = false;
     const LOOKAHEAD: bool = true;
 }
@@ -104,13 +104,13 @@ impl CompiledFabric {
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Whether the variant [`Lookahead`] can run it: [`Specialised`] and [`Windowed`] can, and switches do not choose
+    /// Whether the variant [`Lookahead`] can run it: [`Specialised`] and [`GeneralLookahead`] can, and switches do not choose
     /// among ports.
     pub fn has_lookahead(&self) -> bool {
         self.is_specialisable() && !self.0.routing.has_choices() && self.has_windows()
     }
 
-    /// Whether the variant [`Windowed`] can run it: heads and credits need some time to reach the next port, at a
+    /// Whether the variant [`GeneralLookahead`] can run it: heads and credits need some time to reach the next port, at a
     /// switch an input has no effect on another one (limits on reads, overtaking, single queues), paths do not depend on
     /// the state of other switches, and destinations do not acknowledge.
     pub fn has_windows(&self) -> bool {

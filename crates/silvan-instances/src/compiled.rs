@@ -8,8 +8,8 @@ use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate,
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
-    Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, PacketFilter,
-    PacketHop, Partitioned, Specialised, Traced, VlArbitration, Windowed,
+    Forest, General, GeneralLookahead, HostCounters, InvariantError, Latencies, Lookahead, OnWire,
+    PacketFilter, PacketHop, Partitioned, Specialised, Traced, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Simulation};
@@ -102,9 +102,11 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Lookahead> {
     }
 }
 
-impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Windowed> {
-    pub fn windowed(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
-        Box::new(Self(Engine::windowed(fabric, switch, source, load)))
+impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, GeneralLookahead> {
+    pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::general_lookahead(
+            fabric, switch, source, load,
+        )))
     }
 }
 
@@ -119,15 +121,15 @@ impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W> {
     }
 }
 
-impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, Windowed> {
-    pub fn windowed(
+impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, GeneralLookahead> {
+    pub fn general_lookahead(
         fabric: CompiledFabric,
         switch: S,
         source: C,
         load: W,
         threads: usize,
     ) -> Box<Self> {
-        let engine = Partitioned::windowed(fabric, switch, source, load, (threads, 1));
+        let engine = Partitioned::general_lookahead(fabric, switch, source, load, (threads, 1));
         Box::new(Self(engine))
     }
 }

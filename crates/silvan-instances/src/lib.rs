@@ -99,8 +99,8 @@ impl Fast {
         match (fabric.has_lookahead(), divides) {
             (true, true) => Divided::new(fabric, switch, source, load, self.threads),
             (true, false) => Compiled::lookahead(fabric, switch, source, load),
-            (false, true) => Divided::windowed(fabric, switch, source, load, self.threads),
-            (false, false) => Compiled::windowed(fabric, switch, source, load),
+            (false, true) => Divided::general_lookahead(fabric, switch, source, load, self.threads),
+            (false, false) => Compiled::general_lookahead(fabric, switch, source, load),
         }
     }
 }

@@ -140,13 +140,23 @@ fn partitioned_engine_with_congestion_control_equals_general_engine() {
 /// The same two with lanes, links of different speed, and chosen paths.
 #[test]
 fn partitioned_engine_of_any_kind_equals_general_engine() {
-    with_divisions(Case::windowed, |case, routed, division| {
+    with_divisions(Case::general_lookahead, |case, routed, division| {
         let none = || (NoControl, NoControl);
-        compare((case, routed), Partitioned::windowed, none, division)
+        compare(
+            (case, routed),
+            Partitioned::general_lookahead,
+            none,
+            division,
+        )
     });
-    with_divisions(Case::windowed, |case, routed, division| {
+    with_divisions(Case::general_lookahead, |case, routed, division| {
         let control = || case.control(routed);
-        compare((case, routed), Partitioned::windowed, control, division)
+        compare(
+            (case, routed),
+            Partitioned::general_lookahead,
+            control,
+            division,
+        )
     });
 }
 

@@ -122,7 +122,7 @@ impl Case {
     }
 
     /// The same without limits on reads, overtaking or single queues, with paths that may be chosen packet by packet.
-    pub fn windowed(mut self) -> Self {
+    pub fn general_lookahead(mut self) -> Self {
         let switch = &mut self.config.switch;
         (switch.read_limit, switch.bypass_limit) = (None, None);
         switch.read_speedup_percent = 100;

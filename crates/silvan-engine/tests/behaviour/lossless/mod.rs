@@ -238,17 +238,19 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
 
 /// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths.
 #[test]
-fn windowed_engine_equals_general_engine() {
+fn general_lookahead_engine_equals_general_engine() {
     let (served, reordered) = (Cell::new(0), Cell::new(0));
     let result = runner(512).run(&cases(), |case| {
-        let case = case.windowed();
+        let case = case.general_lookahead();
         let (routed, _) = case.build();
         if !case.compile(&routed).has_windows() {
             // Its slowest link takes very many windows for a packet.
             return Ok(());
         }
         served.set(served.get() + 1);
-        let (engine, _) = compare(&case, &routed, Engine::windowed, || (NoControl, NoControl))?;
+        let (engine, _) = compare(&case, &routed, Engine::general_lookahead, || {
+            (NoControl, NoControl)
+        })?;
         let late = |host| engine.host_counters(host).reordered_packets;
         let late: u64 = routed.fabric.host_ids().map(late).sum();
         reordered.set(reordered.get() + late);
@@ -264,16 +266,17 @@ fn windowed_engine_equals_general_engine() {
 
 /// The same with InfiniBand's congestion control.
 #[test]
-fn windowed_engine_with_congestion_control_equals_general_engine() {
+fn general_lookahead_engine_with_congestion_control_equals_general_engine() {
     let becns = Cell::new(0);
     let result = runner(512).run(&cases(), |case| {
-        let case = case.windowed();
+        let case = case.general_lookahead();
         let (routed, _) = case.build();
         if !case.compile(&routed).has_windows() {
             return Ok(());
         }
-        let (engine, general) =
-            compare(&case, &routed, Engine::windowed, || case.control(&routed))?;
+        let (engine, general) = compare(&case, &routed, Engine::general_lookahead, || {
+            case.control(&routed)
+        })?;
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let received = |host| engine.host_counters(host).becn_received;
         let received: u64 = routed.fabric.host_ids().map(received).sum();
