@@ -596,7 +596,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn select(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
         let vl = head.packet.vl();
         if F::LOOKAHEAD && self.compares_outputs() {
-            self.settle_alternatives(head.time, base, entry);
+            self.catch_up_alternatives(head.time, base, entry);
         }
         if S::ACTIVE && self.needs.select_output {
             if let Some(chosen) = self.query_switch(head, base, entry) {
@@ -627,11 +627,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Lets the outputs among which a switch chooses do what is due before.
-    fn settle_alternatives(&mut self, now: u64, base: u32, entry: usize) {
+    fn catch_up_alternatives(&mut self, now: u64, base: u32, entry: usize) {
         let Choice { first, count, .. } = self.plane.routing.choices[entry];
         for place in first..first + u32::from(count) {
             let local = self.plane.routing.members[place as usize];
-            self.settle(now, base + u32::from(local));
+            self.catch_up(now, base + u32::from(local));
         }
     }
 

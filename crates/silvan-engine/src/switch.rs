@@ -36,7 +36,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             output = chosen;
             packet = head.packet;
             if F::LOOKAHEAD {
-                self.settle(now, output);
+                self.catch_up(now, output);
             }
         }
         let plane = &mut self.plane;

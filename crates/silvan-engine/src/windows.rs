@@ -197,14 +197,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_head(&mut self, head: Head) {
         self.events += 1;
         if head.output != NONE {
-            self.settle(head.time, head.output);
+            self.catch_up(head.time, head.output);
         }
         self.head(head);
     }
 
     /// Lets an output do what is due before `now`.
     #[inline(always)]
-    pub(crate) fn settle(&mut self, now: u64, output: u32) {
+    pub(crate) fn catch_up(&mut self, now: u64, output: u32) {
         loop {
             let at = self.plane.outs[output as usize].wake_at;
             if at >= now {
