@@ -52,13 +52,14 @@ del IN_BAND["control.feedback.delay"]
 
 LANES: dict[str, TomlValue] = {"vl.data-vls": 2, "vl.sl-to-vl": [0, 1] * 8, "traffic.nodes.sl": 1}
 ADAPTIVE: dict[str, TomlValue] = {"fabric.path-choice": "adaptive"}
+DCQCN: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.feedback.delay": "1 us"}
 SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED],
-    ids=["none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed"],
+    [{}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN],
+    ids=["none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn"],
 )
 def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
     scenario = TREE.override(changes)
@@ -85,9 +86,9 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     [
         {"switch.queueing": "fifo"},
         {"fabric.path-choice": "adaptive", "host.in-order": True},
-        {"control.scheme": "dcqcn"},
+        {"control.scheme": "swift"},
     ],
-    ids=["fifo", "in-order", "dcqcn"],
+    ids=["fifo", "in-order", "swift"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)

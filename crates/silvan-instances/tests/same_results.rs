@@ -75,6 +75,8 @@ fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
 fn the_shared_engine_gives_the_same_to_the_last_bit() {
     let none = [Override::new("control.scheme", "\"none\"")];
     let random = [Override::new("control.ib-cc.switch.marking", "\"random\"")];
+    let adaptive = [Override::new("fabric.path-choice", "\"adaptive\"")];
+    let dcqcn = [Override::new("control.scheme", "\"dcqcn\"")];
     for (text, overrides) in [
         (TWO_VL, &none[..]),
         (PARKING_LOT, &none[..]),
@@ -82,6 +84,8 @@ fn the_shared_engine_gives_the_same_to_the_last_bit() {
         (MOVING, &[]),
         (INCAST, &[]),
         (INCAST, &random[..]),
+        (MOVING, &adaptive[..]),
+        (INCAST, &dcqcn[..]),
     ] {
         let scenario = Scenario::from_toml(text, "test.toml", overrides).unwrap();
         let (fastest, shared) = (run_with(&Fastest, &scenario), run_with(&Shared, &scenario));

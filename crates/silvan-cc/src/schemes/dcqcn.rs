@@ -18,7 +18,7 @@ use silvan_core::{Bytes, HostId, Rate, Span, Time};
 use super::flows::{check_bytes, check_part, check_span};
 use super::red::RedMarker;
 use crate::flow_table::FlowTable;
-use crate::hooks::{Feedback, Flow, FlowLimit, Settings, SourceControl};
+use crate::hooks::{Feedback, Flow, FlowLimit, PerHost, Settings, SourceControl};
 use crate::schemes::quantity;
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
 
@@ -287,6 +287,8 @@ impl SourceControl for ReactionPoint {
 
 /// Nothing of it changes during a run.
 impl Settings for ReactionPoint {}
+
+impl PerHost for ReactionPoint {}
 
 #[cfg(test)]
 mod tests {

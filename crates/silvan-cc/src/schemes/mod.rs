@@ -108,7 +108,7 @@ register! {
         SwiftReps: swift::Swift, reps::Reps
             = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
     }
-    engines { IbCc }
+    engines { IbCc, Dcqcn }
 }
 
 #[cfg(test)]

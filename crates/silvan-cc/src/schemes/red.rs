@@ -5,7 +5,7 @@
 
 use silvan_core::{Bytes, Time};
 
-use crate::hooks::{PacketView, PortVl, QueueView, Settings, SwitchControl};
+use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, Settings, SwitchControl};
 use crate::schemes::Setup;
 use crate::stream::SplitMix64;
 
@@ -71,3 +71,5 @@ impl SwitchControl for RedMarker {
 
 /// Nothing of it changes during a run.
 impl Settings for RedMarker {}
+
+impl PerPortVl for RedMarker {}
