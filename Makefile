@@ -123,7 +123,7 @@ install-libsilvan: libsilvan ## Install the C library and its header (PREFIX=/us
 	install -m 644 target/release/libsilvan.a $(DESTDIR)$(PREFIX)/lib
 	sed -e 's|@PREFIX@|$(PREFIX)|' \
 		-e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
-		packaging/silvan.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/silvan.pc
+		crates/silvan-capi/silvan.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/silvan.pc
 
 reference: install ## Generate the reference pages
 	$(BIN)/python python/tools/generate_reference.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 4], "path-choice
 MARKS = {"control.reps.k-min": "20 kB", "control.reps.k-max": "80 kB"}
 
 
-def across(scheme: str, ways: int = 4, **keys: Any) -> silvan.Scenario:
+def across(scheme: str, keys: Mapping[str, Any] = MARKS, ways: int = 4) -> silvan.Scenario:
     """Let the four hosts of one leaf send to those of the other one."""
     scenario = silvan.Scenario(
         fabric={**TREE, "parents": [1, ways]},
@@ -54,7 +55,7 @@ def test_the_ways_up_are_full_where_a_hash_leaves_some_empty() -> None:
 
     The hash of ECMP has put two of them on one way.
     """
-    ecmp, reps = (silvan.run(across(scheme, **MARKS)) for scheme in ("none", "reps"))
+    ecmp, reps = (silvan.run(across(scheme)) for scheme in ("none", "reps"))
     assert sum(received(ecmp)) == pytest.approx(3, rel=0.01)
     assert sum(received(reps)) == pytest.approx(4, rel=0.001)
     assert min(up(reps)) > 0.99 * max(up(reps))
@@ -62,7 +63,7 @@ def test_the_ways_up_are_full_where_a_hash_leaves_some_empty() -> None:
 
 def test_ways_that_do_not_suffice_are_shared() -> None:
     """Oracle: four flows share two ways, and no way is taken more often than the other."""
-    result = silvan.run(across("reps", ways=2, **MARKS))
+    result = silvan.run(across("reps", ways=2))
     assert sum(received(result)) == pytest.approx(2, rel=0.01)
     assert min(received(result)) > 0.9 * max(received(result))
     low, high = sorted(up(result))
@@ -71,7 +72,7 @@ def test_ways_that_do_not_suffice_are_shared() -> None:
 
 def test_entropies_below_the_paths_leave_some_out() -> None:
     """Oracle: entropies 0 and 1 are two of the four ways."""
-    result = silvan.run(across("reps", **MARKS, **{"control.reps.entropies": 2}))
+    result = silvan.run(across("reps", {**MARKS, "control.reps.entropies": 2}))
     assert [one > 0 for one in sorted(up(result))] == [False, False, True, True]
     assert sum(received(result)) == pytest.approx(2, rel=0.01)
 
@@ -79,14 +80,14 @@ def test_entropies_below_the_paths_leave_some_out() -> None:
 @pytest.mark.parametrize("chain", ["nscc-reps", "swift-reps"])
 def test_windows_and_paths_together(chain: str) -> None:
     """Oracle: more than a hash gives, and no flow starves."""
-    result = silvan.run(across(chain, **MARKS, **{"control.nscc.base-rtt": "4 us"}))
+    result = silvan.run(across(chain, {**MARKS, "control.nscc.base-rtt": "4 us"}))
     assert sum(received(result)) > 3.6
     assert min(received(result)) > 0.85
 
 
 def test_a_burst_leaves_no_trace() -> None:
     """Oracle: after four flows have ended, one alone has its whole link as before."""
-    scenario = across("reps", **MARKS).override(
+    scenario = across("reps").override(
         {
             "traffic.flow": [
                 {"name": "after", "from": "host-0000", "to": "host-0004"},
@@ -103,7 +104,7 @@ def test_a_burst_leaves_no_trace() -> None:
 def test_the_twin_in_python_takes_the_same_paths() -> None:
     """Oracle: REPS in Python, with a random generator of its own."""
     threshold = {"control.reps.k-min": "20000 B", "control.reps.k-max": "20001 B"}
-    scenario = across("reps", ways=2, **threshold)
+    scenario = across("reps", threshold, ways=2)
     twin = scenario.override(
         {"control.scheme": "python", "control.python.file": str(SCHEMES / "reps.py")}
     )
@@ -124,7 +125,7 @@ def test_the_twin_in_python_takes_the_same_paths() -> None:
 )
 def test_what_reps_cannot_work_with_is_refused(keys: Any, key: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message) as caught:
-        across("reps", **keys)
+        across("reps", keys)
     assert caught.value.key == key
     assert caught.value.hint
 

@@ -56,8 +56,7 @@ impl Scheme for Dftree {
 
     fn fill_in(&mut self, data_plane: &DataPlane) {
         let half = data_plane.switch_buffer.as_u64() / 2;
-        self.threshold
-            .get_or_insert(Bytes::from_bytes(half.max(1)));
+        self.threshold.get_or_insert(Bytes::from_bytes(half.max(1)));
     }
 
     fn check(&self) -> Result<(), SchemeError> {
@@ -86,9 +85,8 @@ impl Scheme for Dftree {
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(HotspotMarker, LaneByHotspot), SchemeError> {
-        let to_host = |port: &Option<crate::schemes::SwitchPort>| {
-            port.is_some_and(|port| port.to_host)
-        };
+        let to_host =
+            |port: &Option<crate::schemes::SwitchPort>| port.is_some_and(|port| port.to_host);
         let lanes = usize::from(setup.data_vls);
         let threshold = self.threshold.map_or(u64::MAX, Bytes::as_u64);
         let switch = HotspotMarker {
@@ -119,13 +117,7 @@ pub struct HotspotMarker {
 
 impl SwitchControl for HotspotMarker {
     #[inline]
-    fn on_departure(
-        &mut self,
-        _: Time,
-        output: PortVl,
-        queue: QueueView,
-        _: PacketView,
-    ) -> bool {
+    fn on_departure(&mut self, _: Time, output: PortVl, queue: QueueView, _: PacketView) -> bool {
         let output = output.0 as usize;
         let mark = queue.queued_bytes >= self.threshold && self.to_host[output];
         self.marked[output] += u64::from(mark);

@@ -110,12 +110,19 @@ mod tests {
         }
         // The first packet of the next one ends it.
         let mut after = *rate;
-        after.arrived(BASE_RTT, Time::ZERO + Span::from_us(16 + 15 * number), false);
+        after.arrived(
+            BASE_RTT,
+            Time::ZERO + Span::from_us(16 + 15 * number),
+            false,
+        );
         after.part()
     }
 
     fn is(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+        assert!(
+            (found - expected).abs() < 1e-12,
+            "{found} is not {expected}"
+        );
     }
 
     /// All packets marked: the smoothed parts are 1/2, 3/4, 7/8.
