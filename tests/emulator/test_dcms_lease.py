@@ -98,6 +98,10 @@ def test_one_that_ends_is_followed_before_its_lease_is_over(serve: Serve) -> Non
             assert stop(second) == 0
         # One that waits can be stopped, too.
         with managed(fabric, config) as third, managed(fabric, config) as fourth:
-            until(fabric, lambda: third.seen("elected") or fourth.seen("elected"))
+            # Both handle signals by then.
+            until(
+                fabric,
+                lambda: all(one.seen("elected") or one.seen("standby") for one in (third, fourth)),
+            )
             assert stop(third) == 0
             assert stop(fourth) == 0

@@ -213,7 +213,7 @@ enum silvan_status silvan_read_host(const struct silvan_simulation *simulation,
                                     uint32_t host,
                                     struct silvan_host_counters *counters);
 
-// Writes a counter of a port of a host or switch, such as "xmit_bytes"; times are in picoseconds. The reference of result
+// Writes a counter of a port of a host or switch, such as `xmit_bytes`; times are in picoseconds. The reference of result
 // tables lists the counters, as columns of the table "ports". Not from a callback.
 //
 // The caller sees to this:

@@ -435,7 +435,7 @@ pub unsafe extern "C" fn silvan_read_host(
     })
 }
 
-/// Writes a counter of a port of a host or switch, such as "xmit_bytes"; times are in picoseconds. The reference of result
+/// Writes a counter of a port of a host or switch, such as `xmit_bytes`; times are in picoseconds. The reference of result
 /// tables lists the counters, as columns of the table "ports". Not from a callback.
 ///
 /// # Safety

@@ -31,7 +31,7 @@ pub struct Logs {
     /// Flows that an adapter has throttled.
     throttled: BTreeSet<(HostId, HostId)>,
     /// The time stamps of the logs of adapters that have answered.
-    stamps: BTreeMap<HostId, u32>,
+    adapter_times: BTreeMap<HostId, u32>,
 }
 
 impl Logs {
@@ -88,8 +88,8 @@ impl Logs {
             let CongestionLog::Ca(log) = answer.congestion_log() else {
                 continue;
             };
-            self.stamps.insert(host, log.current_timestamp);
-            let Some(since) = before.and_then(|before| before.stamps.get(&host)) else {
+            self.adapter_times.insert(host, log.current_timestamp);
+            let Some(since) = before.and_then(|before| before.adapter_times.get(&host)) else {
                 continue;
             };
             let passed = log.current_timestamp.wrapping_sub(*since);
@@ -156,7 +156,7 @@ impl Logs {
 
     /// Adapters whose logs were read.
     pub fn adapters(&self) -> usize {
-        self.stamps.len()
+        self.adapter_times.len()
     }
 }
 

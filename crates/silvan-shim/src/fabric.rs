@@ -63,11 +63,12 @@ pub(crate) fn request(operation: u32, data: &[u8]) -> Result<(OwnedFd, Vec<u8>),
     // SAFETY: the buffers have the lengths given.
     let length = unsafe {
         let flags = libc::MSG_NOSIGNAL;
-        // A server that refuses has answered already, and closed its end.
+        // A server that refuses has answered already, and closed its end. If the request came after that, the kernel
+        // reports a reset once, before the answer.
         libc::send(fd, record.as_ptr().cast(), record.len(), flags);
         loop {
             let length = libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0);
-            if length >= 0 || last_error() != libc::EINTR {
+            if length >= 0 || !matches!(last_error(), libc::EINTR | libc::ECONNRESET) {
                 break length;
             }
         }

@@ -392,9 +392,7 @@ fn path(
     let mut path = vec![fabric.host_port(from)];
     let (mut switch, _) = fabric.host_attachment(from);
     while path.len() < 20 {
-        let number = tables
-            .get(switch, fabric.host(to).lid)
-            .expect("there is a route");
+        let number = tables.to_host(switch, to).expect("there is a route");
         let port = fabric
             .switch(switch)
             .port(number)
