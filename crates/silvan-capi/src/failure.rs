@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::types::Status;
 
-/// Why a function has not done what it was called for.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub status: Status,

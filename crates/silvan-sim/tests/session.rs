@@ -13,7 +13,7 @@ use silvan_workload::programs::{Driver, Request};
 
 const SWITCH: &str = "[fabric]\ngenerator = \"single-switch\"\nhosts = 3\n";
 
-/// Does what it has for a token, and keeps what it was notified of.
+/// Runs the action of each token, and records the notifications.
 #[derive(Debug, Default)]
 struct Script {
     then: Vec<(u32, Request)>,
