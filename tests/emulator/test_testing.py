@@ -103,6 +103,17 @@ def test_a_file_of_faults_that_does_not_hold_is_refused(
 
 
 @pytest.mark.slow
+def test_the_example_of_two_tiers_is_up_with_opensm(command: Command) -> None:
+    words = ("emulate", "--example", "two-tier", "--opensm", "--")
+    done = command(*words, "ibnetdiscover", "-l")
+    assert done.status == 0, done.stderr
+    kinds = [line.split()[0] for line in done.stdout.splitlines()]
+    assert (kinds.count("Ca"), kinds.count("Switch")) == (16, 6)
+    # Without a subnet manager there is no answer.
+    assert "SMINFO_MASTER" in command(*words, "sminfo").stdout
+
+
+@pytest.mark.slow
 def test_an_example_is_emulated_without_a_file(command: Command, tmp_path: Path) -> None:
     done = command("emulate", "--example", "incast", "--no-opensm", "--", "true")
     assert done.status == 0
