@@ -76,6 +76,16 @@ def test_nothing_is_wider_than_a_phone(
     assert canvas["height"] > 200
 
 
+@pytest.mark.parametrize("width", [320, 1400, 2560])
+def test_no_column_of_a_ranking_is_cut(open_page: Opener, page_file: Path, width: int) -> None:
+    page = open_page(page_file, viewport={"width": width, "height": 900})
+    for name in ("Ports", "Trees", "Victims", "Culprits"):
+        page.get_by_role("tab", name=name).click()
+        table = page.locator("#ranking .scroll")
+        assert table.locator("tbody tr").count() > 0
+        assert table.evaluate("one => one.scrollWidth <= one.clientWidth"), name
+
+
 def test_the_system_decides_between_light_and_dark(open_page: Opener, page_file: Path) -> None:
     page = open_page(page_file, color_scheme="dark")
     body = page.locator("body")

@@ -65,10 +65,7 @@ export const run = computed(() => runs.value[active.value]);
 
 /** All instants at which something was sampled, of all runs. */
 export const instants = computed(() => {
-  const all = runs.value.flatMap((one) => [
-    ...one.treeTimes,
-    ...(one.treeTimes.length ? [] : one.times),
-  ]);
+  const all = runs.value.flatMap((one) => [...one.instants]);
   return Float64Array.from(new Set(all)).sort();
 });
 export const duration = computed(() =>

@@ -275,6 +275,18 @@ export class Run {
     return Math.max(0, upperBound(this.treeTimes, time) - 1);
   }
 
+  /** Instants that one can go to: those of the samples, or of the trees where they are more. */
+  get instants(): Float64Array {
+    return this.treeTimes.length < this.times.length ? this.times : this.treeTimes;
+  }
+
+  /** Where the trees that are shown at an instant are older than its sample: when they stood. */
+  olderTrees(time: number): number | null {
+    const stood = this.treeTimes[this.treeSampleAt(time)];
+    const sampled = this.times[upperBound(this.times, time) - 1];
+    return stood !== undefined && stood < sampled ? stood : null;
+  }
+
   /** The diagnosis at an instant. */
   diagnosisAt(time: number): Diagnosis | null {
     const text = this.reports[this.sampleAt(time)];

@@ -1,6 +1,7 @@
 // The last samples of a live fabric, as a run of that length.
 
 import type { Event, Forest, PortSeries } from "../data/run";
+import { upperBound } from "../data/search";
 import type { FlowLimits, LimitedFlow } from "../data/limits";
 import type { Message } from "./message";
 import { LiveTrees, type Names } from "./trees";
@@ -18,6 +19,8 @@ export class History {
   /** Length of each interval in picoseconds. */
   lengths = new Float64Array();
   series: PortSeries;
+  /** Instants of the trees: samples in between have those of the one before. */
+  treeTimes = new Float64Array();
   forests: Forest[] = [];
   treeCount = new Float64Array();
   treeBytes = new Float64Array();
@@ -87,12 +90,7 @@ export class History {
     this.addClasses(message, dropped);
     this.times = append(this.times, time);
     this.lengths = append(this.lengths, time - message.from_ps);
-    const forest = this.trees.add(message);
-    this.forests = [...this.forests.slice(dropped), forest];
-    this.forests.forEach((one, sample) => (one.sample = sample));
-    this.treeCount = append(this.treeCount, forest.trees.length);
-    const bytes = forest.trees.reduce((sum, tree) => sum + tree.queued, 0);
-    this.treeBytes = append(this.treeBytes, bytes);
+    if (columns.root_row) this.addTrees(message.trees_ps ?? time, columns);
     this.addEvents(
       new Set(columns.down_rows),
       new Set(Array.from(this.down.at(-1) ?? [])),
@@ -103,8 +101,22 @@ export class History {
     this.known = null;
     if (message.report !== undefined)
       this.reports = [...this.reports.slice(dropped), message.report];
-    if (dropped) this.trees.forget(this.times[0]);
+    if (dropped) this.trees.forget(this.treeTimes[0] ?? 0);
     this.series = this.view(this.samples);
+  }
+
+  private addTrees(time: number, columns: Message["columns"]): void {
+    // The first sample that is kept may have the trees of one that is not.
+    const dropped = Math.max(0, upperBound(this.treeTimes, this.times[0]) - 1);
+    const append = (values: Float64Array, value: number) =>
+      Float64Array.of(...values.subarray(dropped), value);
+    const forest = this.trees.add(time, columns);
+    this.treeTimes = append(this.treeTimes, time);
+    this.forests = [...this.forests.slice(dropped), forest];
+    this.forests.forEach((one, sample) => (one.sample = sample));
+    this.treeCount = append(this.treeCount, forest.trees.length);
+    const bytes = forest.trees.reduce((sum, tree) => sum + tree.queued, 0);
+    this.treeBytes = append(this.treeBytes, bytes);
   }
 
   private addPorts(columns: Message["columns"], dropped: number): void {

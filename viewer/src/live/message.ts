@@ -6,6 +6,8 @@ export interface Message {
   /** Simulated time of the sample before, and of this one, in picoseconds. */
   from_ps: number;
   time_ps: number;
+  /** Simulated time of the trees, if it is not that of the sample. */
+  trees_ps?: number;
   classes: string[];
   /** What the DCMS has decided and changed in between. */
   dcms: string[];

@@ -9,6 +9,7 @@ import type { Message } from "./message";
 /** What changes with each sample. */
 const CHANGING = [
   "times",
+  "treeTimes",
   "series",
   "classes",
   "classSeries",
@@ -34,7 +35,6 @@ export class LiveRun extends Run {
     });
     for (const name of CHANGING)
       Object.defineProperty(this, name, { get: () => this.history[name] });
-    Object.defineProperty(this, "treeTimes", { get: () => this.history.times });
   }
 
   /** Whether a message is of the subnet and the routes that the page has, or brings the new ones. */

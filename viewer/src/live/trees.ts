@@ -30,8 +30,8 @@ export class LiveTrees {
     return this.places.get(tree);
   }
 
-  /** Take the trees of a sample. */
-  add({ time_ps: time, columns }: Message): Forest {
+  /** Take the trees of an instant. */
+  add(time: number, columns: Message["columns"]): Forest {
     const before = this.standing;
     this.standing = new Map();
     const ids = Array.from(columns.root_row, (root, at) => {

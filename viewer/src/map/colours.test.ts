@@ -3,7 +3,7 @@
 // deficiency" (2009), severity 1.
 
 import { expect, test } from "vitest";
-import { onRamp, THEMES, type Rgb } from "./colours";
+import { onRamp, rgb, THEMES, type Rgb } from "./colours";
 
 type Matrix = [Rgb, Rgb, Rgb];
 const SIGHTS: Record<string, Matrix> = {
@@ -63,6 +63,15 @@ function lab([r, g, b]: Rgb): Rgb {
 
 const distance = (a: Rgb, b: Rgb) => Math.hypot(...a.map((value, at) => value - b[at]));
 
+/** The two colours that differ least for a kind of sight. */
+function closest(colours: Rgb[], matrix: Matrix): { away: number; pair: string } {
+  const seen = colours.map((colour) => lab(times(matrix, linear(colour))));
+  const pairs = seen.flatMap((a, at) =>
+    seen.slice(at + 1).map((b, next) => ({ away: distance(a, b), pair: `${at}-${at + 1 + next}` })),
+  );
+  return pairs.reduce((least, one) => (one.away < least.away ? one : least));
+}
+
 for (const [name, theme] of Object.entries(THEMES)) {
   test(`${name}: graphics have a contrast of 3:1 with the page, text of 4.5:1`, () => {
     for (const colour of [...theme.trees, theme.otherTrees, theme.switch, theme.accent]) {
@@ -71,6 +80,11 @@ for (const [name, theme] of Object.entries(THEMES)) {
     for (const colour of [theme.ink, theme.faint]) {
       expect(contrast(colour, theme.page)).toBeGreaterThanOrEqual(4.5);
     }
+  });
+
+  test(`${name}: curves have a contrast of 3:1 with the page`, () => {
+    for (const colour of theme.lines)
+      expect(contrast(rgb(colour), theme.page), colour).toBeGreaterThanOrEqual(3);
   });
 
   test(`${name}: ramps get darker or lighter steadily, so that they need no hue`, () => {
@@ -85,14 +99,13 @@ for (const [name, theme] of Object.entries(THEMES)) {
 
   for (const [sight, matrix] of Object.entries(SIGHTS)) {
     test(`${name}: trees differ by at least 9 in CIELAB with ${sight}`, () => {
-      const seen = theme.trees.map((colour) => lab(times(matrix, linear(colour))));
-      const pairs = seen.flatMap((a, at) =>
-        seen
-          .slice(at + 1)
-          .map((b, next) => ({ away: distance(a, b), pair: `${at}-${at + 1 + next}` })),
-      );
-      const closest = pairs.reduce((least, one) => (one.away < least.away ? one : least));
-      expect(closest.away, closest.pair).toBeGreaterThanOrEqual(9);
+      const { away, pair } = closest(theme.trees, matrix);
+      expect(away, pair).toBeGreaterThanOrEqual(9);
+    });
+
+    test(`${name}: curves differ by at least 9 in CIELAB with ${sight}`, () => {
+      const { away, pair } = closest(theme.lines.map(rgb), matrix);
+      expect(away, pair).toBeGreaterThanOrEqual(9);
     });
   }
 }

@@ -22,7 +22,7 @@ export interface Theme {
   lines: string[];
 }
 
-const rgb = (text: string): Rgb =>
+export const rgb = (text: string): Rgb =>
   [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16)) as Rgb;
 
 export const css = (colour: Rgb): string =>
@@ -53,7 +53,7 @@ export const THEMES: Record<ThemeName, Theme> = {
       waiting: ["#e2dcd4", "#e3ac66", "#b8601a", "#532200"].map(rgb),
       queue: ["#dedbe3", "#b79acb", "#80499f", "#37084f"].map(rgb),
     },
-    lines: ["#0072b2", "#d55e00", "#007a5a", "#a64d84", "#8a6d00", "#1c2733"],
+    lines: ["#0072b2", "#d55e00", "#007a5a", "#a64d84", "#7a35d8", "#1c2733"],
   },
   dark: {
     page: rgb("#12171d"),

@@ -190,7 +190,7 @@ export function Rankings() {
   const ranked = useComputed(() => rankings(state.run.value));
   const { columns, rows, sortBy } = ranked.value[shown];
   return (
-    <section aria-labelledby="rankings-title">
+    <section class="wide" aria-labelledby="rankings-title">
       <h2 id="rankings-title">Rankings</h2>
       <div role="tablist" aria-label="Rankings" class="tabs">
         {names.map((name) => (

@@ -91,7 +91,9 @@ function Section({ report, section }: { report: Report; section: SectionFacts })
       {section.figures.map((address, index) => (
         <img key={index} src={address} alt={`${section.title}, drawing ${index + 1}`} />
       ))}
-      {!report.facts.sweep && <Cases report={report} cases={section.cases} />}
+      {!report.facts.sweep && Object.keys(section.cases).length > 0 && (
+        <Cases report={report} cases={section.cases} />
+      )}
     </section>
   );
 }

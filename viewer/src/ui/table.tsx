@@ -33,6 +33,9 @@ export function CsvButton(props: { title: string; columns: string[]; rows: Cell[
   );
 }
 
+/** Where a long word of a heading may be parted on a phone. */
+const hyphenated = (name: string) => name.replace(/(\w{6})(\w{6,})/g, "$1\u00ad$2");
+
 const FEW = 12;
 const UNSORTED = -1;
 
@@ -84,7 +87,7 @@ export function DataTable(props: {
                       setSort({ column: index, down: sort.column === index ? !sort.down : true })
                     }
                   >
-                    {column.name}
+                    {hyphenated(column.name)}
                     <span aria-hidden="true">
                       {sort.column === index ? (sort.down ? " ▾" : " ▴") : ""}
                     </span>

@@ -24,6 +24,7 @@ export function TimeBar() {
   const marked = state.marked.value;
   const nothing = all.length === 0;
   const near = nearEvents();
+  const older = state.run.value.olderTrees(state.panelTime.value);
   return (
     <footer class="time" aria-label="Time">
       <div class="controls">
@@ -68,6 +69,7 @@ export function TimeBar() {
         <output class="now" aria-live="off">
           t = {instant(state.time.value)}
         </output>
+        {older !== null && <small>trees of {instant(older)}</small>}
         <Follow />
         <WindowControls marked={marked} />
       </div>
