@@ -6,14 +6,19 @@ deadline. The truth is the fabric's own: its cables, LIDs, and the packets of a 
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
+import sa_client
+from pmda_client import PmdaClient
 
 from silvan.emulation import Emulation
 from silvan.live_programs import attached, opensm, wait_for
@@ -75,6 +80,9 @@ routing = "none"
 data-vls = 8
 """
 ENGINES = ("minhop", "updn", "dnup", "dor", "lash", "sssp", "dfsssp", "nue")
+SMKEY = "1"
+"""What OpenSM trusts by default: others get no P_Keys, and no ports of members."""
+PMDAIB = "/usr/lib/pcp/pmdas/infiniband/pmdaib"
 DEADLINE_S = 60
 
 Rows = list[tuple[str, str]]
@@ -202,6 +210,90 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
         }
         return all(right(text("saquery", kind)) for kind, right in expected.items())
 
+    def register(host: str, *what: str) -> None:
+        program = Path(sa_client.__file__)
+        running.run("/usr/bin/python3", program, *what, host=host, timeout_s=DEADLINE_S)
+
+    def gid(host: str) -> str:
+        """Return the GID of a host as saquery prints it: fe80::, then the port's GUID."""
+        path = "/sys/class/infiniband/silvan0/ports/1/gids/0"
+        shown = running.run("/usr/bin/python3", "-c", f"print(open({path!r}).read())", host=host)
+        return str(ipaddress.IPv6Address(shown.stdout.strip()))
+
+    def partitions() -> bool:
+        pattern = r"LID\.+(\d+)\s+Port\.+(\d+)\s+Block\.+0\s+PKey Table:\s+((?:0x\w{4} ?)+)\n"
+        found = re.findall(pattern, text("saquery", "--smkey", SMKEY, "PKTR"))
+        tables = {(int(lid), int(port)): keys.split() for lid, port, keys in found}
+        hosts = {(lids[host], 1) for host in "abcd"}
+        return hosts <= set(tables) and all(
+            keys == ["0xffff"] + ["0x0000"] * 7 for keys in (tables[host] for host in hosts)
+        )
+
+    def refused() -> bool:
+        shown = running.run("saquery", "PKTR", check=False, timeout_s=DEADLINE_S)
+        return "SA_ERR_REQ_INVALID" in shown.stdout + shown.stderr
+
+    def service() -> bool:
+        before = text("saquery", "SR")
+        register("a", "service")
+        found = dict(re.findall(r"(Service\w+)\.+(\S+)", text("saquery", "SR")))
+        return not before and (
+            int(found["ServiceID"], 16),
+            found["ServiceGID"],
+            found["ServiceName"],
+            int(found["ServiceLease"], 16),
+        ) == (sa_client.SERVICE_ID, gid("a"), sa_client.SERVICE_NAME, sa_client.LEASE_S)
+
+    def subscription() -> bool:
+        before = text("saquery", "IIR")
+        register("a", "subscription")
+        found = re.findall(r"SubscriberGID\.+(\S+)", text("saquery", "IIR"))
+        return not before and found == [gid("a")]
+
+    def members() -> bool:
+        def found() -> set[str]:
+            shown = text("saquery", "--smkey", SMKEY, "MCMR")
+            return set(re.findall(r"PortGid\.+(\S+)", shown))
+
+        before = found()
+        for host in "ac":
+            register(host, "member")
+        return before <= {"::"} and found() == {gid("a"), gid("c")}
+
+    def multicast() -> bool:
+        """Compare with the only tree of a and c: their ports, and the cable in between."""
+        expected = {lids["left"]: 1 << 1 | 1 << 5, lids["right"]: 1 << 1 | 1 << 6}
+
+        def found() -> dict[int, int]:
+            shown = text("saquery", "MFTR")
+            masks = re.findall(r"LID\.+(\d+)\s.*?0xc000\s+0x(\w+)", shown, re.DOTALL)
+            return {int(lid): int(mask, 16) for lid, mask in masks}
+
+        # OpenSM sets the tables after it has answered the members.
+        wait_for(lambda: found() == expected, "the tables lack the members", DEADLINE_S)
+        return True
+
+    def agent_of_pcp() -> bool:
+        process = subprocess.Popen(
+            [PMDAIB, "-d", "91", "-l", str(running.folder / "pmdaib.log")],
+            env=running.environment("a"),
+            cwd=running.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        timer = threading.Timer(DEADLINE_S, process.kill)
+        timer.start()
+        with PmdaClient(process, 91) as agent:
+            # infiniband.port.lid, state, out.bytes, out.packets
+            found = agent.fetch([(0, 9), (0, 10), (1, 2), (1, 3)])
+        timer.cancel()
+        sent = [value.to_bytes(8, "big") for value in (4 * WORDS, PACKETS)]
+        return found == [
+            [lids["a"].to_bytes(4, "big")],
+            [b"Active\0"],
+            *([value] for value in sent),
+        ]
+
     def osmtest() -> bool:
         text("osmtest", "-f", "c", "-i", "osmtest.dat")
         validated = running.run("osmtest", "-f", "a", "-i", "osmtest.dat", timeout_s=DEADLINE_S)
@@ -288,6 +380,12 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
         ),
     )
     checks.cell("saquery CPI, PIR, SWIR, LFTR, SL2VL, VLAR, GIR", records)
+    checks.cell("saquery --smkey 1 PKTR", partitions)
+    checks.cell("saquery PKTR", refused, known="OpenSM gives P_Keys to trusted requests only")
+    checks.cell("saquery SR", service)
+    checks.cell("saquery IIR", subscription)
+    checks.cell("saquery --smkey 1 MCMR", members)
+    checks.cell("saquery MFTR", multicast)
     checks.cell("sminfo", lambda: f"sm lid {lids['d']} " in text("sminfo"))
     checks.cell(
         "ibtracert",
@@ -301,6 +399,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
     checks.cell("osmtest", osmtest)
     checks.cell("prometheus-node-exporter --collector.infiniband (Go)", exported)
     checks.cell("collectd, plugin infiniband", collected)
+    checks.cell("pcp-pmda-infiniband (pmdaib)", agent_of_pcp)
     checks.cell(
         "pyverbs, get_device_list",
         lambda: (

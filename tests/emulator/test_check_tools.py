@@ -21,6 +21,7 @@ GUIDE = ROOT / "docs/guide/emulator.md"
     "prometheus-node-exporter",
     "collectd-core",
     "python3-pyverbs",
+    "pcp-pmda-infiniband",
     "root",
 )
 def test_programs_see_the_fabric_as_the_guide_says() -> None:
