@@ -42,16 +42,18 @@ def bench(
 ) -> None:
     """Measure speed and memory, sweeps, and the live fabric; print the medians.
 
-    Those of the live fabric (live-..., dcms-..., diagnose-...) need OpenSM, ibsim and
+    Those of the live fabric (live-..., dcms-..., diagnose-..., whatif-...) need OpenSM, ibsim and
     infiniband-diags.
     Speeds differ from machine to machine and from hour to hour; compare only what was measured
     side by side.
     """
     from silvan.bench.diagnosis import DIAGNOSIS_BENCHMARKS
+    from silvan.bench.endurance import ENDURANCE_BENCHMARKS
     from silvan.bench.live import LIVE_BENCHMARKS, measure_live, missing_programs
     from silvan.bench.manager import DCMS_BENCHMARKS
     from silvan.bench.simulator import BENCHMARKS, measure
     from silvan.bench.sweeps import SWEEP_BENCHMARKS, measure_sweep
+    from silvan.bench.whatif import WHATIF_BENCHMARKS
     from silvan.errors import SilvanError
 
     def say(name: str) -> Callable[[int], None]:
@@ -60,7 +62,13 @@ def bench(
     counts = _counts(threads)
     runs = [one for one in BENCHMARKS if one.name.startswith(only)]
     sweeps = [one for one in SWEEP_BENCHMARKS if one.name.startswith(only)]
-    of_live = (*LIVE_BENCHMARKS, *DCMS_BENCHMARKS, *DIAGNOSIS_BENCHMARKS)
+    of_live = (
+        *LIVE_BENCHMARKS,
+        *ENDURANCE_BENCHMARKS,
+        *DCMS_BENCHMARKS,
+        *DIAGNOSIS_BENCHMARKS,
+        *WHATIF_BENCHMARKS,
+    )
     live = [one for one in of_live if one.name.startswith(only)]
     if not runs and not sweeps and not live:
         everything = (*BENCHMARKS, *SWEEP_BENCHMARKS, *of_live)

@@ -1,0 +1,63 @@
+"""How long ``silvan whatif`` takes for a fabric."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from silvan.bench.live import LiveBenchmark
+from silvan.errors import EmulationError
+
+_FABRIC = '[fabric]\ngenerator = "fat-tree-648"\n'
+
+
+def whatif_seconds(fabric: str) -> float:
+    """Judge a fabric under each routing engine, as ``silvan whatif`` does by default.
+
+    Parameters
+    ----------
+    fabric : str
+        The scenario.
+
+    Returns
+    -------
+    float
+        Seconds from the start of the command to its end.
+
+    Raises
+    ------
+    EmulationError
+        If it fails, or OpenSM refuses every engine.
+    """
+    with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
+        file = Path(folder, "fabric.toml")
+        file.write_text(fabric)
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "silvan", "whatif", str(file), "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        seconds = time.perf_counter() - began
+    if done.returncode != 0:
+        raise EmulationError(f"silvan whatif has failed: {done.stderr.strip()}")
+    if all(row["refused"] for row in json.loads(done.stdout)["rows"]):
+        raise EmulationError("OpenSM refuses every engine")
+    return seconds
+
+
+WHATIF_BENCHMARKS = (
+    LiveBenchmark(
+        "whatif-648",
+        "silvan whatif, 648 hosts: each routing engine, 1,000 permutations, a hotspot",
+        "s",
+        60.0,
+        lambda: (whatif_seconds(_FABRIC), None),
+    ),
+)
+"""What-if tables."""
