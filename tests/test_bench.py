@@ -13,6 +13,7 @@ import pytest
 import silvan
 from silvan.bench import simulator
 from silvan.bench.__main__ import bench
+from silvan.bench.endurance import all_clients_seconds, grown_megabytes
 from silvan.bench.studies import bench_scenario
 
 
@@ -66,6 +67,22 @@ def test_bench_diagnoses_a_live_fabric(tmp_path: Path) -> None:
     (one,) = json.loads(done.stdout)
     assert (one["name"], one["unit"], one["goal"]) == ("diagnose-648", "s", 0.15)
     assert one["value"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.needs("infiniband-diags")
+def test_an_hour_of_a_live_fabric_keeps_its_memory() -> None:
+    """Oracle: what tools and traffic leave behind would be some KiB each, hundreds of times."""
+    fabric = {"generator": "single-switch", "hosts": 4}
+    scenario = silvan.Scenario(fabric=fabric, traffic={"uniform": [{"load": "100 kbit/s"}]})
+    assert grown_megabytes(3600, scenario, 360) < 16
+
+
+@pytest.mark.slow
+@pytest.mark.needs("infiniband-diags")
+def test_clients_at_once_all_find_every_node() -> None:
+    """Oracle: the nodes of the scenario, with which the benchmark compares."""
+    assert all_clients_seconds({"generator": "single-switch", "hosts": 4}, 100) > 0
 
 
 @pytest.mark.slow
