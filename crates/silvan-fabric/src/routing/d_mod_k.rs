@@ -23,8 +23,9 @@ use crate::Fabric;
 /// traffic for shift permutations on real life fat trees, Technion CCIT report 776, 2010.)
 ///
 /// Levels are found from the cables: a switch's distance to the nearest host. Where several cables
-/// lead down towards a destination, index d picks among them in the same way; where they are parallel cables to one switch, as that
-/// switch does among its cables upwards: by floor(d / (w_1 ... w_(l-1))), so that the hosts of a leaf share them.
+/// lead down towards a destination, index d picks among them as the switch in which they meet again does among its cables upwards: by
+/// floor(d / (w_1 ... w_m)) if that switch is at level m, counted with the first cable to each switch, then the second one. So the hosts of a leaf share parallel cables to it, and from another pod, the
+/// GPUs of a server receive over one rail each.
 ///
 /// # Errors
 ///
@@ -41,7 +42,7 @@ pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
             let number = if switch == leaf {
                 fabric.ports[port].number
             } else {
-                tree.choose(switch, host, &down.ports[switch])
+                tree.choose(switch, host, &down)
                     .ok_or_else(|| tree.no_way_up(fabric, switch, host))?
             };
             tables.set_host(switch, host, Some(number));
@@ -67,9 +68,9 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
                 ports.extend(up.iter().map(|(number, _)| *number));
                 Ok(tree.divisors[level])
             }
-            (down, _) => {
-                ports.extend(down);
-                Ok(tree.divisor_down(switch, down))
+            (several, _) => {
+                ports.extend(several);
+                Ok(tree.divisors[tree.meeting_level(switch, &down)])
             }
         }
     });
@@ -113,15 +114,32 @@ impl DownPorts {
             above.dedup();
             // The frontier is sorted from the second round on, and one switch before.
             for &parent in &above {
-                let leads_down = |(number, child): &(PortNumber, SwitchId)| {
-                    frontier.binary_search(child).is_ok().then_some(*number)
-                };
-                self.ports[parent].extend(tree.down[parent].iter().filter_map(leads_down));
+                let leads_down =
+                    |(_, child): &&(PortNumber, SwitchId)| frontier.binary_search(child).is_ok();
+                let cables = tree.down[parent].iter().filter(leads_down);
+                self.ports[parent].extend(one_cable_after_another(cables));
             }
             self.above.extend(&above);
             frontier = above;
         }
     }
+}
+
+/// The ports of cables in another order: the first cable to each switch, the second one to each, and so on. Consecutive hosts then
+/// take different switches.
+fn one_cable_after_another<'a>(
+    cables: impl Iterator<Item = &'a (PortNumber, SwitchId)>,
+) -> impl Iterator<Item = PortNumber> {
+    let mut seen: HashMap<SwitchId, usize> = HashMap::new();
+    let mut ports: Vec<(usize, PortNumber)> = cables
+        .map(|(number, switch)| {
+            let parallel = seen.entry(*switch).or_insert(0);
+            *parallel += 1;
+            (*parallel, *number)
+        })
+        .collect();
+    ports.sort_unstable();
+    ports.into_iter().map(|(_, number)| number)
 }
 
 /// The levels of a fat tree and the cables between them.
@@ -267,27 +285,37 @@ impl Tree {
     }
 
     /// The port for a destination: down if possible, else up; `None` at the top of another subtree.
-    fn choose(&self, switch: SwitchId, host: HostId, down: &[PortNumber]) -> Option<PortNumber> {
+    fn choose(&self, switch: SwitchId, host: HostId, down: &DownPorts) -> Option<PortNumber> {
         let level = self.levels[switch] as usize;
-        match (down, self.up[switch].as_slice()) {
+        match (down.ports[switch].as_slice(), self.up[switch].as_slice()) {
             ([only], _) => Some(*only),
             ([], []) => None,
             ([], up) => Some(up[host.index() / self.divisors[level] % up.len()].0),
             (several, _) => {
-                let quotient = host.index() / self.divisor_down(switch, several);
+                let quotient = host.index() / self.divisors[self.meeting_level(switch, down)];
                 Some(several[quotient % several.len()])
             }
         }
     }
 
-    /// The divisor by which hosts choose among several ports down: that of the switch below if all lead to it.
-    fn divisor_down(&self, switch: SwitchId, ports: &[PortNumber]) -> usize {
-        let level = self.levels[switch] as usize;
-        let cables = self.down[switch].iter();
-        let mut children = cables.filter(|(number, _)| ports.contains(number));
-        let first = children.next().map(|(_, child)| *child);
-        let is_parallel = children.all(|(_, child)| Some(*child) == first);
-        self.divisors[if is_parallel { level - 1 } else { level }]
+    /// The level of the switch in which all ways from a switch down to the leaf meet first.
+    fn meeting_level(&self, switch: SwitchId, down: &DownPorts) -> usize {
+        let mut frontier = vec![switch];
+        loop {
+            let mut below = Vec::new();
+            for above in frontier {
+                let leads_down =
+                    |(number, _): &&(PortNumber, SwitchId)| down.ports[above].contains(number);
+                let cables = self.down[above].iter().filter(leads_down);
+                below.extend(cables.map(|(_, child)| *child));
+            }
+            below.sort_unstable();
+            below.dedup();
+            if let [only] = below.as_slice() {
+                return self.levels[*only] as usize;
+            }
+            frontier = below;
+        }
     }
 
     fn no_way_up(&self, fabric: &Fabric, switch: SwitchId, host: HostId) -> RoutingError {

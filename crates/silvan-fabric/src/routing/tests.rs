@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
+use serde_json::json;
 use silvan_core::{HostId, NodeId};
 
 use super::*;
 use crate::check::{CheckOptions, check};
-use crate::generators::{Chain, FatTree648, Generator, KAryNTree, Ring, SingleSwitch, Xgft};
+use crate::generators::{Chain, FatTree648, Generator, KAryNTree, Kind, Ring, SingleSwitch, Xgft};
 use crate::testing::{LINK, all_distances, any_fabric, fabric_from, host_pairs, walk};
 
 /// Every route to every node is as short as the shortest path.
@@ -155,6 +156,38 @@ fn fabric_from_cables(cables: &[(&str, &str, usize)], hosts: usize) -> Fabric {
         }
     }
     builder.build().unwrap()
+}
+
+/// From another pod, the GPUs of a server receive over one rail each, and together use all cables that lead to them.
+#[test]
+fn d_mod_k_shares_the_ways_down_among_the_hosts_of_a_leaf() {
+    for cables_per_spine in [1, 2] {
+        let keys = json!({
+            "servers": 8, "gpus-per-server": 4, "servers-per-pod": 4, "spines": 2,
+            "cables-per-spine": cables_per_spine,
+        });
+        let rails = Kind::RailOptimised.read(&keys).unwrap();
+        let fabric = rails.build(LINK).unwrap();
+        let tables = d_mod_k(&fabric).unwrap();
+        let named = |name: &str| {
+            let mut switches = fabric.switch_ids();
+            switches.find(|switch| fabric.switch(*switch).name == name)
+        };
+        for spine in ["spine-00", "spine-01"] {
+            let spine = named(spine).unwrap();
+            let mut used = HashSet::new();
+            for host in fabric.host_ids() {
+                let port = tables.get(spine, fabric.host(host).lid).unwrap();
+                used.insert(port);
+                let cable = fabric.switch(spine).port(port).unwrap();
+                let (leaf, _) = fabric.peer_switch(cable).unwrap();
+                let rail = &fabric.switch(leaf).name;
+                let (server, gpu) = (host.index() / 4, host.index() % 4);
+                assert_eq!(*rail, format!("pod-{:02}-rail-{gpu:02}", server / 4));
+            }
+            assert_eq!(used.len(), 2 * 4 * cables_per_spine);
+        }
+    }
 }
 
 #[test]
