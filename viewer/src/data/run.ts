@@ -315,21 +315,21 @@ export class Run {
     if (!this.trees || !this.treePorts || !this.treeHosts) return null;
     if (this.cached?.sample === sample) return this.cached;
     const [trees, ports, hosts] = [this.trees, this.treePorts, this.treeHosts];
-    const at = trees.rows(sample);
-    const list = Array.from(at, (row): Tree => {
-      const value = (name: string) => trees.value(name, row);
-      return {
-        tree: value("tree"),
-        rootRow: value("root_row"),
-        destination: String(trees.table.getChild("destination")!.get(row)),
-        depth: value("depth"),
-        ports: value("ports"),
-        sources: value("sources"),
-        queued: value("queued_bytes"),
-        contributors: value("contributors"),
-        victims: value("victims"),
-      };
-    });
+    const of = (name: string) => trees.values(name, sample);
+    const [tree, root, depth, held] = [of("tree"), of("root_row"), of("depth"), of("ports")];
+    const [sources, queued] = [of("sources"), of("queued_bytes")];
+    const [contributors, victims] = [of("contributors"), of("victims")];
+    const list = trees.texts("destination", sample).map((destination, at): Tree => ({
+      tree: tree[at],
+      rootRow: root[at],
+      destination,
+      depth: depth[at],
+      ports: held[at],
+      sources: sources[at],
+      queued: queued[at],
+      contributors: contributors[at],
+      victims: victims[at],
+    }));
     this.cached = {
       sample,
       trees: list,
@@ -522,7 +522,10 @@ export class Run {
   }
 }
 
-/** A table whose rows have the number of a sample, with its rows by sample. */
+/**
+ * A table whose rows have the number of a sample, by sample. Columns are put into that order when they are
+ * first used, so that the rows of each instant are next to each other.
+ */
 class SampledRows {
   private readonly order: Uint32Array;
   private readonly starts: Uint32Array;
@@ -535,32 +538,38 @@ class SampledRows {
     ({ order: this.order, starts: this.starts } = countingOrder(numbers(table, "sample"), samples));
   }
 
-  rows(sample: number): Uint32Array {
-    return this.order.subarray(this.starts[sample], this.starts[sample + 1]);
+  /** The values of a column at a sample, without a copy. */
+  values(name: string, sample: number): Numbers {
+    return this.column(name).subarray(this.starts[sample], this.starts[sample + 1]);
   }
 
-  value(name: string, row: number): number {
-    return this.column(name)[row];
+  /** The texts of a column at a sample. */
+  texts(name: string, sample: number): string[] {
+    const rows = this.order.subarray(this.starts[sample], this.starts[sample + 1]);
+    const column = this.table.getChild(name)!;
+    return Array.from(rows, (row) => String(column.get(row)));
   }
 
-  /** The values of a column at a sample. */
+  /** The values of a column at a sample as numbers of a kind. */
   take<T extends Uint32Array | Float64Array>(
     name: string,
     sample: number,
-    kind: new (length: number) => T,
+    kind: new (values: Numbers) => T,
   ): T {
-    const column = this.column(name);
-    const rows = this.rows(sample);
-    const values = new kind(rows.length);
-    for (let at = 0; at < rows.length; at++) values[at] = column[rows[at]];
-    return values;
+    return new kind(this.values(name, sample));
   }
 
   private column(name: string): Numbers {
     let column = this.columns.get(name);
-    if (!column) this.columns.set(name, (column = numbers(this.table, name)));
+    if (!column) this.columns.set(name, (column = ordered(numbers(this.table, name), this.order)));
     return column;
   }
+}
+
+function ordered(values: Numbers, order: Uint32Array): Numbers {
+  const made = values.slice();
+  for (let at = 0; at < order.length; at++) made[at] = values[order[at]];
+  return made;
 }
 
 /** The numbers of a column, without a copy: tables of the page have one batch. */
