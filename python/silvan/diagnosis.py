@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from silvan.errors import DiagnosisError, EmulationError
 from silvan.input_files import read_text
-from silvan.moments import Moment, Subnet
+from silvan.moments import Moment, Report, Subnet
 from silvan.quantities import Quantity
 
 DUMP_BYTES = 1 << 30
@@ -27,6 +27,9 @@ LINK_PERCENT = 1.0
 """The part of a management link that requests take at most, in percent."""
 
 _NAP_S = 0.05
+# The readings of a sweep are some milliseconds apart.
+_MOST_WAIT = 1.05
+_MANY_UNKNOWN = 0.1
 
 
 class SubnetWatcher:
@@ -258,20 +261,59 @@ def diagnose_files(
         role: None if path is None else read_text(path, DUMP_BYTES, "dump", hint)
         for role, path in paths.items()
     }
+    spans = {"interval_ps": span_ps("interval", interval), "tick_ps": span_ps("tick", tick)}
     try:
         report, loads, subnet, odd = _silvan.diagnose_dumps(
             topology=texts["topology"] or "",
             routes=texts["routes"],
             before=texts["before"] or "",
             after=texts["after"] or "",
-            interval_ps=span_ps("interval", interval),
-            tick_ps=span_ps("tick", tick),
+            **spans,
         )
     except DiagnosisError as error:
         role, _, text = error.message.partition(":")
         raise DiagnosisError(_placed(paths.get(role), text), error.hint) from None
     moment = Moment(Subnet(*subnet), json.loads(report), loads, time.time_ns())
-    return moment, [_placed(paths[role], text) for role, text in odd]
+    doubts = [_placed(paths[role], text) for role, text in odd]
+    if texts["before"] == texts["after"]:
+        doubts.append(f"{before} and {after} are the same: no counter has changed in between")
+    return moment, doubts + _doubts(moment.report)
+
+
+def is_undecided(report: Report) -> bool:
+    """Tell whether a report without congestion does not say that there is none.
+
+    Parameters
+    ----------
+    report : dict
+        The report.
+
+    Returns
+    -------
+    bool
+        Whether ports wait although no cause is found and ports are not known, or more than a tenth
+        of the ports is not known.
+    """
+    unknown = report["unknown_ports"]
+    waiting = bool(report["unexplained"]) and unknown > 0
+    return not report["trees"] and (waiting or unknown > report["ports"] * _MANY_UNKNOWN)
+
+
+def _doubts(report: Report) -> list[str]:
+    """Say what speaks against the time between the files, or against their order."""
+    doubts = []
+    waits = max((one["wait"] or 0 for one in report["losses"]), default=0)
+    if waits > _MOST_WAIT:
+        doubts.append(
+            f"a port waits {waits:.0%} of the interval of {report['interval_s']:g} s: "
+            "more time has passed between the readings"
+        )
+    if report["unknown_ports"] > report["ports"] * _MANY_UNKNOWN:
+        doubts.append(
+            f"{report['unknown_ports']} of {report['ports']} ports are not known: the files may be "
+            "swapped or cut off, or the interval is too short"
+        )
+    return doubts
 
 
 class FabricClock:
@@ -306,7 +348,7 @@ def span_ps(name: str, text: str) -> int:
     """Read a time above 0 in picoseconds."""
     ps = Quantity(text).ps
     if ps <= 0:
-        raise DiagnosisError(f"{name} is {text}", "give a time above 0")
+        raise DiagnosisError(f"{name}: {text} is no time above 0", 'write, for example, "10 s"')
     return ps
 
 

@@ -405,5 +405,5 @@ def unwritable(path: Path, error: OSError) -> OutputError:
         f"{path}: cannot write: {reason}",
         hint="make room and repeat the command; what was finished is kept"
         if error.errno in _FULL
-        else "name a folder that you may write to with --out",
+        else "name a folder that exists and that you may write to",
     )

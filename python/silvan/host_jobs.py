@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from silvan.errors import DiagnosisError
@@ -58,7 +58,8 @@ def read_jobs(path: Path) -> dict[str, list[str]]:
             continue
         if len(cells) != 2 or not all(cells):
             raise DiagnosisError(
-                f"{path}:{rows.line_num}: {len(cells)} cells instead of host and job",
+                f"{path}:{rows.line_num}: a line has a host and a job, this one has "
+                f"{len(cells)} column{'s' if len(cells) > 1 else ''}",
                 'give lines such as "node-1,4711"',
             )
         jobs.setdefault(cells[0], []).append(cells[1])
@@ -191,11 +192,14 @@ def add_jobs(report: Report, jobs: Mapping[str, list[str]]) -> None:
     """
     for tree in report["trees"]:
         for one in [*tree["contributors"], *tree["victims"]]:
-            name = one["host"]
-            first = name.split()[0] if name.split() else name
-            short = first.split(".")[0].split("/")[0]
-            named = (jobs[key] for key in (name, first, short) if key in jobs)
+            named = (jobs[key] for key in _names(one["host"]) if key in jobs)
             one["jobs"] = next(named, [])
+
+
+def _names(host: str) -> tuple[str, str, str]:
+    """Return what a list of jobs may call a host: its name, the first word, that without domain."""
+    first = host.split()[0] if host.split() else host
+    return host, first, first.split(".")[0].split("/")[0]
 
 
 class HostJobs:
@@ -218,6 +222,22 @@ class HostJobs:
         self._slurm = slurm
         self._jobs = read_jobs(path) if path is not None else slurm_jobs() if slurm else None
         self._read_s = time.monotonic()
+
+    def unknown(self, hosts: Iterable[str]) -> list[str]:
+        """Return which hosts with jobs are none of a subnet.
+
+        Parameters
+        ----------
+        hosts : iterable of str
+            The hosts of the subnet.
+
+        Returns
+        -------
+        list of str
+            The others, in the order of the list.
+        """
+        known = {name for host in hosts for name in _names(host)}
+        return [host for host in self._jobs or () if host not in known]
 
     def add_to(self, report: Report) -> None:
         """Put the jobs of each contributor and victim into a report, if jobs are known."""

@@ -9,6 +9,7 @@
 //! What cannot be understood is an error with its line; what belongs to another fabric is counted, and is an
 //! error if it is much.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -39,15 +40,19 @@ pub struct DumpError {
     /// What is wrong.
     pub message: String,
     /// What to do about it.
-    pub hint: &'static str,
+    pub hint: Cow<'static, str>,
 }
 
 impl DumpError {
-    fn new(line: impl Into<Option<usize>>, message: String, hint: &'static str) -> Self {
+    fn new(
+        line: impl Into<Option<usize>>,
+        message: String,
+        hint: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self {
             line: line.into(),
             message,
-            hint,
+            hint: hint.into(),
         }
     }
 }
@@ -381,11 +386,11 @@ pub fn diagnose_files(
 ) -> Result<DumpDiagnosis, (FileRole, DumpError)> {
     let import_error = |role| {
         move |error: ImportError| {
-            let mut message = error.message().to_owned();
-            if !error.hint().is_empty() {
-                message = format!("{message} (hint: {})", error.hint());
-            }
-            let hint = "give the whole output of the tool, without changes";
+            let hint = match error.hint() {
+                "" => Cow::Borrowed("give the whole output of the tool, without changes"),
+                hint => Cow::Owned(hint.to_owned()),
+            };
+            let message = error.message().to_owned();
             (role, DumpError::new(error.line(), message, hint))
         }
     };

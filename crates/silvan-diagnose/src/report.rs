@@ -240,6 +240,10 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
     let rate = data_rate(fabric, tree.root).map_or_else(|| "?".to_owned(), |rate| rate.to_string());
     let senders = tree.senders;
     let explanation = match tree.cause {
+        Cause::Incast | Cause::Overload if senders == 0 => format!(
+            "the link of {rate} to {receiver} is {} full; who sends over it is not known, because no known path leads there",
+            percent(load.load)
+        ),
         Cause::Incast => format!(
             "{senders} hosts send to {receiver}, whose link of {rate} is {} full",
             percent(load.load)

@@ -77,7 +77,7 @@ pub fn diagnose_dumps(
     let done = py
         .detach(|| diagnose_files(files, interval, tick))
         .map_err(|(file, error)| {
-            diagnosis_error(py, &format!("{}:{error}", role(file)), Some(error.hint))
+            diagnosis_error(py, &format!("{}:{error}", role(file)), Some(&error.hint))
         })?;
     let odd = done.odd.into_iter().map(|(file, text)| (role(file), text));
     Ok((

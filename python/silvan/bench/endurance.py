@@ -118,7 +118,9 @@ def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
             file = stack.enter_context(output.open("w"))
             # A busy machine answers the last of them late.
             words = ["ibnetdiscover", "--list", "--timeout", "60000"]
-            running.append(stack.enter_context(attached(emulation, folder, words, stdout=file.fileno())))
+            running.append(
+                stack.enter_context(attached(emulation, folder, words, stdout=file.fileno()))
+            )
         failed = sum(process.wait() != 0 for process in running)
         seconds = time.perf_counter() - began
         found = {len(output.read_text().splitlines()) for output in outputs}

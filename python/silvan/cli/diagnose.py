@@ -151,10 +151,10 @@ def diagnose(
 
     It reads topology, forwarding tables and, twice, the counters of all ports, and sets nothing.
     Without --topology and --from it reads a live subnet; ibdiagnet's db_csv as --before needs no
-    --topology. The status is 1 if there is congestion,
-    and 0 if there is none.
+    --topology. The status is 1 if there is congestion, 0 if there is none, and 2
+    if none was found but what is known of the ports does not say that there is none.
     """
-    from silvan.diagnosis import diagnose_files, diagnose_subnet
+    from silvan.diagnosis import diagnose_files, diagnose_subnet, is_undecided
     from silvan.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
@@ -243,11 +243,23 @@ def diagnose(
                 clock=clock,
             )
         ]
+    strangers = on_hosts.unknown(
+        node["name"] for node in moments[-1].subnet.nodes if node["is_host"]
+    )
+    if strangers:
+        number = (
+            "1 host with jobs is"
+            if len(strangers) == 1
+            else f"{len(strangers)} hosts with jobs are"
+        )
+        warn([f"{number} not in the subnet, such as {strangers[0]}"])
     for one in moments:
         on_hosts.add_to(one.report)
     _print(moments, html, whole=from_ring is not None and at is None, as_json=as_json)
     if any(one.report["trees"] for one in moments):
         raise typer.Exit(1)
+    if all(is_undecided(one.report) for one in moments):
+        raise typer.Exit(2)
 
 
 def _check(unfit: Mapping[str, Sequence[str]]) -> None:

@@ -37,10 +37,14 @@ def report_tables(report: Report) -> list[Table]:
     from rich.table import Table
     from rich.text import Text
 
+    from silvan.diagnosis import is_undecided
+
     trees = report["trees"]
     size = f"{report['hosts']} hosts, {report['switches']} switches, {report['ports']} ports"
     known = report["ports"] - report["unknown_ports"]
-    if trees:
+    if is_undecided(report):
+        verdict = Text("No diagnosis: too little could be read", "bold yellow")
+    elif trees:
         verdict = Text(f"Congestion: {len(trees)} tree{'s' if len(trees) > 1 else ''}", "bold red")
     elif report["unexplained"] or known < report["ports"]:
         verdict = Text("No congestion found in what could be read", "bold yellow")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -37,8 +38,13 @@ def put_table(table: Table) -> None:
     """Print a table, in colour on a terminal."""
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
-    console.print(table)
+    if sys.stdout.isatty():
+        Console().print(table)
+        return
+    lines = io.StringIO()
+    Console(file=lines, width=_PIPE_WIDTH).print(table)
+    for line in lines.getvalue().splitlines():
+        put(line.rstrip())
 
 
 def note(text: str) -> None:
