@@ -46,6 +46,31 @@ def processor_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+CALL = """\
+import signal, time
+from silvan.interruptible import interruptible
+
+def call():
+    print("begun", flush=True)
+    time.sleep(1)
+    print("returned", flush=True)
+
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    interruptible(call)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+def test_the_end_of_the_interpreter_waits_for_a_call_that_was_left() -> None:
+    """Oracle: Python ends threads in the midst of compiled code, which aborts the process."""
+    done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["begun", "stopped", "returned"]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_single_run_stops_and_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "endless.toml"
     path.write_text(INCAST.replace('"200 us"', '"1000 s"').replace('"50 us"', '"1 s"'))

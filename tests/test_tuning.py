@@ -280,6 +280,7 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
             "OpenSM sets all ports alike",
         ),
         (("--timeout", "soon"), "is not a time"),
+        (("--pick", "1"), "Invalid value for --pick: there is no search in "),
     ],
 )
 def test_a_wrong_search_is_refused(

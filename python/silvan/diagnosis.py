@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from silvan.errors import DiagnosisError, EmulationError
 from silvan.input_files import read_text
+from silvan.interruptible import interruptible
 from silvan.moments import Moment, Report, Subnet
 from silvan.quantities import Quantity
 
 DUMP_BYTES = 1 << 30
 """Largest file of a dump."""
 
-Result = TypeVar("Result")
-
 LINK_PERCENT = 1.0
 """The part of a management link that requests take at most, in percent."""
 
-_NAP_S = 0.05
 # The readings of a sweep are some milliseconds apart.
 _MOST_WAIT = 1.05
 _MANY_UNKNOWN = 0.1
@@ -119,12 +114,12 @@ class SubnetWatcher:
         DiagnosisError
             Nothing answers.
         """
-        _interruptible(self._watch.prepare)
+        interruptible(self._watch.prepare)
         began = self._times()
-        _interruptible(self._watch.sweep)
+        interruptible(self._watch.sweep)
         at_ns = time.time_ns()
         scale = self._scale(began, self._times())
-        swept = _interruptible(lambda: self._watch.report(scale))
+        swept = interruptible(lambda: self._watch.report(scale))
         if swept is None:
             return None
         report, loads, subnet = swept
@@ -195,26 +190,6 @@ def diagnose_subnet(
         if moment is None:
             time.sleep(interval_s)
     return moment
-
-
-def _interruptible(call: Callable[[], Result]) -> Result:
-    """Return what a call returns, which Ctrl-C does not wait for."""
-    done: list[Result] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            done.append(call())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(_NAP_S)
-    if failed:
-        raise failed[0]
-    return done[0]
 
 
 def diagnose_files(

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from silvan.errors import EmulationError
+from silvan.input_files import CONFIGURATION_BYTES, read_text
 from silvan.systems import require_linux
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ def umad2sim_library() -> Path:
     raise EmulationError("libumad2sim.so is not installed", "apt-get install libumad2sim0")
 
 
+def _faults(path: str | os.PathLike[str]) -> str:
+    hint = "name a TOML file with tables [[fault]]"
+    return read_text(Path(path), CONFIGURATION_BYTES, "file of faults", hint)
+
+
 class Emulation:
     """A scenario that runs in real time and answers InfiniBand's tools.
 
@@ -150,9 +156,7 @@ class Emulation:
     UnsupportedSystemError
         This is not Linux.
     ScenarioError
-        If the file of faults does not hold.
-    OSError
-        If it cannot be read.
+        If the file of faults cannot be read, or does not hold.
     EmulationError
         If the name or port is in use, or there is no such host.
     """
@@ -187,7 +191,7 @@ class Emulation:
             host=host,
             blank=blank,
             paused=paused,
-            faults=None if faults is None else (Path(faults).read_text(), os.fspath(faults)),
+            faults=None if faults is None else (_faults(faults), os.fspath(faults)),
         )
 
     @property

@@ -14,7 +14,7 @@ SCENARIO_BYTES = 64 << 20
 """Largest scenario file."""
 
 CONFIGURATION_BYTES = 1 << 20
-"""Largest configuration file of the congestion manager."""
+"""Largest configuration file of the congestion manager, and largest file of faults."""
 
 
 def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:

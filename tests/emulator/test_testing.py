@@ -98,8 +98,11 @@ def test_a_file_of_faults_that_does_not_hold_is_refused(
     faults.write_text('[[fault]]\ndo = "cut"\nat = "1 s"\nport = "lefd:5"\n')
     with pytest.raises(ScenarioError, match=r"faults.toml:4.*there is no port"):
         fabric(silvan.Scenario.from_toml(LINE), faults=faults)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ScenarioError, match=r"other.toml: cannot read the file of faults"):
         fabric(silvan.Scenario.from_toml(LINE), faults=tmp_path / "other.toml")
+    faults.write_bytes(b"\n\xff\xfe")
+    with pytest.raises(ScenarioError, match=r"faults.toml:2: the file is not UTF-8 text"):
+        fabric(silvan.Scenario.from_toml(LINE), faults=faults)
 
 
 @pytest.mark.slow

@@ -140,8 +140,14 @@ def test_loops_and_gaps_are_counted_and_not_simulated() -> None:
     [
         (("--fail", "spine-99"), "--fail: the fabric has no switch or cable spine-99"),
         (("--add-leaf", "leaf-00"), "--add-leaf: spine-00 has no free port for a new leaf"),
-        (("--hotspot", "missing"), 'there is no host named "missing"'),
-        (("--duration", "1 parsec"), "parsec"),
+        (
+            ("--hotspot", "missing"),
+            'error: --hotspot: traffic.nodes.hotspots.0: there is no host named "missing"',
+        ),
+        (("--duration", "1 parsec"), "--duration: 1 parsec is no time above 0"),
+        (("--duration", "0 s"), "--duration: 0 s is no time above 0"),
+        (("--engine", "minhob"), "--engine: minhob is none of minhop, updn, "),
+        (("--engine", "minhob"), "did you mean minhop?"),
     ],
 )
 def test_bad_input_is_refused(

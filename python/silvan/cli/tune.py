@@ -103,6 +103,7 @@ def tune(
     the search has not used. If they are better there, too, silvan writes them to opensm.conf in
     the output folder. The same command goes on with a search that was stopped or killed.
     """
+    from silvan.tuning.runs import STUDY
     from silvan.tuning.tune import OBJECTIVE, PARAMETERS, Objective
     from silvan.tuning.tune import tune as do_tune
 
@@ -112,6 +113,8 @@ def tune(
     objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
     parameters = [_parameter(word) for word in vary or []] or PARAMETERS
     folder = out or Path("out") / f"tune-{scenario.name}"
+    if pick is not None and not (folder / STUDY).exists():
+        raise typer.BadParameter(f"there is no search in {folder}", param_hint="--pick")
     result = do_tune(
         scenario,
         objectives,

@@ -104,6 +104,8 @@ def what_if(
     from silvan.planning.whatif import engines_for, variants
     from silvan.planning.whatif import what_if as judge
 
+    _require_engines(engine or [])
+    _require_time(duration)
     base, own = _read(fabric, set_, duration, seed, hotspot or [])
     rows = judge(
         variants(base, fail or [], new_leaf=add_leaf),
@@ -132,6 +134,33 @@ def what_if(
         raise typer.Exit(1)
 
 
+def _require_engines(engines: Sequence[str]) -> None:
+    from difflib import get_close_matches
+
+    from silvan.planning.whatif import ALL_ENGINES
+
+    for engine in engines:
+        if engine not in ALL_ENGINES:
+            close = get_close_matches(engine, ALL_ENGINES, n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise typer.BadParameter(
+                f"{engine} is none of {', '.join(ALL_ENGINES)}{meant}", param_hint="--engine"
+            )
+
+
+def _require_time(duration: str) -> None:
+    from silvan.quantities import Quantity
+
+    try:
+        is_time = Quantity(duration).ps > 0
+    except ScenarioError:
+        is_time = False
+    if not is_time:
+        raise typer.BadParameter(
+            f"{duration} is no time above 0, such as 4 ms", param_hint="--duration"
+        )
+
+
 def _read(
     path: Path, set_: list[str] | None, duration: str, seed: int, hotspots: Sequence[str]
 ) -> tuple[Scenario, Scenario | None]:
@@ -147,7 +176,11 @@ def _read(
         given["vl.data-vls"] = DATA_VLS
         base = base.override({"vl.data-vls": DATA_VLS})
     if hotspots or not base.has_traffic:
-        base = with_hotspots(base, hotspots or 1)
+        try:
+            base = with_hotspots(base, hotspots or 1)
+        except ScenarioError as error:
+            # The tables of this load are not the user's.
+            raise ScenarioError(error.message, "--hotspot", hint=error.hint) from None
     try:
         own = read_fabric(path, given)
     except ScenarioError:

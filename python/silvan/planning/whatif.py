@@ -25,7 +25,9 @@ ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "
 """Routing engines of OpenSM that need no file of their own."""
 
 _GRIDS = ("mesh", "torus")
-_TORUS = "torus-2QoS"
+
+ALL_ENGINES = (*ENGINES, "torus-2QoS")
+"""Those, and the one that silvan writes a file for: of generated meshes and tori."""
 
 PERMUTATIONS = 1000
 """Random permutations that effective bisection is averaged over."""
@@ -171,7 +173,7 @@ def variants(
 def engines_for(scenario: Scenario) -> tuple[str, ...]:
     """List the routing engines that may fit a fabric."""
     if scenario.to_dict()["fabric"].get("generator") in _GRIDS:
-        return (*ENGINES, _TORUS)
+        return ALL_ENGINES
     return ENGINES
 
 
