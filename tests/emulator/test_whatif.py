@@ -161,6 +161,14 @@ def test_bad_input_is_refused(
     assert "Traceback" not in done.stderr
 
 
+def test_a_fabric_without_a_file_is_refused(command: Command) -> None:
+    done = command("whatif", "nowhere")
+    assert done.status == 2
+    error, hint = done.stderr.splitlines()
+    assert error == "error: nowhere: cannot read the fabric: there is no such file"
+    assert hint.startswith("hint: name a scenario file")
+
+
 def test_a_file_of_ibnetdiscover_is_a_fabric(tmp_path: Path, command: Command) -> None:
     with tempfile.TemporaryDirectory() as folder:
         words = ("example", "real-fabric")

@@ -225,5 +225,11 @@ def read_fabric(path: Path, overrides: Mapping[str, TomlValue]) -> Scenario:
     """
     if path.suffix == ".toml":
         return Scenario.from_file(path, overrides=overrides)
+    if not path.is_file():
+        raise ScenarioError(
+            "cannot read the fabric: there is no such file",
+            str(path),
+            hint="name a scenario file (.toml), or the output of ibnetdiscover",
+        )
     whole = {"name": path.stem, "fabric.file": str(path.absolute()), "fabric.routing": "min-hop"}
     return Scenario().override({**whole, **overrides})
