@@ -320,6 +320,7 @@ class ControlChannel:
     def __init__(self, sockname: str, *, server_user: int | None = None) -> None:
         require_linux("the live fabric")
         self._sockname = sockname
+        self._has_answered = False
         self._stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._stream.settimeout(_PATIENCE_S)
@@ -342,7 +343,8 @@ class ControlChannel:
         except OSError as error:
             raise self._failure(error) from error
         if not answer:
-            raise _refused(self._sockname)
+            raise self._failure(ConnectionResetError())
+        self._has_answered = True
         try:
             decoded = json.loads(answer)
             if "error" in decoded:
@@ -386,6 +388,8 @@ class ControlChannel:
                 f"the fabric {self._sockname!r} has not answered for {_PATIENCE_S} s"
             )
         if isinstance(error, ConnectionResetError | BrokenPipeError):
+            if self._has_answered:
+                return EmulationError(f"the fabric {self._sockname!r} has ended")
             return _refused(self._sockname)
         return EmulationError(
             f"no emulated fabric answers under the name {self._sockname!r} ({error.strerror})",

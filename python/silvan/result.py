@@ -385,11 +385,17 @@ class Result:
             # Arrow names the file in the text only.
             missing = Path(error.filename or str(error)).name
             reason = f"it has no {missing}"
-        except (AttributeError, KeyError, TypeError) as error:
-            reason = f"its {MANIFEST} lacks a key or has one of another type: {error}"
+        except NotADirectoryError:
+            reason = "it is no folder"
+        except json.JSONDecodeError as error:
+            reason = f"its {MANIFEST} is no JSON: {error}"
+        except (AttributeError, KeyError, TypeError):
+            reason = f"its {MANIFEST} lacks a key or has one of another type"
         except (OSError, ValueError, pa.ArrowException) as error:
             reason = str(error)
-        hint = "name a folder that silvan run --out or Result.write made"
+        hint = (
+            "name a folder that silvan run --out or Result.write made; if it is damaged, run again"
+        )
         if inner := sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")):
             hint = f"it holds results of several seeds, name one: {folder / inner[0]}"
         raise OutputError(f"{folder}: no readable result: {reason}", hint=hint)

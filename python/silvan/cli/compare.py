@@ -205,8 +205,9 @@ def _compare_scenario(
         put_table(_table(loaded.name, ranking))
     if loaded.duration_ps < _SETTLED_PS:
         note(
-            f"note: {loaded.duration_ps / 1e9:g} ms show how schemes begin, not how they settle: a "
-            "throttled flow may take 20 ms to recover; --set run.duration='50 ms' shows both"
+            f"note: a run of {loaded.duration_ps / 1e9:g} ms shows how schemes begin, not how they "
+            "settle: a throttled flow may take 20 ms to recover; "
+            "--set run.duration='50 ms' shows both"
         )
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
     note(f"wrote {page}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pwd
 import re
 import tomllib
@@ -176,7 +177,8 @@ _READS_PER_HOP = 0.1
 def with_view(scenario: Scenario) -> Scenario:
     """Make a scenario record all that `silvan view` shows.
 
-    Where the scenario states no probe interval, ports and hosts are sampled as often as trees.
+    Where the scenario states no probe interval, ports and hosts are sampled as often as trees, or
+    somewhat more often, as the interval must divide the warm-up.
     Where it has no ``[probe.trees]``, samples of trees that stand still are left out
     (``reads-per-hop``): in a full fabric, each of them reads as many packets as the run forwards
     meanwhile.
@@ -194,4 +196,9 @@ def with_view(scenario: Scenario) -> Scenario:
     recording = scenario.override(recorded)
     if "interval" in tomllib.loads(scenario.to_toml()).get("probe", {}):
         return recording
-    return recording.override({"probe.interval": str(recording.probe.trees.interval)})
+    whole = math.gcd(recording.duration_ps, recording.run.warm_up.ps)
+    wanted = -(-whole // recording.probe.trees.interval.ps)
+    # Times have few prime factors, so that a divisor is near; those that have not keep one sample.
+    counts = (count for count in range(wanted, 20 * wanted) if whole % count == 0)
+    count = next(counts, 1)
+    return recording.override({"probe.interval": f"{whole // count} ps"})

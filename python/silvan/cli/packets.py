@@ -100,7 +100,10 @@ def put_trace(result: Result, traced: Traced | None) -> None:
     packets = packets_of_flow(result, traced)
     flow = f"{traced.source} to {traced.destination}"
     if not packets:
-        raise SilvanError(f"--trace: no packet went from {flow}")
+        raise SilvanError(
+            f"--trace: no packet went from {flow}",
+            hint="name two hosts between which the scenario has traffic",
+        )
     if traced.number is None:
         _put_flow(result, packets, flow)
         delivered = [hops for hops in packets if hops[-1]["delivered_ps"] is not None]
@@ -109,7 +112,8 @@ def put_trace(result: Result, traced: Traced | None) -> None:
         _put_packet(result, slowest, f"packet {number} from {flow}, the slowest")
     elif traced.number > len(packets):
         raise SilvanError(
-            f"--trace: packet {traced.number} from {flow}: there are {len(packets)} packets"
+            f"--trace: packet {traced.number} from {flow}: there are {len(packets)} packets",
+            hint="leave the number out for the slowest one",
         )
     else:
         hops = packets[traced.number - 1]

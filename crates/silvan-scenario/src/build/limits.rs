@@ -68,7 +68,9 @@ pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
 /// Checks the name of a scenario, which becomes part of the names of folders.
 pub(crate) fn check_name(name: &str) -> Result<(), ScenarioError> {
     let refuse = |message: String| {
-        let hint = format!("use letters, digits, spaces, -, _ and ., at most {NAME} bytes");
+        let hint = format!(
+            "it names folders: at most {NAME} bytes, no /, no \\\\, no control characters, no dot in front"
+        );
         Err(ScenarioError::new(at("name"), message).with_hint(hint))
     };
     if name.len() > NAME {
