@@ -200,7 +200,7 @@ def test_scores_are_those_of_runs_made_apart(tmp_path: Path) -> None:
 
 def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
     tuned(tmp_path / "out", 4)
-    with pytest.raises(OutputError, match="the search there is another one"):
+    with pytest.raises(OutputError, match="the search there has other values of "):
         tuned(tmp_path / "out", 4, seed=2)
     tuned(tmp_path / "out", 4, seed=2, overwrite=True)
 
@@ -292,6 +292,20 @@ def test_a_wrong_search_is_refused(
     assert done.status == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_measure_leaves_no_search_behind(tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "hotspot.toml"
+    file.write_text(HOTSPOT)
+    words = ("tune", file, "--trials", "1", "--seeds", "1", "--out", tmp_path / "out")
+    refused = command(*words, "--objective", "maximize bogus_gbps")
+    assert refused.status == 2
+    assert "a run has no measure bogus_gbps" in refused.stderr
+    corrected = command(*words, "--objective", "maximize total_gbps")
+    assert corrected.status == 0, corrected.stderr
+    other = command(*words, "--objective", "maximize hotspots_gbps")
+    assert other.status == 2
+    assert "the search there has other values of objectives" in other.stderr
 
 
 def test_commands_print_what_they_found(tmp_path: Path, command: Command) -> None:

@@ -149,13 +149,30 @@ def open_runs(
         SweepFolder.open(path, plan, build_id(), tables=False, overwrite=overwrite) as folder,
     ):
         text = json.dumps(study, indent=2) + "\n"
-        if file.exists() and not overwrite and file.read_text(encoding="utf-8") != text:
+        is_new = overwrite or not file.exists()
+        if not is_new and file.read_text(encoding="utf-8") != text:
             raise OutputError(
-                f"{path}: the search there is another one",
+                f"{path}: {_difference(file, json.loads(text))}",
                 hint="name another folder with --out, or replace what is there with --overwrite",
             )
         write_text(file, text)
-        yield Runs(folder, base, address, workers, limit_s, on_failure)
+        try:
+            yield Runs(folder, base, address, workers, limit_s, on_failure)
+        except ScenarioError:
+            # The search is impossible as it was asked for; one that is corrected may use the runs.
+            if is_new:
+                file.unlink(missing_ok=True)
+            raise
+
+
+def _difference(file: Path, study: Mapping[str, Any]) -> str:
+    """Say in which keys the search of a file differs."""
+    try:
+        there = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        return f"{file.name} is no search"
+    keys = [key for key in {**there, **study} if there.get(key) != study.get(key)]
+    return f"the search there has other values of {', '.join(keys) or 'its keys'}"
 
 
 def require_valid(runs: Runs, values: Mapping[str, TomlValue], seed: int, source: str) -> None:
