@@ -87,6 +87,11 @@ pub trait Gate {
 
 /// The traffic of all hosts, as the engine asks for it.
 pub trait Workload {
+    /// Whether a delivery to one host or a change may give others something to send at the same instant. Such a
+    /// workload, and no other, may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
+    /// engine does not notify it of packets that a host sends to itself.
+    const LINKS_HOSTS: bool = false;
+
     /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
     /// the compiler knows to be `false` lets it drop the call.
     #[inline]

@@ -252,9 +252,8 @@ impl EventQueue {
             match event.phase() {
                 phase::ARBITRATE => self.calendar.outputs().push(event.id()),
                 phase::HOST => self.calendar.hosts().push(event.id()),
-                phase::FEEDBACK => self.calendar.for_hosts().push(event),
-                // Only programs, read limits and schemes that watch credits make others; one that was passed over
-                // would be lost.
+                phase::FEEDBACK | phase::DELIVERED => self.calendar.for_hosts().push(event),
+                // Only read limits and schemes that watch credits make others; one that was passed over would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }
         }

@@ -294,7 +294,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Notes which of these feedback events, in order, are to be charged to a sink.
     pub(crate) fn note_sink_charges(&mut self, feedback: &[Event]) {
-        for event in feedback {
+        let feedback = feedback.iter();
+        for event in feedback.filter(|event| event.phase() == phase::FEEDBACK) {
             let argument = event.argument();
             let arrives = argument & 1 == ARRIVES;
             let packet = self.plane.events.stored_packet(argument >> 1);

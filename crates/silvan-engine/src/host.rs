@@ -357,7 +357,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// that the link would take if there is none, and neither link, credits nor sink.
     #[cold]
     fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
-        let notifies = self.notifies(offer.last);
+        let notifies = !F::LOOKAHEAD && self.notifies(offer.last);
         let plane = &mut self.plane;
         let wire = (offer.bytes + plane.header) as u16;
         let takes = plane.config.host.injection_rate.map_or_else(
@@ -530,7 +530,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let host = &mut self.plane.hosts[to as usize];
         self.stats.record(delivery, host);
         let receives = C::ACTIVE && self.needs.receive;
-        if !F::LOOKAHEAD && (receives || self.notifies(packet.is(LAST))) {
+        let tells = !F::LOOKAHEAD || W::LINKS_HOSTS;
+        if tells && (receives || self.notifies(packet.is(LAST))) {
             let slot = self.plane.events.store_packet(packet);
             if receives {
                 self.plane.extensions.keep_behind(slot, delivery.behind);

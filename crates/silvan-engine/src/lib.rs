@@ -37,6 +37,7 @@ mod feedback;
 mod fifo;
 mod host;
 mod levels;
+mod linked_hosts;
 mod links;
 mod needs;
 mod variant;

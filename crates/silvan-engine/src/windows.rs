@@ -11,7 +11,8 @@
 //! an output are sorted. Then come the outputs that are still to arbitrate, then notifications that reach
 //! a host or are ready there, each after what its host has to do before, then the hosts. A
 //! sender may find credits posted that in the order of time were not posted yet; they arrive after
-//! the window all the same.
+//! the window all the same. Hosts that a program links are in order where it is notified of something
+//! (`linked_hosts.rs`).
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -106,21 +107,33 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn run_window(&mut self, end: u64) -> u64 {
         let window_end = self.plane.events.calendar.open(self.now);
         self.fill_window(window_end);
-        if self.change_at == self.now {
+        if !W::LINKS_HOSTS && self.change_at == self.now {
             // What arrives at this instant comes first.
             self.window_for_hosts(self.now + 1);
             self.events += 1;
             self.traffic_change(self.now);
         }
-        let last = end.min(self.change_at);
-        if self.plane.events.calendar.is_empty() {
-            return self.plane.events.next_window(last);
+        // Changes that concern hosts which depend on each other have their place among what these do.
+        let cut = if W::LINKS_HOSTS {
+            u64::MAX
+        } else {
+            self.change_at
+        };
+        let limit = window_end.min(end).min(cut);
+        let nothing_changes = !W::LINKS_HOSTS || self.change_at >= limit;
+        if self.plane.events.calendar.is_empty() && nothing_changes {
+            return self.plane.events.next_window(end.min(self.change_at));
         }
-        let limit = window_end.min(last);
         self.window_of_heads(limit);
         self.window_of_outputs(limit, window_end);
-        if S::ACTIVE || C::ACTIVE {
+        if S::ACTIVE || C::ACTIVE || W::LINKS_HOSTS {
             self.fill_window(window_end);
+        }
+        if W::LINKS_HOSTS && self.are_hosts_linked(limit) {
+            self.window_of_linked_hosts(limit, window_end);
+            return limit;
+        }
+        if S::ACTIVE || C::ACTIVE {
             self.add_posted();
             self.window_for_hosts(limit);
             self.plane.events.calendar.posted().clear();

@@ -11,7 +11,6 @@ mod compiled;
 
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
-use silvan_engine::workload::Workload;
 use silvan_engine::{BuildError, CompiledFabric};
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{Engines, LiveSimulation, Network, Simulation};
@@ -52,7 +51,7 @@ impl Engines for Fastest {
         );
         let delays_credits = network.may_delay_credits || control.switch.delays_credits();
         let separate = !acts || fabric.knows_feedback() && !delays_credits;
-        let has_windows = fabric.has_windows() && separate && !load.needs_delivery();
+        let has_windows = fabric.has_windows() && separate && load.fits_windows();
         let specialised = fabric.is_specialisable() && !(acts && load.programs().is_some());
         if network.discards_unroutable || !has_windows && !specialised {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
@@ -87,14 +86,21 @@ struct Fast {
 }
 
 impl Fast {
-    /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided.
+    /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided. Programs run
+    /// on one: what arrives at one host may have an effect on any other at the same instant.
     fn by_windows<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
     where
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
-        let Self { fabric, .. } = self;
-        let load = self.load.into_traffic();
+        let Self { fabric, load, .. } = self;
+        if load.programs().is_some() {
+            return match fabric.has_lookahead() {
+                true => Compiled::lookahead(fabric, switch, source, load),
+                false => Compiled::general_lookahead(fabric, switch, source, load),
+            };
+        }
+        let load = load.into_traffic();
         let divides = self.threads > 1 && fabric.is_divisible();
         match (fabric.has_lookahead(), divides) {
             (true, true) => Divided::new(fabric, switch, source, load, self.threads),

@@ -1,5 +1,8 @@
 //! Events by windows of time, within which their order does not matter.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::{Event, Head};
 use crate::packet::NONE;
 use crate::table::Table;
@@ -41,6 +44,8 @@ pub(crate) struct Calendar {
     for_hosts: Vec<Event>,
     /// Credits posted to hosts in the open window.
     posted: Vec<Posted>,
+    /// Room for the injections of the open window in their order.
+    injections: BinaryHeap<Reverse<(u64, u32)>>,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
     /// The stamp of the window in which a head was last seen for an output, one higher if there was more
@@ -63,6 +68,7 @@ impl Calendar {
             hosts: lists(WINDOWS).into(),
             for_hosts: Vec::new(),
             posted: Vec::new(),
+            injections: BinaryHeap::new(),
             fed: vec![u64::MAX; hosts].into(),
             seen: vec![0; outputs + 1].into(),
             stamp: 0,
@@ -165,6 +171,12 @@ impl Calendar {
         &mut self.posted
     }
 
+    /// Room for the injections of the open window, by time and host; empty but while it is used.
+    #[inline]
+    pub fn injections(&mut self) -> &mut BinaryHeap<Reverse<(u64, u32)>> {
+        &mut self.injections
+    }
+
     /// Notes which hosts these events of the open window reach.
     pub fn mark_fed(&mut self, events: &[Event]) {
         for event in events {
@@ -229,7 +241,7 @@ impl Calendar {
         heads * size_of::<Head>()
             + self.for_hosts.capacity() * size_of::<Event>()
             + self.posted.capacity() * size_of::<Posted>()
-            + self.fed.capacity() * 8
+            + (self.fed.capacity() + 2 * self.injections.capacity()) * 8
             + (noted + self.seen.capacity()) * 4
     }
 }

@@ -119,6 +119,11 @@ impl Programs {
         })
     }
 
+    /// Whether there is a driver.
+    pub fn is_driven(&self) -> bool {
+        self.external.is_some()
+    }
+
     /// Whether the driver has stopped the call that runs the simulation.
     #[inline]
     pub fn is_stopped(&self) -> bool {

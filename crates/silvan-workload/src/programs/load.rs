@@ -72,6 +72,12 @@ impl Load {
         self.programs.as_mut()
     }
 
+    /// Whether an engine with lookahead windows can run it: it pauses no run, and its traffic need not know of deliveries.
+    pub fn fits_windows(&self) -> bool {
+        let driven = self.programs.as_ref().is_some_and(Programs::is_driven);
+        !driven && !self.traffic.needs_delivery()
+    }
+
     /// Names of all traffic classes.
     pub fn classes(&self) -> &[String] {
         &self.class_names
@@ -87,6 +93,8 @@ fn earlier(one: Poll, other: Poll) -> Poll {
 }
 
 impl Workload for Load {
+    const LINKS_HOSTS: bool = true;
+
     #[inline]
     fn needs_delivery(&self) -> bool {
         self.programs.is_some() || self.traffic.needs_delivery()
