@@ -96,3 +96,74 @@ fn the_shared_engine_gives_the_same_to_the_last_bit() {
         assert_eq!(marked > 0, scenario.scheme().acts());
     }
 }
+
+/// A scenario with programs, drawn by a number.
+fn drawn(number: u64) -> String {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut draw = |count: u64| {
+        // Marsaglia, "Xorshift RNGs", 2003.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % count
+    };
+    let fabrics = [
+        "generator = \"k-ary-n-tree\"\nk = 3\nn = 2\n",
+        "generator = \"xgft\"\nchildren = [3, 3]\nparents = [1, 2]\n",
+        "generator = \"chain\"\nswitches = 3\nhosts-per-switch = 3\nrouting = \"min-hop\"\n",
+        "generator = \"k-ary-n-tree\"\nk = 3\nn = 2\npath-choice = \"adaptive\"\n",
+        "generator = \"xgft\"\nchildren = [3, 3]\nparents = [1, 3]\npath-choice = \"spray-random\"\n",
+    ];
+    let fabric = fabrics[draw(5) as usize];
+    let schemes = ["none", "none", "ib-cc", "dcqcn"];
+    let scheme = schemes[draw(4) as usize];
+    let speed = ["SDR", "QDR", "HDR"][draw(3) as usize];
+    let mtu = ["256 B", "1 KiB", "4 KiB"][draw(3) as usize];
+    let lanes = [
+        "",
+        "[vl]\ndata-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n",
+    ];
+    let lanes = lanes[draw(2) as usize];
+    let mut programs = String::new();
+    for job in 0..1 + draw(2) {
+        let kind = ["allreduce", "alltoall", "allgather", "broadcast", "barrier"][draw(5) as usize];
+        let bytes = ["100 B", "5 KiB", "30 KiB"][draw(3) as usize];
+        let sized = match kind {
+            "barrier" => String::new(),
+            _ => format!("bytes = \"{bytes}\"\n"),
+        };
+        let start = draw(40);
+        programs += &format!(
+            "[[traffic.program]]\nname = \"job-{job}\"\nkind = \"{kind}\"\n{sized}iterations = {}\nsl = {}\nstart = \"{start} us\"\n",
+            1 + draw(4),
+            draw(2),
+        );
+    }
+    let background = [
+        "",
+        "[[traffic.uniform]]\nload = 0.2\n",
+        "[traffic.nodes]\nv = 0.3\nc = 0.5\nb = 0.2\np = 60\nhotspots = 2\nhotspot-lifetime = \"77777777 ps\"\n",
+    ];
+    let background = background[draw(3) as usize];
+    let eager = ["0 B", "4 KiB", "1 MiB"][draw(3) as usize];
+    let overhead = ["0 ns", "300 ns"][draw(2) as usize];
+    format!(
+        "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n[packet]\nmtu = \"{mtu}\"\n{lanes}[control]\nscheme = \"{scheme}\"\n\
+         {programs}{background}[traffic.messaging]\neager-limit = \"{eager}\"\noverhead = \"{overhead}\"\n\
+         [probe]\ninterval = \"74 us\"\nports = true\nclasses = true\nlatency = \"host\"\nmessages = true\n[run]\nduration = \"29600 us\"\n"
+    )
+}
+
+/// Programs link hosts: a message that arrives at one may let others send at the same instant.
+#[test]
+fn drawn_programs_have_the_same_messages_by_windows() {
+    for number in 1..=96 {
+        let text = drawn(number);
+        let scenario = Scenario::from_toml(&text, "test.toml", &[]);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let (fastest, shared) = (run_with(&Fastest, &scenario), run_with(&Shared, &scenario));
+        assert_eq!(fastest.tables, shared.tables, "{text}");
+        assert_eq!(fastest.summary.packet_hops, shared.summary.packet_hops);
+        assert!(fastest.summary.packet_hops > 0, "{text}");
+    }
+}
