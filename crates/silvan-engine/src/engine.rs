@@ -122,7 +122,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     ///
     /// # Panics
     /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
-    /// of deliveries.
+    /// of deliveries without [linking hosts](Workload::LINKS_HOSTS).
     pub fn lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
         Self::with_windows(fabric, switch, source, workload)

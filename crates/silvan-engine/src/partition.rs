@@ -68,7 +68,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
     /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches.
     ///
     /// # Panics
-    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible) or the workload links hosts.
     pub fn new(
         fabric: CompiledFabric,
         switch: S,
@@ -113,6 +113,7 @@ where
     ) -> Self {
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
+        assert!(!W::LINKS_HOSTS, "the hosts of different parts are linked");
         let assignment = Assignment::new(&fabric.0, threads * parts);
         let planes = fabric.0.split(&assignment);
         let parts: Vec<_> = planes
