@@ -120,6 +120,12 @@ impl Workload for Load {
     }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        if let Some(programs) = &mut self.programs {
+            // Each source has a class.
+            if self.traffic.classes().is_empty() {
+                return programs.poll(host, now, gate);
+            }
+        }
         let turn = self.turn[host.index()];
         let mut answer = Poll::Idle;
         for programs in [turn, !turn] {
