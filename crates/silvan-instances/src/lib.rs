@@ -1,8 +1,8 @@
 //! The engine compiled for what simulations choose.
 //!
 //! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
-//! used most, no control and InfiniBand's with ordinary traffic on a fabric of the usual kind, has an engine of its
-//! own, and so has the live fabric. Everything else shares one, which is compiled for every fabric, for an
+//! used most, no control, InfiniBand's and DCQCN on a fabric with lookahead windows, has engines of its own for traffic
+//! alone and with programs, and so has the live fabric. Everything else shares one, which is compiled for every fabric, for an
 //! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
 //! predictable branch, and so does every setting that a specialised engine does not support.
 //! Results do not depend on which engine it is.

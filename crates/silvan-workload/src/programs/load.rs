@@ -120,11 +120,11 @@ impl Workload for Load {
     }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
-        if let Some(programs) = &mut self.programs {
-            // Each source has a class.
-            if self.traffic.classes().is_empty() {
-                return programs.poll(host, now, gate);
-            }
+        // Each source of traffic has a class.
+        if self.traffic.classes().is_empty()
+            && let Some(programs) = &mut self.programs
+        {
+            return programs.poll(host, now, gate);
         }
         let turn = self.turn[host.index()];
         let mut answer = Poll::Idle;
