@@ -565,8 +565,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             base, table, mixed, ..
         } = plane.element_of(head.port);
         let entry = (table + head.packet.destination()) as usize;
-        // Computed routes have no tables, and no choices: an output that is none is no route.
-        if plane.rule.is_some() || plane.tables[entry] == NO_ROUTE {
+        if plane.tables[entry] == NO_ROUTE {
             self.unroutable(*head);
             return None;
         }

@@ -125,7 +125,9 @@ fn drawn(number: u64) -> String {
     ];
     let lanes = lanes[draw(2) as usize];
     let mut programs = String::new();
-    for job in 0..1 + draw(2) {
+    let jobs = 1 + draw(2);
+    let hosts = if jobs == 2 { "hosts = 4\n" } else { "" };
+    for job in 0..jobs {
         let kind = ["allreduce", "alltoall", "allgather", "broadcast", "barrier"][draw(5) as usize];
         let bytes = ["100 B", "5 KiB", "30 KiB"][draw(3) as usize];
         let sized = match kind {
@@ -134,7 +136,7 @@ fn drawn(number: u64) -> String {
         };
         let start = draw(40);
         programs += &format!(
-            "[[traffic.program]]\nname = \"job-{job}\"\nkind = \"{kind}\"\n{sized}iterations = {}\nsl = {}\nstart = \"{start} us\"\n",
+            "[[traffic.program]]\nname = \"job-{job}\"\nkind = \"{kind}\"\n{sized}{hosts}iterations = {}\nsl = {}\nstart = \"{start} us\"\n",
             1 + draw(4),
             draw(2),
         );
