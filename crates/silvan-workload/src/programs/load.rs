@@ -120,12 +120,6 @@ impl Workload for Load {
     }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
-        // Each source of traffic has a class.
-        if self.traffic.classes().is_empty()
-            && let Some(programs) = &mut self.programs
-        {
-            return programs.poll(host, now, gate);
-        }
         let turn = self.turn[host.index()];
         let mut answer = Poll::Idle;
         for programs in [turn, !turn] {
