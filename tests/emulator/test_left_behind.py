@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import silvan_command
 from tests.emulator.conftest import LINE, Serve
+from tests.gate import PATIENCE_S, wait_until
 
 SERVER = f"""\
 import json, sys
@@ -89,6 +92,28 @@ def test_the_folder_of_a_killed_server_is_removed_and_those_of_others_stay() -> 
             assert folders() == own, "a server removes its folder at its end"
             assert living.poll() is None
         assert folders() == set()
+
+
+def children(pid: int) -> list[int]:
+    """List the processes that a process has started."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("opensm")
+def test_sigterm_ends_the_command_and_opensm() -> None:
+    with tempfile.TemporaryDirectory(prefix="silvan-test-") as base:
+        words = silvan_command(
+            "emulate", "--example", "two-tier", "--opensm", "--", "sleep", "1000"
+        )
+        with subprocess.Popen(words, env=os.environ | {"TMPDIR": base}) as process:
+            wait_until(lambda: len(children(process.pid)) == 2, "OpenSM and the command")
+            started = children(process.pid)
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+        assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+        assert not list(Path(base).glob("silvan-opensm-*"))
+        assert not list(Path(base).glob("silvan-fabric-*"))
 
 
 def test_a_closed_stream_of_an_umad_file_is_forgotten(serve: Serve) -> None:

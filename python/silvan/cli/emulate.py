@@ -181,6 +181,20 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def _termination_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let SIGTERM end the command, after which the rest is left in order."""
+
+    def terminate(_signal: int, _frame: object) -> None:
+        process.terminate()
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _pass_on_notices(emulation: Emulation) -> None:
     """Print what the server has to report, such as users that it has refused."""
     for notice in emulation.take_notices():
@@ -191,7 +205,7 @@ def _serve(emulation: Emulation) -> None:
     """Wait until somebody ends it."""
     remarks = _SpeedRemarks()
     looked = time.monotonic()
-    with suppress(KeyboardInterrupt), _terminated_as_interrupted():
+    with suppress(KeyboardInterrupt):
         while emulation.is_running:
             time.sleep(0.1)
             _pass_on_notices(emulation)
@@ -237,7 +251,10 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
     """Run a command attached to the fabric and give its exit status."""
     environment = os.environ | emulation.attach()
     try:
-        with subprocess.Popen(command, env=environment) as process:
+        with (
+            subprocess.Popen(command, env=environment) as process,
+            _termination_passed_on(process),
+        ):
             while True:
                 try:
                     status = process.wait(timeout=0.2)
@@ -320,6 +337,7 @@ def emulate(
     if is_shell and opensm is None and not blank:
         opensm = _has_opensm()
     with (
+        _terminated_as_interrupted(),
         Emulation(
             loaded,
             sockname=sockname or (DEFAULT_SOCKNAME if serve else f"silvan-{os.getpid()}"),
@@ -347,7 +365,7 @@ def emulate(
         note(f"{facts['name']}: {facts['hosts']} hosts, {facts['switches']} switches, served")
         note("attach a tool to it with")
         note(f"  env {variables} ibnetdiscover")
-        note(f"control it with silvan ctl --sockname {emulation.sockname} status")
+        note(f"control it with silvan ctl status --sockname {emulation.sockname}")
         _serve(emulation)
 
 
