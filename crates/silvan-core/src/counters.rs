@@ -22,6 +22,8 @@ pub enum CounterTable {
     Ports,
     /// `ports`, of runs that discard packets without a route.
     PortsIfUnroutable,
+    /// `ports`, of runs with PFC.
+    PortsIfPfc,
     /// `port_series`: growth by probe interval.
     PortSeries,
 }
@@ -278,6 +280,24 @@ port_counters! {
         fields: [PortXmitDiscardDetails.sw_hoq_lifetime_limit_discards],
         metric: None,
     }
+    /// Frames of PFC sent that pause or resume a priority, counted when they take effect.
+    pause_sent: Packets {
+        tables: [PortsIfPfc],
+        fields: [],
+        metric: None,
+    }
+    /// Frames of PFC received that pause or resume a priority, counted when they take effect.
+    pause_rcv: Packets {
+        tables: [PortsIfPfc],
+        fields: [],
+        metric: None,
+    }
+    /// Time paused by PFC, summed over the priorities.
+    xmit_paused: Time {
+        tables: [PortsIfPfc],
+        fields: [],
+        metric: None,
+    }
 }
 
 impl PortCounters {
@@ -329,6 +349,7 @@ impl PortCounter {
             CounterTable::PortsIfUnroutable => {
                 "`ports`, where packets without a route are discarded"
             }
+            CounterTable::PortsIfPfc => "`ports`, with `link.flow-control = \"pfc\"`",
             CounterTable::PortSeries => "`port_series`",
         };
         let tables: Vec<_> = self.tables.iter().map(table).collect();

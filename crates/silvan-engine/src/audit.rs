@@ -127,15 +127,22 @@ impl Whole<'_> {
         let plane = self.any();
         // Blocks taken by packets under way to each input, and by packets queued there.
         let mut occupied = vec![0i64; plane.lanes.len()];
+        // Under PFC bytes count, not blocks.
+        let takes = |lane: usize, packet: &Packet| match plane.is_under_pfc(lane) {
+            true => i64::from(packet.wire()),
+            false => i64::from(packet.blocks()),
+        };
         self.for_each_head(|port, packet| {
             let upstream = plane.ins[port as usize].upstream;
-            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+            let lane = plane.lane(upstream, packet.vl());
+            occupied[lane] += takes(lane, packet);
         });
         let mut bytes = vec![0u64; plane.lanes.len()];
         self.for_each_queued(|lane, input, packet| {
             bytes[lane] += u64::from(packet.wire());
             let upstream = plane.ins[input].upstream;
-            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+            let buffer = plane.lane(upstream, packet.vl());
+            occupied[buffer] += takes(buffer, packet);
         });
         for (lane, &bytes) in bytes.iter().enumerate() {
             if bytes != u64::from(self.of_lane(lane).waiting_bytes(lane)) {
@@ -146,6 +153,16 @@ impl Whole<'_> {
             let plane = self.of_lane(index);
             let (out, credits) = (&plane.outs[index / plane.vls], &plane.credits[index]);
             if out.kind == Next::Nowhere {
+                continue;
+            }
+            if let Some(outstanding) = plane.outstanding(index) {
+                if outstanding != occupied {
+                    return Err(InvariantError::Outstanding {
+                        lane: index,
+                        found: occupied,
+                        outstanding,
+                    });
+                }
                 continue;
             }
             let capacity = i64::from(plane.capacity(out));

@@ -90,6 +90,7 @@ impl Whole<'_> {
             at: time(now),
             cycle: self.cycle_from(first, &stuck),
             stuck: stuck.iter().filter(|&&is| is).count(),
+            paused: plane.is_under_pfc(first),
         })
     }
 
@@ -146,6 +147,10 @@ impl Plane {
             }
             let out = &self.outs[index / self.vls];
             if out.kind != Next::Input || self.withheld_credits(index) != 0 {
+                continue;
+            }
+            if self.is_under_pfc(index) {
+                without[index] = self.stays_paused(index);
                 continue;
             }
             let credits = &self.credits[index];

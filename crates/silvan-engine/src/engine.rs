@@ -265,6 +265,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
             self.now = until;
             let at_end = check_at_end && until == end_ps;
+            if self.plane.pauses.is_some() && (at_end || self.deadlock_checks.next == until) {
+                self.check_losses(until);
+                if let Some(fault) = &self.fault {
+                    return Err(fault.clone());
+                }
+            }
             if self.deadlock_checks.is_due(until, at_end, self.events) {
                 if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
@@ -404,6 +410,7 @@ pub(crate) fn earliest(
     let instant = |error: &EngineError| match error {
         EngineError::NoRoute { at, .. } | EngineError::Invariant { at, .. } => *at,
         EngineError::Deadlock(deadlock) => deadlock.at,
+        EngineError::Loss(loss) => loss.at,
         _ => Time::MAX,
     };
     let errors = errors.into_iter().flatten();

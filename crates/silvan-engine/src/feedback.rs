@@ -371,10 +371,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let port = self.plane.hosts[host as usize].port;
         let vl = packet.vl();
         let lane = self.plane.lane(port, vl);
-        let credits = &mut self.plane.credits[lane];
-        if credits.in_hand < packet.blocks() {
-            credits.starved = true;
-            if let Some(at) = credits.when(&self.plane.overflow, now, packet.blocks()) {
+        if self.plane.credits[lane].in_hand < packet.blocks() {
+            self.plane.credits[lane].starved = true;
+            if let Some(at) = self.plane.when_may_send::<F>(now, lane, packet.blocks()) {
                 self.wake_host(host, at.max(now));
             }
             return false;

@@ -136,8 +136,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let plane = &mut self.plane;
         let first = plane.lane_in::<F>(port, 0);
         let vls = plane.vls_in::<F>();
-        for credits in &mut plane.credits[first..first + vls] {
-            credits.has(&mut plane.overflow, now, plane.mtu_blocks);
+        for lane in first..first + vls {
+            plane.may_send::<F>(now, lane, plane.mtu_blocks);
         }
         if self.plane.hosts[host as usize].charges > 0 {
             self.charge_injection(now, host);
@@ -329,7 +329,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let blocks = (offer.bytes + self.plane.header).div_ceil(64) as i32;
         let plane = &mut self.plane;
-        if plane.credits[first + usize::from(vl)].has(&mut plane.overflow, now, blocks) {
+        if plane.may_send::<F>(now, first + usize::from(vl), blocks) {
             return Some(vl);
         }
         self.held[host as usize] = Some(*offer);
@@ -436,9 +436,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 continue;
             }
             let plane = &mut self.plane;
-            let credits = &mut plane.credits[first + vl];
-            credits.starved = true;
-            if let Some(at) = credits.when(&plane.overflow, now, blocks) {
+            plane.credits[first + vl].starved = true;
+            if let Some(at) = plane.when_may_send::<F>(now, first + vl, blocks) {
                 self.wake_host(host, at.max(now));
             }
         }
@@ -483,7 +482,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
         // The clock of credits sees so far ahead: of packets that a sink takes hours for, the credits return earlier.
         let due = due.min(now + FARTHEST);
-        plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
+        if F::PFC && plane.is_under_pfc(lane) {
+            plane.record_departure(done, lane, packet.wire());
+        } else {
+            plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
+        }
         if packet.is(CONTROL) {
             self.notification_arrives(done, to, packet);
             return;
@@ -633,8 +636,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let first = plane.lane_in::<F>(port, 0);
         let mut used = 0;
         for vl in 0..plane.vls_in::<F>() {
-            let credits = &plane.credits[first + vl];
-            used += plane.input_blocks - credits.at(&plane.overflow, now);
+            used += plane.input_blocks - plane.credits_at(now, first + vl);
         }
         let capacity = plane.input_blocks * plane.vls as i32;
         self.source.on_credit(

@@ -44,6 +44,7 @@ mod variant;
 
 mod packet;
 mod partition;
+mod pfc;
 mod plane;
 mod prefetching;
 mod readings;
@@ -67,8 +68,9 @@ pub use silvan_cc::workload;
 pub use silvan_model::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, EngineConfig, EngineError,
     FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
-    Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketFilter, PacketHop, PacketKind,
-    PacketParams, Queueing, Role, Sink, SwitchParams, Tree, VlArbitration,
+    Latencies, LatencyStats, Loss, Member, OnWire, OutputBuffer, PacketFilter, PacketHop,
+    PacketKind, PacketParams, PfcLimits, PfcParams, Queueing, Role, Sink, SwitchParams, Tree,
+    VlArbitration,
 };
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;

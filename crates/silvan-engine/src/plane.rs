@@ -14,6 +14,7 @@ use crate::extension::Extensions;
 use crate::fifo::Fifos;
 use crate::packet::{CONTROL, NONE, Packet, Pool, Queue};
 use crate::partition::{REMOTE, Remote};
+use crate::pfc::Pauses;
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
 use crate::records::{COLLECTED_EVERY, Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
@@ -102,6 +103,8 @@ pub(crate) struct Plane {
     pub outs: Table<OutPort>,
     pub lanes: Table<OutLane>,
     pub credits: Table<Credits>,
+    /// PFC of the links, if they have it instead of credits.
+    pub pauses: Option<Box<Pauses>>,
     pub ins: Table<InPort>,
     pub elements: Table<Element>,
     /// From a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
@@ -633,6 +636,7 @@ impl Plane {
             + self.routing.bytes()
             + self.reordering.as_ref().map_or(0, |order| order.bytes())
             + self.overflow.bytes()
+            + self.pauses.as_ref().map_or(0, |pauses| pauses.bytes())
             + self.pool.bytes()
             + self.extensions.bytes()
             + self.fifos.as_ref().map_or(0, Fifos::bytes)

@@ -6,6 +6,7 @@ use silvan_model::{FlowProgress, HostCounters, Latencies};
 
 use crate::engine::Engine;
 use crate::packet::NONE;
+use crate::pfc::PauseCounts;
 use crate::plane::time;
 use crate::stats::ClassStats;
 use crate::variant::EngineVariant;
@@ -66,6 +67,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .map(|vl| self.congested(port, vl).as_ps())
             .sum();
         let discards = self.discards(port);
+        let pauses = plane.pause_counts(self.now, plane.link_port(port));
+        let pauses_sent = match upstream {
+            NONE => PauseCounts::default(),
+            _ => {
+                // Behind an output buffer a host has the crossbar's output upstream.
+                let sender = PortId::new(plane.fabric_port(upstream) as usize);
+                plane.pause_counts(self.now, plane.link_port(sender))
+            }
+        };
         PortCounters {
             xmit_bytes: out.xmit_bytes,
             xmit_pkts: out.xmit_packets,
@@ -79,6 +89,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             xmit_discards: discards.xmit,
             inactive_discards: discards.xmit - discards.stale,
             stale_discards: discards.stale,
+            pause_sent: pauses_sent.frames,
+            pause_rcv: pauses.frames,
+            xmit_paused: Span::from_ps(pauses.paused),
         }
     }
 
@@ -173,7 +186,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.known_lane(output, vl);
         let port = plane.link_port(output);
         let lane = port * plane.vls + vl.index();
-        (plane.credits[lane].at(&plane.overflow, self.now) + plane.withheld_credits(lane)) as u32
+        (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
     /// The congestion control at the switches.

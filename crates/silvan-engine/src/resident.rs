@@ -55,12 +55,15 @@ impl Resident for ResidentView<'_> {
         self.plane.known_lane(input, vl);
         let upstream = self.plane.ins[input.index()].upstream;
         let lane = self.plane.lane(upstream, vl.index());
-        self.capacity_blocks(input, vl)
-            .saturating_sub(self.plane.credits[lane].at(&self.plane.overflow, self.now) as u32)
+        let (capacity, free) = self.plane.room_behind(self.now, lane);
+        (capacity as u32).saturating_sub(free as u32)
     }
 
-    fn capacity_blocks(&self, _: PortId, _: Vl) -> u32 {
-        self.plane.input_blocks as u32
+    fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32 {
+        self.plane.known_lane(input, vl);
+        let upstream = self.plane.ins[input.index()].upstream;
+        let lane = self.plane.lane(upstream, vl.index());
+        self.plane.room_behind(self.now, lane).0 as u32
     }
 
     fn queued_packets(&self, output: PortId, vl: Vl) -> u32 {

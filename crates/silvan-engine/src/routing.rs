@@ -506,8 +506,14 @@ impl Plane {
     /// behind the cable or on their way into it, from the credits.
     pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
-        let credits = &self.credits[lane];
-        let occupied = self.capacity(&self.outs[output as usize]) - credits.at(&self.overflow, now);
+        let occupied = match self.is_under_pfc(lane) {
+            // A sender knows of the buffer only whether it is paused.
+            true => match self.credits_at(now, lane) {
+                0 => self.room_behind(now, lane).0,
+                _ => 0,
+            },
+            false => self.capacity(&self.outs[output as usize]) - self.credits_at(now, lane),
+        };
         u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }
 

@@ -85,9 +85,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 .read_limits::<F>()
                 .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
                 || plane.is_behind::<F>(port, vl);
-            let credits = &mut plane.credits[lane];
-            if !blocked && credits.has(&mut plane.overflow, now, packet.blocks()) {
-                credits.pointer = advance_pointer(local);
+            if !blocked && plane.may_send::<F>(now, lane, packet.blocks()) {
+                plane.credits[lane].pointer = advance_pointer(local);
                 let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some((port, now)), packet, wire);
                 if S::ACTIVE && self.needs.buffer_full {
@@ -125,10 +124,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let free_at = out.free_at;
         let least = plane.least_needed(output, lane);
         let one_lane = plane.vls_in::<F>() == 1;
-        let credits = &mut plane.credits[lane];
-        let dry = one_lane && !credits.has(&mut plane.overflow, now, least);
+        let dry = one_lane && !plane.may_send::<F>(now, lane, least);
         let enough = if dry {
-            credits.when(&plane.overflow, now, least)
+            plane.when_may_send::<F>(now, lane, least)
         } else {
             None
         };
@@ -260,20 +258,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             record.pick::<F>(plane.credits[lane].pointer, None)
         };
-        let credits = &mut plane.credits[lane];
         let Some(local) = picked else {
             return Candidate::Empty;
         };
         // Any packet fits into the credits of one of MTU size; only below that does the size of
         // the packet matter.
-        if credits.has(&mut plane.overflow, now, plane.mtu_blocks) {
+        if plane.may_send::<F>(now, lane, plane.mtu_blocks) {
             return Candidate::Ready { local };
         }
         let head = plane
             .pool
-            .first(plane.queues[(record.queues + local) as usize]);
+            .first(plane.queues[(plane.lanes[lane].queues + local) as usize]);
         let blocks = plane.pool.packet(head).blocks();
-        if credits.in_hand >= blocks {
+        if plane.credits[lane].in_hand >= blocks {
             Candidate::Ready { local }
         } else {
             Candidate::NoCredit { blocks }
@@ -288,10 +285,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Makes sure that the port is woken when a lane has `blocks` credits.
     fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
-        let credits = &mut self.plane.credits[lane];
         // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
-        credits.starved = true;
-        if let Some(at) = credits.when(&self.plane.overflow, now, blocks) {
+        self.plane.credits[lane].starved = true;
+        if let Some(at) = self.plane.when_may_send::<F>(now, lane, blocks) {
             self.wake_output(output, at.max(now));
         }
     }
@@ -341,17 +337,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let plane = &mut self.plane;
         let least = plane.least_needed(output, lane);
         let one_lane = plane.vls_in::<F>() == 1;
-        let out = &mut plane.outs[output as usize];
-        let free_at = out.free_at;
-        let credits = &mut plane.credits[lane];
-        if !one_lane || credits.has(&mut plane.overflow, now, least) {
+        let free_at = plane.outs[output as usize].free_at;
+        if !one_lane || plane.may_send::<F>(now, lane, least) {
+            let out = &mut plane.outs[output as usize];
             if free_at < out.wake_at {
                 out.wake_at = free_at;
                 plane.events.push_output::<F>(free_at, output);
             }
             return;
         }
-        match credits.when(&plane.overflow, now, least) {
+        let enough = plane.when_may_send::<F>(now, lane, least);
+        let out = &mut plane.outs[output as usize];
+        let credits = &mut plane.credits[lane];
+        match enough {
             Some(at) if at > free_at => {
                 out.wait_since = free_at;
                 credits.starved = true;
@@ -392,6 +390,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         credits.in_hand -= blocks;
         if credits.in_hand < 0 {
             self.without_credits(now, lane);
+        }
+        let plane = &mut self.plane;
+        if F::PFC && plane.pauses.is_some() && plane.record_start(now, lane, packet.wire()) {
+            self.check_losses(now);
         }
         let plane = &mut self.plane;
         let out = &mut plane.outs[output as usize];
@@ -471,6 +473,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } = plane.ins[input as usize];
         let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
         let lane = plane.lane_in::<F>(upstream, packet.vl());
+        if F::PFC && plane.is_under_pfc(lane) {
+            self.post_departure(tail, upstream, sender, packet);
+            return;
+        }
         let blocks = packet.blocks();
         if S::ACTIVE && self.switch.delays_credits() {
             due += self.starvation(now, input, lane, packet.wire());
@@ -520,8 +526,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return 0;
         }
         let upstream = &plane.outs[lane / plane.vls];
-        let free = plane.credits[lane].at(&plane.overflow, now);
-        let occupied = (plane.capacity(upstream) - free) as u32 * 64;
+        let (capacity, free) = plane.room_behind(now, lane);
+        let occupied = (capacity - free) as u32 * 64;
         let packet_time = Span::from_ps(plane.serialisation(upstream, wire));
         self.switch
             .credit_return_delay(PortId::new(input as usize), occupied, packet_time)
@@ -534,8 +540,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let plane = &mut self.plane;
         let port = plane.link_port(PortId::new(output as usize));
         let link_lane = lane + (port - output as usize) * plane.vls;
-        let credits = &mut plane.credits[link_lane];
-        credits.has(&mut plane.overflow, now, plane.mtu_blocks)
+        plane.may_send::<F>(now, link_lane, plane.mtu_blocks)
     }
 
     /// Notifies the scheme when an input buffer has no room for another packet of MTU size.
@@ -545,7 +550,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         let lane = plane.lane_in::<F>(plane.ins[port as usize].upstream, vl);
-        if !plane.credits[lane].has(&mut plane.overflow, now, plane.mtu_blocks) {
+        let is_full = match plane.is_under_pfc(lane) {
+            true => plane.pauses_sender(now, lane),
+            false => !plane.credits[lane].has(&mut plane.overflow, now, plane.mtu_blocks),
+        };
+        if is_full {
             if let Ok(vl) = Vl::try_new(vl as u8) {
                 self.switch.on_buffer_full(
                     time(now),

@@ -25,6 +25,8 @@ pub trait EngineVariant: sealed::Sealed + Send {
     const ONE_PATH: bool = false;
     /// Whether it can record packets hop by hop.
     const TRACES: bool = false;
+    /// Whether it has links with PFC.
+    const PFC: bool = !Self::SPECIALISED && !Self::LOOKAHEAD;
 }
 
 /// An engine for every fabric.
@@ -90,12 +92,13 @@ impl CompiledFabric {
         Plane::build(fabric, routes.into(), config).map(Self)
     }
 
-    /// Whether the variant [`Specialised`] can run it: one virtual lane, virtual output queues,
+    /// Whether the variant [`Specialised`] can run it: credits, one virtual lane, virtual output queues,
     /// round-robin arbitration without limits on reads or overtaking, switches of at most 64 ports, no output faster than an input
     /// of its switch, and service levels that do not depend on the path.
     pub fn is_specialisable(&self) -> bool {
         let plane = &self.0;
         plane.vls == 1
+            && plane.pauses.is_none()
             && plane.reads.is_none()
             && plane.fifos.is_none()
             && !plane.oldest_first
@@ -112,10 +115,11 @@ impl CompiledFabric {
 
     /// Whether the variant [`GeneralLookahead`] can run it: heads and credits need some time to reach the next port, at a
     /// switch an input has no effect on another one (limits on reads, overtaking, single queues), paths do not depend on
-    /// the state of other switches, and destinations do not acknowledge.
+    /// the state of other switches, destinations do not acknowledge, and links have credits.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
-        plane.reads.is_none()
+        plane.pauses.is_none()
+            && plane.reads.is_none()
             && plane.fifos.is_none()
             && plane.routing.detours.is_none()
             && plane.config.feedback.carrier == BecnCarrier::Cnp

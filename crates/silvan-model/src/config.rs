@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_cc::notification::BecnCarrier;
 use silvan_core::{Bytes, Rate, Sl, Span, Vl};
+use silvan_fabric::Link;
 use silvan_fabric::routing::{PathChoice, Routes};
+
+use crate::pfc::{PRIORITIES, PfcCable, PfcLimits, PfcParams};
 
 /// Everything that the engine must know besides fabric, tables, control and traffic.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +23,8 @@ pub struct EngineConfig {
     pub host: HostParams,
     /// Packet sizes.
     pub packet: PacketParams,
+    /// Priority-based flow control of all links; `None` for credits.
+    pub pfc: Option<PfcParams>,
     /// How congestion notifications travel back.
     pub feedback: FeedbackParams,
     /// Which latency histograms are kept.
@@ -37,6 +42,7 @@ impl Default for EngineConfig {
             switch: SwitchParams::default(),
             host: HostParams::default(),
             packet: PacketParams::default(),
+            pfc: None,
             feedback: FeedbackParams::default(),
             latency: LatencyStats::Class,
             seed: 1,
@@ -383,6 +389,41 @@ pub enum BuildError {
     /// The last packet of a message need not arrive last.
     #[error("one ACK per message needs packets in order, which adaptive routing does not keep")]
     MessagesOutOfOrder,
+    /// A scheme reads the credits of hosts, or delays credits, and PFC has none.
+    #[error("the scheme reads or delays credits, and links with PFC have none")]
+    PfcScheme,
+    /// More virtual lanes than PFC has priorities.
+    #[error("{0} data virtual lanes; PFC has {PRIORITIES} priorities")]
+    PfcPriorities(u8),
+    /// PFC would let a sender resume at more bytes than it pauses it at.
+    #[error("xon of {xon} bytes is above xoff, {xoff} bytes")]
+    PfcThresholds {
+        /// Resume at so many bytes.
+        xon: u64,
+        /// Pause above so many bytes.
+        xoff: u64,
+    },
+    /// A buffer has no room for threshold and headroom.
+    #[error(
+        "a PFC buffer of {buffer} bytes; xoff ({xoff}) and headroom ({headroom}) take {} bytes",
+        xoff.saturating_add(*headroom)
+    )]
+    PfcBuffer {
+        /// Size of the buffer.
+        buffer: u64,
+        /// Pause above so many bytes.
+        xoff: u64,
+        /// Bytes above that.
+        headroom: u64,
+    },
+    /// A frame is empty or larger than any link carries.
+    #[error("{which} of {bytes} bytes; it must be between 1 and 65536")]
+    PfcFrame {
+        /// Which frame.
+        which: &'static str,
+        /// Its size.
+        bytes: u64,
+    },
     /// Something delays by more than the engine's clock can order.
     #[error("{which} of {span} is longer than 1 s")]
     DelayTooLong {
@@ -420,6 +461,9 @@ impl EngineConfig {
             return Err(BuildError::Header(header));
         }
         self.validate_buffers(mtu + header)?;
+        if let Some(pfc) = &self.pfc {
+            pfc.validate(self.data_vls)?;
+        }
         for (which, span) in [
             ("switch latency", self.switch.latency),
             ("switch credit delay", self.switch.credit_delay),
@@ -446,6 +490,20 @@ impl EngineConfig {
             return Err(BuildError::NotificationCharge(charge));
         }
         self.validate_vl_arbitration()
+    }
+
+    /// Limits of PFC at either direction of a link; `None` with credits.
+    ///
+    /// # Errors
+    /// As [`PfcParams::at`].
+    pub fn pfc_limits(&self, link: &Link) -> Result<Option<PfcLimits>, BuildError> {
+        let cable = PfcCable {
+            rate: link.data_rate(),
+            propagation: link.propagation(),
+            mtu_wire: self.packet.mtu + self.packet.header,
+            latency: self.switch.latency,
+        };
+        self.pfc.as_ref().map(|pfc| pfc.at(cable)).transpose()
     }
 
     /// Checks that there are virtual lanes for these routes, and that nothing relies on the order of

@@ -5,6 +5,8 @@ use std::fmt;
 use silvan_core::{PortId, Time, Vl};
 use silvan_fabric::Fabric;
 
+use crate::pfc::PfcLimits;
+
 /// Why a run cannot go on. The engine keeps the state of the instant of the fault, for inspection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +14,9 @@ pub enum EngineError {
     /// Packets wait for each other's buffers in a cycle and can never move again.
     #[error(transparent)]
     Deadlock(#[from] Deadlock),
+    /// A buffer behind a link with PFC had no room for a packet.
+    #[error(transparent)]
+    Loss(#[from] Loss),
     /// A switch has no table entry for a destination.
     #[error("at {at}: the switch of port {port} has no route to host {destination}")]
     NoRoute {
@@ -48,11 +53,55 @@ pub struct Deadlock {
     pub cycle: Vec<(PortId, Vl)>,
     /// How many Port VLs can never send again, those of the cycle included.
     pub stuck: usize,
+    /// Whether they are paused by PFC; else they lack credits.
+    pub paused: bool,
+}
+
+/// A buffer that overflowed although it had paused its sender: its headroom is too small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at {at}: the buffer of port {}, priority {priority}, overflows by {over} bytes", port.index())]
+pub struct Loss {
+    /// When the first byte arrived of the packet that had no room.
+    pub at: Time,
+    /// The input port.
+    pub port: PortId,
+    /// Its virtual lane.
+    pub priority: Vl,
+    /// Bytes that the buffer held more than its size.
+    pub over: u64,
+    /// The limits in force.
+    pub limits: PfcLimits,
+}
+
+impl Loss {
+    /// The same in the fabric's names.
+    pub fn describe(&self, fabric: &Fabric) -> String {
+        format!(
+            "packet lost at {}: {} holds {} B more in priority {} than its buffer of {} B has room for",
+            self.at,
+            fabric.port_name(self.port),
+            self.over,
+            self.priority,
+            self.limits.buffer.as_u64(),
+        )
+    }
+
+    /// What prevents it.
+    pub fn hint(&self) -> String {
+        let (headroom, formula) = (self.limits.headroom.as_u64(), self.limits.formula.as_u64());
+        if headroom < formula {
+            return format!(
+                "link.pfc.headroom is {headroom} B; this link needs {formula} B, which it has where none is given"
+            );
+        }
+        "a frame is larger than link.pfc.max-frame; leave that out".to_owned()
+    }
 }
 
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "deadlock at {}: a credit loop over ports", self.at)?;
+        let cause = self.cause();
+        write!(f, "deadlock at {}: a {cause} over ports", self.at)?;
         for (port, vl) in &self.cycle {
             write!(f, " {}/VL{vl} ->", port.index())?;
         }
@@ -61,6 +110,13 @@ impl fmt::Display for Deadlock {
 }
 
 impl Deadlock {
+    fn cause(&self) -> &'static str {
+        match self.paused {
+            true => "cycle of PFC pauses",
+            false => "credit loop",
+        }
+    }
+
     /// The same in the fabric's names.
     pub fn describe(&self, fabric: &Fabric) -> String {
         let ports: Vec<String> = self
@@ -69,8 +125,9 @@ impl Deadlock {
             .map(|&(port, vl)| format!("{} (VL {vl})", fabric.port_name(port)))
             .collect();
         format!(
-            "deadlock at {}: credit loop {} -> back to {}; {} Port VLs can never send again",
+            "deadlock at {}: {} {} -> back to {}; {} Port VLs can never send again",
             self.at,
+            self.cause(),
             ports.join(" -> "),
             ports.first().map_or("", String::as_str),
             self.stuck
@@ -105,6 +162,18 @@ pub enum InvariantError {
         found: i64,
         /// Blocks of the buffer.
         capacity: i64,
+    },
+    /// What was sent into a buffer under PFC and has not left it is not what is there.
+    #[error(
+        "lane {lane}: {found} bytes are on their way to a buffer or in it, {outstanding} were sent and have not left"
+    )]
+    Outstanding {
+        /// Dense lane number.
+        lane: usize,
+        /// Bytes found.
+        found: i64,
+        /// Bytes sent that have not left.
+        outstanding: i64,
     },
     /// A packet was started without the credits for it.
     #[error(

@@ -24,6 +24,7 @@ mod faults;
 mod latencies;
 pub mod meter;
 pub mod paths;
+pub mod pfc;
 mod readings;
 mod simulation;
 mod tracing;
@@ -41,8 +42,9 @@ pub use config::{
     Arbitration, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, LatencyStats,
     OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
-pub use faults::{Deadlock, EngineError, InvariantError};
+pub use faults::{Deadlock, EngineError, InvariantError, Loss};
 pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};
+pub use pfc::{PfcLimits, PfcParams};
 pub use readings::{FlowProgress, HostCounters, OnWire};
 pub use simulation::{ClassTotals, LiveSimulation, Simulation};
 pub use tracing::{PacketFilter, PacketHop, PacketKind};

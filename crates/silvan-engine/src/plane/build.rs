@@ -18,6 +18,7 @@ use crate::extension::Extensions;
 use crate::fifo::Fifos;
 use crate::packet::{NONE, Pool, Queue};
 use crate::partition::Remote;
+use crate::pfc::Pauses;
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow, Sender};
@@ -117,6 +118,7 @@ impl Plane {
             outs: Table::default(),
             lanes: Table::default(),
             credits: Table::default(),
+            pauses: None,
             ins: Table::default(),
             elements: Table::default(),
             credit_delays: Table::default(),
@@ -185,6 +187,7 @@ impl Plane {
         }
         plane.add_routing(fabric, routes, config);
         plane.finish_ports();
+        plane.pauses = Pauses::new(&plane, fabric, config)?;
         plane.choose_head_queues();
         plane.working_set = plane.classify_working_set();
         plane.check_classes()?;

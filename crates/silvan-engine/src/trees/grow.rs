@@ -162,8 +162,7 @@ impl Growth<'_> {
     fn lacks_credits(&self, lane: usize) -> bool {
         let link = self.link_lane(lane);
         let plane = self.whole.of_lane(link);
-        let in_hand =
-            plane.credits[link].at(&plane.overflow, self.now) + plane.withheld_credits(link);
+        let in_hand = plane.credits_at(self.now, link) + plane.withheld_credits(link);
         in_hand < plane.mtu_blocks
     }
 

@@ -41,7 +41,7 @@ pub fn one_way_ring(switches: usize, hosts_per_switch: usize) -> Routed {
 }
 
 /// The first host of each of these switches sends to that of the switch `hops` further on.
-fn round(
+pub fn round(
     senders: std::ops::Range<usize>,
     switches: usize,
     hosts_per_switch: usize,
@@ -61,7 +61,7 @@ fn tight(packets: u64) -> EngineConfig {
     config
 }
 
-fn deadlock_of(engine: &mut PlainEngine) -> Deadlock {
+pub fn deadlock_of(engine: &mut PlainEngine) -> Deadlock {
     match engine.run_until(at(Span::from_ms(5))) {
         Err(EngineError::Deadlock(deadlock)) => deadlock,
         other => panic!("{other:?}"),
@@ -69,7 +69,7 @@ fn deadlock_of(engine: &mut PlainEngine) -> Deadlock {
 }
 
 /// Asserts that the cycle is the ring, from any switch on.
-fn assert_is_ring(routed: &Routed, hosts_per_switch: usize, deadlock: &Deadlock, lane: Vl) {
+pub fn assert_is_ring(routed: &Routed, hosts_per_switch: usize, deadlock: &Deadlock, lane: Vl) {
     let onward = PortNumber::new(u8::try_from(hosts_per_switch + 2).unwrap());
     let ring: Vec<(PortId, Vl)> = routed
         .fabric

@@ -26,6 +26,7 @@ mod lossless;
 mod marking;
 mod notifications;
 mod partition;
+mod pfc;
 mod reconfiguration;
 mod routing;
 mod sharing;

@@ -326,6 +326,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                     mtu: Bytes::from_bytes(mtu),
                     header: Bytes::from_bytes(header),
                 },
+                pfc: None,
                 feedback,
                 latency: LatencyStats::Off,
                 seed: 1,

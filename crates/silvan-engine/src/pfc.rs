@@ -1,0 +1,511 @@
+//! Priority-based flow control (PFC, IEEE 802.1Qbb) in the place of credits.
+//!
+//! A receiver pauses its sender when a buffer holds more than `xoff` bytes, and lets it resume at `xon`. Either takes
+//! effect at the sender a constant time later: the wait for a frame that has just started in that direction, the pause frame, cable,
+//! interfaces and response. A frame that starts at the instant at which a pause takes effect still goes. A packet takes its
+//! bytes on the wire from the arrival of its first byte until its tail leaves. At one instant, departures come before arrivals, and the
+//! thresholds are compared after both.
+//!
+//! As credits, this needs no events. Only one sender fills a buffer, and it learns of each departure from it when that
+//! begins. So its lane replays the bytes in the buffer, as far as pauses have had the time to take effect: the state of a
+//! lane at an instant is that of the buffer behind it, a delay before. What has happened since does not matter yet, so that the order
+//! in which ports are processed within that delay does not either.
+
+use std::collections::VecDeque;
+
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::{PortId, Vl};
+use silvan_fabric::Fabric;
+use silvan_model::{BuildError, EngineConfig, EngineError, Loss, PfcLimits};
+
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::plane::{Plane, time};
+use crate::records::{Next, Sender};
+use crate::variant::EngineVariant;
+use crate::workload::Workload;
+
+/// Credits in hand of a lane that is not paused: more than any packet takes.
+const OPEN: i32 = 1 << 20;
+
+/// PFC of one direction of a link.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    xoff: i64,
+    xon: i64,
+    buffer: i64,
+    /// From a change of the buffer to its effect at the sender, in ps.
+    delay: u64,
+    /// From the start of a packet to its effect at the sender.
+    round_trip: u64,
+    limits: PfcLimits,
+}
+
+/// Bytes that enter or leave a buffer, and when that has its effect at the sender.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    due: u64,
+    bytes: u32,
+}
+
+/// What the sender knows of the buffer behind one of its lanes.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// The buffer as far as it has been replayed.
+    replayed: Replayed,
+    /// Changes that have not been replayed, by time.
+    entering: VecDeque<Change>,
+    leaving: VecDeque<Change>,
+    /// Pause and resume frames that have taken effect.
+    frames: u64,
+    /// Since when the lane is paused, and how long it was before.
+    paused_since: u64,
+    paused: u64,
+    /// The effect of the first packet without room, and by how many bytes the buffer overflowed.
+    lost: Option<(u64, u64)>,
+}
+
+/// The state of a buffer after some changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Replayed {
+    bytes: i64,
+    paused: bool,
+    /// How many of the changes that are kept it includes.
+    entered: usize,
+    left: usize,
+}
+
+/// PFC of all links.
+#[derive(Clone, Debug)]
+pub(crate) struct Pauses {
+    /// By output port; `None` for what is not a cable.
+    links: Vec<Option<Link>>,
+    lanes: Vec<Lane>,
+    vls: usize,
+    /// The effect of the first loss that has been found, at its lane.
+    lost: Option<(u64, usize)>,
+}
+
+/// What a port has seen of pauses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PauseCounts {
+    /// Pause and resume frames that have taken effect.
+    pub frames: u64,
+    /// Time paused, in ps, summed over the priorities.
+    pub paused: u64,
+}
+
+impl Lane {
+    /// Replays the changes of the next instant, if it is not after `until`. Returns the instant.
+    #[inline]
+    fn step(&self, link: &Link, state: &mut Replayed, until: u64) -> Option<u64> {
+        let entering = self.entering.get(state.entered).map(|change| change.due);
+        let leaving = self.leaving.get(state.left).map(|change| change.due);
+        let next = match (entering, leaving) {
+            (Some(entering), Some(leaving)) => entering.min(leaving),
+            (one, other) => one.or(other)?,
+        };
+        if next > until {
+            return None;
+        }
+        while let Some(change) = self.leaving.get(state.left).filter(|it| it.due == next) {
+            state.bytes -= i64::from(change.bytes);
+            state.left += 1;
+        }
+        while let Some(change) = self.entering.get(state.entered).filter(|it| it.due == next) {
+            state.bytes += i64::from(change.bytes);
+            state.entered += 1;
+        }
+        if state.bytes > link.xoff {
+            state.paused = true;
+        } else if state.bytes <= link.xon {
+            state.paused = false;
+        }
+        Some(next)
+    }
+
+    /// Replays the changes that take effect until then. Returns whether a packet had no room.
+    fn advance(&mut self, link: &Link, until: u64) -> bool {
+        let mut state = self.replayed;
+        let mut overflows = false;
+        while let Some(at) = self.step(link, &mut state, until) {
+            if state.bytes > link.buffer && self.lost.is_none() {
+                self.lost = Some((at, (state.bytes - link.buffer) as u64));
+                overflows = true;
+            }
+            if state.paused != self.replayed.paused {
+                self.replayed.paused = state.paused;
+                self.frames += 1;
+                match state.paused {
+                    true => self.paused_since = at,
+                    false => self.paused += at - self.paused_since,
+                }
+            }
+        }
+        self.entering.drain(..state.entered);
+        self.leaving.drain(..state.left);
+        (state.entered, state.left) = (0, 0);
+        self.replayed = state;
+        overflows
+    }
+
+    /// Whether the lane is paused for a packet that starts now, and whether a packet was lost.
+    #[inline]
+    fn update(&mut self, link: &Link, now: u64) -> (bool, bool) {
+        let mut lost = self.advance(link, now.saturating_sub(1));
+        if self.replayed.paused {
+            lost |= self.advance(link, now);
+        }
+        (self.replayed.paused, lost)
+    }
+
+    /// The buffer after the changes that take effect until then.
+    fn replayed_until(&self, link: &Link, until: u64) -> Replayed {
+        let mut state = self.replayed;
+        while self.step(link, &mut state, until).is_some() {}
+        state
+    }
+
+    fn is_paused(&self, link: &Link, now: u64) -> bool {
+        self.replayed_until(link, now.saturating_sub(1)).paused
+            && self.replayed_until(link, now).paused
+    }
+
+    /// When a lane that is paused resumes, as far as the departures are known.
+    fn resumes(&self, link: &Link) -> Option<u64> {
+        let mut state = self.replayed;
+        if !state.paused {
+            return None;
+        }
+        while let Some(at) = self.step(link, &mut state, u64::MAX) {
+            if !state.paused {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// The first loss that takes effect until then.
+    fn lost_until(&self, link: &Link, until: u64) -> Option<(u64, u64)> {
+        let mut state = self.replayed;
+        let mut lost = self.lost;
+        while lost.is_none() {
+            let at = self.step(link, &mut state, until)?;
+            lost = (state.bytes > link.buffer).then(|| (at, (state.bytes - link.buffer) as u64));
+        }
+        lost
+    }
+
+    /// What has taken effect before now.
+    fn counts(&self, link: &Link, now: u64) -> PauseCounts {
+        let (mut frames, mut total, mut since) = (self.frames, self.paused, self.paused_since);
+        let mut state = self.replayed;
+        loop {
+            let paused = state.paused;
+            let Some(at) = self.step(link, &mut state, now.saturating_sub(1)) else {
+                break;
+            };
+            if state.paused != paused {
+                frames += 1;
+                match state.paused {
+                    true => since = at,
+                    false => total += at - since,
+                }
+            }
+        }
+        if state.paused {
+            total += now.saturating_sub(since);
+        }
+        PauseCounts {
+            frames,
+            paused: total,
+        }
+    }
+
+    /// Bytes sent that have not begun to leave the buffer.
+    fn outstanding(&self) -> i64 {
+        let sum = |changes: &VecDeque<Change>| {
+            let bytes = changes.iter().map(|change| i64::from(change.bytes));
+            bytes.sum::<i64>()
+        };
+        self.replayed.bytes + sum(&self.entering) - sum(&self.leaving)
+    }
+}
+
+impl Pauses {
+    /// PFC of the links of a fabric whose ports and output-buffer stages the plane has.
+    pub fn new(
+        plane: &Plane,
+        fabric: &Fabric,
+        config: &EngineConfig,
+    ) -> Result<Option<Box<Self>>, BuildError> {
+        if config.pfc.is_none() {
+            return Ok(None);
+        }
+        let mut links = vec![None; plane.outs.len()];
+        for link in &fabric.links {
+            let Some(limits) = config.pfc_limits(link)? else {
+                continue;
+            };
+            let delay = limits.delay.as_ps();
+            let bytes = |bytes: silvan_core::Bytes| bytes.as_u64() as i64;
+            for port in [link.a, link.b] {
+                links[plane.link_port(port)] = Some(Link {
+                    xoff: bytes(limits.xoff),
+                    xon: bytes(limits.xon),
+                    buffer: bytes(limits.buffer),
+                    delay,
+                    round_trip: delay + link.propagation().as_ps(),
+                    limits,
+                });
+            }
+        }
+        Ok(Some(Box::new(Self {
+            lanes: vec![Lane::default(); plane.lanes.len()],
+            links,
+            vls: plane.vls,
+            lost: None,
+        })))
+    }
+
+    fn link(&self, lane: usize) -> Option<&Link> {
+        self.links[lane / self.vls].as_ref()
+    }
+
+    fn lane(&self, lane: usize) -> Option<(&Link, &Lane)> {
+        Some((self.link(lane)?, &self.lanes[lane]))
+    }
+
+    /// Notes the first loss found.
+    #[cold]
+    fn note_loss(&mut self, lane: usize) {
+        if let (None, Some((at, _))) = (self.lost, self.lanes[lane].lost) {
+            self.lost = Some((at, lane));
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let changes = |lane: &Lane| lane.entering.capacity() + lane.leaving.capacity();
+        let changes: usize = self.lanes.iter().map(changes).sum();
+        self.lanes.capacity() * size_of::<Lane>()
+            + self.links.capacity() * size_of::<Option<Link>>()
+            + changes * size_of::<Change>()
+    }
+}
+
+impl Plane {
+    /// Whether pauses control a lane, not credits.
+    #[inline]
+    pub fn is_under_pfc(&self, lane: usize) -> bool {
+        let pauses = self.pauses.as_ref();
+        pauses.is_some_and(|pauses| pauses.link(lane).is_some())
+    }
+
+    /// Whether a lane may start a packet of so many blocks now: it has the credits, or is not paused.
+    #[inline(always)]
+    pub fn may_send<F: EngineVariant>(&mut self, now: u64, lane: usize, blocks: i32) -> bool {
+        if F::PFC && self.pauses.is_some() {
+            self.update_pause(now, lane);
+        }
+        self.credits[lane].has(&mut self.overflow, now, blocks)
+    }
+
+    /// When a lane that may not send so many blocks now may do so, as far as that is known.
+    #[inline(always)]
+    pub fn when_may_send<F: EngineVariant>(
+        &self,
+        now: u64,
+        lane: usize,
+        blocks: i32,
+    ) -> Option<u64> {
+        if F::PFC && self.is_under_pfc(lane) {
+            return self.when_resumes(lane).map(|at| at.max(now));
+        }
+        self.credits[lane].when(&self.overflow, now, blocks)
+    }
+
+    /// Sets the credits in hand of a lane by its pause.
+    fn update_pause(&mut self, now: u64, lane: usize) {
+        let withheld = self.withheld_credits(lane);
+        let Some(pauses) = &mut self.pauses else {
+            return;
+        };
+        let Some(link) = &pauses.links[lane / pauses.vls] else {
+            return;
+        };
+        let (paused, lost) = pauses.lanes[lane].update(link, now);
+        if lost {
+            pauses.note_loss(lane);
+        }
+        self.credits[lane].in_hand = if paused { 0 } else { OPEN } - withheld;
+    }
+
+    fn when_resumes(&self, lane: usize) -> Option<u64> {
+        let (link, state) = self.pauses.as_ref()?.lane(lane)?;
+        state.resumes(link)
+    }
+
+    /// A packet of `wire` bytes starts on a lane. Returns whether a packet has been lost anywhere.
+    pub fn record_start(&mut self, now: u64, lane: usize, wire: u16) -> bool {
+        let Some(pauses) = &mut self.pauses else {
+            return false;
+        };
+        if let Some(link) = &pauses.links[lane / pauses.vls] {
+            pauses.lanes[lane].entering.push_back(Change {
+                due: now + link.round_trip,
+                bytes: u32::from(wire),
+            });
+        }
+        pauses.lost.is_some()
+    }
+
+    /// A packet of `wire` bytes leaves the buffer behind a lane at `tail`.
+    pub fn record_departure(&mut self, tail: u64, lane: usize, wire: u16) {
+        let Some(pauses) = &mut self.pauses else {
+            return;
+        };
+        let Some(link) = &pauses.links[lane / pauses.vls] else {
+            return;
+        };
+        let due = tail + link.delay;
+        let leaving = &mut pauses.lanes[lane].leaving;
+        let change = Change {
+            due,
+            bytes: u32::from(wire),
+        };
+        match leaving.back() {
+            Some(last) if last.due > due => {
+                let at = leaving.partition_point(|other| other.due <= due);
+                leaving.insert(at, change);
+            }
+            _ => leaving.push_back(change),
+        }
+    }
+
+    /// Credits in hand at `now`, arrivals not collected yet included. Under PFC those of the whole buffer, or none for a lane that is
+    /// paused.
+    pub fn credits_at(&self, now: u64, lane: usize) -> i32 {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        let Some((link, state)) = pauses else {
+            return self.credits[lane].at(&self.overflow, now);
+        };
+        let blocks = match state.is_paused(link, now) {
+            true => 0,
+            false => (link.buffer / 64) as i32,
+        };
+        blocks - self.withheld_credits(lane)
+    }
+
+    /// Blocks that the buffer behind a lane has, and those that are free as its switch sees them at `now`.
+    pub fn room_behind(&self, now: u64, lane: usize) -> (i32, i32) {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        let Some((link, state)) = pauses else {
+            let capacity = self.capacity(&self.outs[lane / self.vls]);
+            return (capacity, self.credits[lane].at(&self.overflow, now));
+        };
+        let bytes = state.replayed_until(link, now + link.delay).bytes;
+        let free = (link.buffer - bytes).max(0);
+        ((link.buffer / 64) as i32, (free / 64) as i32)
+    }
+
+    /// Whether the buffer behind a lane pauses its sender at `now`.
+    pub fn pauses_sender(&self, now: u64, lane: usize) -> bool {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        pauses.is_some_and(|(link, state)| state.replayed_until(link, now + link.delay).paused)
+    }
+
+    /// Whether a lane is paused, and nothing that is known lets it resume.
+    pub fn stays_paused(&self, lane: usize) -> bool {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        pauses.is_some_and(|(link, state)| state.replayed_until(link, u64::MAX).paused)
+    }
+
+    /// Bytes sent on a lane under PFC that have not begun to leave the buffer behind it.
+    pub fn outstanding(&self, lane: usize) -> Option<i64> {
+        let (_, state) = self.pauses.as_ref()?.lane(lane)?;
+        Some(state.outstanding())
+    }
+
+    /// What an output has seen of pauses by now.
+    pub fn pause_counts(&self, now: u64, output: usize) -> PauseCounts {
+        let mut sum = PauseCounts::default();
+        let Some(pauses) = &self.pauses else {
+            return sum;
+        };
+        for lane in output * self.vls..(output + 1) * self.vls {
+            if let Some((link, state)) = pauses.lane(lane) {
+                let counts = state.counts(link, now);
+                sum.frames += counts.frames;
+                sum.paused += counts.paused;
+            }
+        }
+        sum
+    }
+
+    /// The earliest loss before `end`, by which everything has been processed, or up to one that has been found.
+    fn first_loss(&self, end: u64) -> Option<Loss> {
+        let pauses = self.pauses.as_ref()?;
+        // Of an instant before, all departures are known.
+        let until = |link: &Link| match pauses.lost {
+            Some((at, lane)) => {
+                let of_loss = pauses.link(lane).map_or(0, |link| link.delay);
+                at - of_loss + link.delay
+            }
+            None => (end + link.delay).saturating_sub(1),
+        };
+        let losses = (0..pauses.lanes.len()).filter_map(|lane| {
+            let (link, state) = pauses.lane(lane)?;
+            let (effect, over) = state.lost_until(link, until(link))?;
+            Some((effect - link.delay, lane, over, link.limits))
+        });
+        let (at, lane, over, limits) = losses.min_by_key(|&(at, lane, ..)| (at, lane))?;
+        let out = &self.outs[lane / self.vls];
+        let input = match out.kind {
+            Next::Host => self.hosts[out.next as usize].port,
+            _ => out.next,
+        };
+        Some(Loss {
+            at: time(at),
+            port: PortId::new(input as usize),
+            priority: Vl::try_new((lane % self.vls) as u8).ok()?,
+            over,
+            limits,
+        })
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// Ends the run if a packet has been lost before `end`.
+    pub(crate) fn check_losses(&mut self, end: u64) {
+        if let Some(loss) = self.plane.first_loss(end) {
+            self.note_fault(EngineError::Loss(loss));
+        }
+    }
+
+    /// A packet leaves the buffer behind an output at `tail`: the sender may resume because of it.
+    #[inline(never)]
+    pub(crate) fn post_departure(
+        &mut self,
+        tail: u64,
+        upstream: u32,
+        sender: Sender,
+        packet: &Packet,
+    ) {
+        let plane = &mut self.plane;
+        let lane = plane.lane(upstream, packet.vl());
+        plane.record_departure(tail, lane, packet.wire());
+        if !plane.credits[lane].starved {
+            return;
+        }
+        let Some(resumes) = plane.when_resumes(lane) else {
+            return;
+        };
+        if sender == Sender::Host {
+            self.wake_host_of(upstream, resumes);
+        } else {
+            let free_at = self.plane.outs[upstream as usize].free_at;
+            self.wake_output(upstream, resumes.max(free_at));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Priority-based flow control (PFC, IEEE 802.1Qbb): thresholds of a buffer, and the headroom above them.
+
+use silvan_core::{Bytes, Rate, Span};
+
+use crate::config::BuildError;
+
+/// Priorities of a link, each with a pause of its own (IEEE 802.1Q, clause 36).
+pub const PRIORITIES: u8 = 8;
+
+/// Bytes of a RoCE v2 packet on the wire besides its payload: preamble and start of frame 8, Ethernet header 14, IPv4 20, UDP 8,
+/// BTH 12, ICRC 4, frame check sequence 4, and the gap between frames 12 (IEEE 802.3, clause 3; RFC 791; RFC 768; IBA volume 1,
+/// annex A17).
+pub const ROCE_V2_OVERHEAD: Bytes = Bytes::from_bytes(8 + 14 + 20 + 8 + 12 + 4 + 4 + 12);
+
+/// Bytes of a CNP of RoCE v2 on the wire: the same with the 16 reserved bytes that it has for payload (IBA volume 1, annex A17).
+pub const ROCE_V2_CNP: Bytes = Bytes::from_bytes(ROCE_V2_OVERHEAD.as_u64() + 16);
+
+/// What all links have in common: thresholds that are the same everywhere, and the terms of the headroom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PfcParams {
+    /// Bytes in a buffer above which it pauses its sender; `None` for as many as keep the link at full load.
+    pub xoff: Option<Bytes>,
+    /// Bytes in a buffer at which it lets its sender resume; `None` for two frames below `xoff`.
+    pub xon: Option<Bytes>,
+    /// Bytes of a buffer above `xoff`; `None` for those of the formula, see [`PfcParams::at`].
+    pub headroom: Option<Bytes>,
+    /// Size of a buffer, per port and priority; `None` for `xoff` and headroom.
+    pub buffer: Option<Bytes>,
+    /// From the arrival of a pause frame to the sender starting no further frame.
+    pub response: Span,
+    /// What a frame needs through the two interfaces of a link in one direction.
+    pub interface_delay: Span,
+    /// A pause frame on the wire.
+    pub pause_frame: Bytes,
+    /// The largest frame on the wire, which a pause frame can have to wait for, and which a sender completes; `None` for that
+    /// of a packet of MTU size.
+    pub max_frame: Option<Bytes>,
+}
+
+impl Default for PfcParams {
+    /// Thresholds and headroom by the link; 614.4 ns to respond (IEEE 802.1Q, 36.1.3.3), and pause frames of 64 bytes with
+    /// preamble and gap.
+    fn default() -> Self {
+        Self {
+            xoff: None,
+            xon: None,
+            headroom: None,
+            buffer: None,
+            response: Span::from_ps(614_400),
+            interface_delay: Span::ZERO,
+            pause_frame: Bytes::from_bytes(64 + 8 + 12),
+            max_frame: None,
+        }
+    }
+}
+
+/// What the limits of one direction of a link follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcCable {
+    /// Data rate.
+    pub rate: Rate,
+    /// Propagation from end to end.
+    pub propagation: Span,
+    /// A packet of MTU size on the wire.
+    pub mtu_wire: Bytes,
+    /// From the head of a packet at the receiver to its being eligible there.
+    pub latency: Span,
+}
+
+/// PFC of one direction of a link, per priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcLimits {
+    /// Bytes in the buffer above which the receiver pauses the sender.
+    pub xoff: Bytes,
+    /// Bytes at which it lets the sender resume.
+    pub xon: Bytes,
+    /// Bytes above `xoff` for what arrives before the pause takes effect.
+    pub headroom: Bytes,
+    /// The headroom with which no byte is lost, by the formula.
+    pub formula: Bytes,
+    /// Size of the buffer.
+    pub buffer: Bytes,
+    /// From a threshold being crossed to its effect at the sender.
+    pub delay: Span,
+}
+
+/// Bytes that a link carries in a time, rounded down.
+fn bytes_in(rate: Rate, span: Span) -> u64 {
+    const PS_BITS: u128 = 8_000_000_000_000;
+    let bytes = u128::from(rate.bits_per_sec()) * u128::from(span.as_ps()) / PS_BITS;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+impl PfcParams {
+    /// Frames between `xoff` and `xon` by default, as in the switches of Zhu et al., "Congestion Control for Large-Scale
+    /// RDMA Deployments", SIGCOMM 2015, section 4.
+    const HYSTERESIS_FRAMES: u64 = 2;
+
+    /// The limits at one direction of a link.
+    ///
+    /// The headroom is that of IEEE 802.1Q (annex "Buffer requirements for PFC"): what the link carries while the pause
+    /// frame waits for a frame of maximum size to leave, is sent, passes the cable and both interfaces and is responded to, what
+    /// is on its way then over cable and interfaces, and a frame of maximum size that the sender completes:
+    ///
+    /// rate × (2 propagation + 2 interface delay + response + time of the largest frame + time of the pause frame) + largest frame
+    ///
+    /// With it, no byte is ever lost; with a byte less, the worst case loses one.
+    ///
+    /// # Errors
+    /// `xon` above `xoff`, a buffer without room for `xoff` and headroom, or one of more than 16 MiB.
+    pub fn at(&self, cable: PfcCable) -> Result<PfcLimits, BuildError> {
+        let PfcCable {
+            rate,
+            propagation,
+            mtu_wire,
+            latency,
+        } = cable;
+        let frame = self.max_frame.unwrap_or(mtu_wire);
+        let interfaces = self.interface_delay + self.interface_delay;
+        let waits = rate.span_for(frame) + rate.span_for(self.pause_frame);
+        let delay = waits + propagation + interfaces + self.response;
+        let formula = bytes_in(rate, delay + propagation).saturating_add(frame.as_u64());
+        let headroom = self.headroom.map_or(formula, Bytes::as_u64);
+        let hysteresis = Self::HYSTERESIS_FRAMES * frame.as_u64();
+        let xoff = match (self.xoff, self.buffer, self.xon) {
+            (Some(xoff), ..) => xoff.as_u64(),
+            (None, Some(buffer), _) => {
+                let buffer = buffer.as_u64();
+                buffer.checked_sub(headroom).ok_or(BuildError::PfcBuffer {
+                    buffer,
+                    xoff: 0,
+                    headroom,
+                })?
+            }
+            (None, None, Some(xon)) => xon.as_u64().saturating_add(hysteresis),
+            (None, None, None) => {
+                // What leaves between a resume and the first packet that can leave because of it.
+                let covers = formula.saturating_add(bytes_in(rate, latency));
+                covers.saturating_add(frame.as_u64() + hysteresis)
+            }
+        };
+        let xon = self
+            .xon
+            .map_or(xoff.saturating_sub(hysteresis), Bytes::as_u64);
+        if xon > xoff {
+            return Err(BuildError::PfcThresholds { xon, xoff });
+        }
+        let needed = xoff.saturating_add(headroom);
+        let buffer = self.buffer.map_or(needed, Bytes::as_u64);
+        if buffer < needed {
+            return Err(BuildError::PfcBuffer {
+                buffer,
+                xoff,
+                headroom,
+            });
+        }
+        if buffer > Self::MOST_BUFFER {
+            let which = "PFC buffer";
+            return Err(BuildError::BufferTooLarge {
+                which,
+                bytes: buffer,
+            });
+        }
+        Ok(PfcLimits {
+            xoff: Bytes::from_bytes(xoff),
+            xon: Bytes::from_bytes(xon),
+            headroom: Bytes::from_bytes(headroom),
+            formula: Bytes::from_bytes(formula),
+            buffer: Bytes::from_bytes(buffer),
+            delay,
+        })
+    }
+
+    /// Largest buffer, as for credits.
+    const MOST_BUFFER: u64 = 16 << 20;
+
+    /// Checks what does not depend on a link.
+    pub(crate) fn validate(&self, data_vls: u8) -> Result<(), BuildError> {
+        if data_vls > PRIORITIES {
+            return Err(BuildError::PfcPriorities(data_vls));
+        }
+        for (which, span) in [
+            ("PFC response", self.response),
+            ("PFC interface delay", self.interface_delay),
+        ] {
+            if span > Span::from_secs(1) {
+                return Err(BuildError::DelayTooLong { which, span });
+            }
+        }
+        for (which, bytes) in [
+            ("pause frame", Some(self.pause_frame)),
+            ("largest frame", self.max_frame),
+        ] {
+            let bytes = bytes.map_or(1, Bytes::as_u64);
+            if !(1..=Self::MOST_FRAME).contains(&bytes) {
+                return Err(BuildError::PfcFrame { which, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    /// Largest frame, beyond any jumbo frame.
+    const MOST_FRAME: u64 = 1 << 16;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cable(length_ns: u64) -> PfcCable {
+        PfcCable {
+            rate: Rate::from_bits_per_sec(40_000_000_000).unwrap(),
+            propagation: Span::from_ns(length_ns),
+            mtu_wire: Bytes::from_bytes(1_000),
+            latency: Span::from_ns(100),
+        }
+    }
+
+    /// 5 B/ns, 10 m: 2 × 50 ns + 600 ns + 200 ns for a frame of 1000 B + 20 ns for a pause frame of 100 B are 920 ns or 4600 B,
+    /// and a frame.
+    #[test]
+    fn headroom_is_that_of_the_standard() {
+        let params = PfcParams {
+            response: Span::from_ns(600),
+            pause_frame: Bytes::from_bytes(100),
+            ..PfcParams::default()
+        };
+        let limits = params.at(cable(50)).unwrap();
+        assert_eq!(limits.headroom.as_u64(), 5_600);
+        assert_eq!(limits.delay, Span::from_ns(870));
+        // The latency is worth 500 B.
+        assert_eq!(limits.xon.as_u64(), 5_600 + 500 + 1_000);
+        assert_eq!(limits.xoff.as_u64(), limits.xon.as_u64() + 2_000);
+        assert_eq!(limits.buffer.as_u64(), limits.xoff.as_u64() + 5_600);
+        // An interface delay of 10 ns in each direction is worth 100 B.
+        let interfaces = PfcParams {
+            interface_delay: Span::from_ns(10),
+            ..params
+        };
+        assert_eq!(interfaces.at(cable(50)).unwrap().headroom.as_u64(), 5_700);
+    }
+
+    #[test]
+    fn each_metre_needs_ten_nanoseconds_of_headroom() {
+        let headroom = |ns| {
+            PfcParams::default()
+                .at(cable(ns))
+                .unwrap()
+                .headroom
+                .as_u64()
+        };
+        assert_eq!(headroom(505) - headroom(500), 50);
+    }
+
+    #[test]
+    fn what_is_not_given_follows_from_what_is() {
+        let bytes = |bytes| Some(Bytes::from_bytes(bytes));
+        let base = PfcParams {
+            headroom: bytes(6_000),
+            ..PfcParams::default()
+        };
+        let limits = |params: PfcParams| {
+            let PfcLimits {
+                xoff, xon, buffer, ..
+            } = params.at(cable(50)).unwrap();
+            (xoff.as_u64(), xon.as_u64(), buffer.as_u64())
+        };
+        let given = |xoff, xon, buffer| {
+            limits(PfcParams {
+                xoff,
+                xon,
+                buffer,
+                ..base.clone()
+            })
+        };
+        assert_eq!(given(bytes(9_000), None, None), (9_000, 7_000, 15_000));
+        assert_eq!(given(None, bytes(9_000), None), (11_000, 9_000, 17_000));
+        assert_eq!(given(None, None, bytes(9_000)), (3_000, 1_000, 9_000));
+        assert_eq!(given(bytes(1_000), None, None), (1_000, 0, 7_000));
+        let refused = |xoff, xon, buffer| {
+            PfcParams {
+                xoff,
+                xon,
+                buffer,
+                ..base.clone()
+            }
+            .at(cable(50))
+            .unwrap_err()
+            .to_string()
+        };
+        assert_eq!(
+            refused(bytes(1_000), bytes(1_001), None),
+            "xon of 1001 bytes is above xoff, 1000 bytes"
+        );
+        assert_eq!(
+            refused(bytes(1_000), None, bytes(6_999)),
+            "a PFC buffer of 6999 bytes; xoff (1000) and headroom (6000) take 7000 bytes"
+        );
+        assert_eq!(
+            refused(None, None, bytes(5_999)),
+            "a PFC buffer of 5999 bytes; xoff (0) and headroom (6000) take 6000 bytes"
+        );
+    }
+}
