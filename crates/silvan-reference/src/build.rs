@@ -9,7 +9,7 @@ use silvan_fabric::{Fabric, ForwardingTables};
 use crate::crossbar::{Crossbar, CrossbarId, Output, OutputLane};
 use crate::event::{Agenda, Event};
 use crate::host::{FlowState, Host};
-use crate::link::{Location, Receiver, ReceiverId, Transmitter, TransmitterId};
+use crate::link::{Location, Receiver, ReceiverId, Thresholds, Transmitter, TransmitterId};
 use crate::model::FlitModel;
 use crate::params::{Arbitration, Flow, OutputBuffer, Parameters, VlArbitration};
 
@@ -63,6 +63,7 @@ impl FlitModel {
                 })
                 .collect(),
             deliveries: Vec::new(),
+            loss: None,
         }
     }
 }
@@ -155,6 +156,20 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// PFC at a port; the frames that it sends wait for one in their direction.
+    fn thresholds(&self, port: PortId) -> Option<Thresholds> {
+        let pfc = self.parameters.pfc?;
+        let frames = [pfc.max_frame, pfc.pause_frame].map(|frame| self.rate(port).span_for(frame));
+        let interfaces = pfc.interface_delay + pfc.interface_delay;
+        let on_link = frames[0] + frames[1] + self.propagation(port);
+        Some(Thresholds {
+            xoff: pfc.xoff,
+            xon: pfc.xon,
+            buffer: pfc.buffer,
+            delay: on_link + interfaces + pfc.response,
+        })
+    }
+
     /// Where the crossbar output or the host of a port is.
     fn crossbar_location(&self, port: PortId) -> Location {
         let node = self.fabric.ports[port].node;
@@ -201,13 +216,17 @@ impl<'a> Builder<'a> {
                 self.crossbar_location(port)
             };
             let peer = self.peer(port);
-            Transmitter::new(
+            let transmitter = Transmitter::new(
                 location,
                 self.rate(port),
                 self.propagation(port),
                 self.link_receiver(peer),
                 vec![self.input_buffer(peer).0; lanes],
-            )
+            );
+            Transmitter {
+                paused: self.parameters.pfc.map(|_| vec![None; lanes]),
+                ..transmitter
+            }
         });
         into_buffers.chain(into_links).collect()
     }
@@ -216,13 +235,15 @@ impl<'a> Builder<'a> {
         let lanes = self.parameters.data_vls;
         let from_links = self.cabled.iter().map(|&port| {
             let (capacity, delay) = self.input_buffer(port);
-            Receiver::new(
+            let mut receiver = Receiver::new(
                 self.crossbar_location(port),
                 self.link_transmitter(self.peer(port)),
                 self.propagation(port) + delay,
                 capacity,
                 lanes,
-            )
+            );
+            receiver.thresholds = self.thresholds(port);
+            receiver
         });
         let in_buffers = self.buffered.iter().map(|&port| {
             Receiver::new(

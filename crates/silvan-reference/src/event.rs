@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use silvan_core::{HostId, Time};
+use silvan_core::{HostId, Time, Vl};
 
 use crate::link::{PacketId, ReceiverId, TransmitterId};
 
 /// One thing that happens at an instant.
 ///
 /// The variants are in the order in which they happen within an instant: flits arrive and
-/// leave, and credits come back; packets become eligible, in the order of the input ports, and may
-/// take an output that was idle before; reads of inputs end, in the same order; then all outputs choose
-/// in the order of their ports; last the hosts.
+/// leave, credits come back, and pauses end; packets become eligible, in the order of the input ports, and may
+/// take an output that was idle before; reads of inputs end, in the same order; buffers are compared with the thresholds of PFC; then
+/// all outputs choose in the order of their ports; then the hosts; last, pauses begin.
 ///
 /// A *boundary* is a position in a packet between two flits: boundary 0 is before the first
 /// flit, and boundary `k` after the `k`-th, the last one being the end of the packet.
@@ -31,16 +31,22 @@ pub(crate) enum Event {
     },
     /// The credits of the packet are back at this transmitter.
     Credit { to: TransmitterId, packet: PacketId },
+    /// The virtual lane of this transmitter is no longer paused.
+    Resume { to: TransmitterId, vl: Vl },
     /// The packet at this input may be sent on from now on.
     Eligible { at: ReceiverId, packet: PacketId },
     /// A read of this input buffer has ended.
     ReadEnd { at: ReceiverId, packet: PacketId },
     /// A host has taken the packet in.
     Deliver { host: HostId, packet: PacketId },
+    /// A receiver compares its buffer with the thresholds of PFC.
+    Compare { at: ReceiverId },
     /// A switch output looks for a packet to send.
     Arbitrate { output: TransmitterId },
     /// A host looks for a packet to send.
     Inject { host: HostId },
+    /// The virtual lane of this transmitter is paused.
+    Pause { to: TransmitterId, vl: Vl },
 }
 
 /// The events to come, ordered by time and kind.

@@ -16,6 +16,10 @@
 //!   takes all its blocks of credit at the transmitter when it starts, occupies them at the receiver
 //!   from the arrival of its head to the departure of its tail, and the credits are usable again one
 //!   propagation and one credit delay later.
+//! - **PFC** in the place of credits. A packet takes its bytes of the receiver's buffer from the arrival of its head to the departure
+//!   of its tail. After the changes of an instant the receiver compares the bytes with the thresholds of each lane, and sends a pause or
+//!   resume frame, which takes effect when it has waited for a frame of maximum size, been sent, crossed cable and interfaces,
+//!   and been responded to. Packets that start at the instant at which a pause takes effect still go.
 //! - **Switch.** Virtual cut-through: a packet may be sent on one switch latency after its head has
 //!   arrived, or later by as much as a faster output would otherwise run ahead of the input. Packets
 //!   queue per input, output and virtual lane; with FIFO queueing an output may pick only the packet
@@ -63,6 +67,7 @@
 //!     sl_to_vl: [0; 16],
 //!     tables: None,
 //!     header: "26 B".parse()?,
+//!     pfc: None,
 //!     switch: SwitchParameters {
 //!         latency: "200 ns".parse()?,
 //!         credit_delay: "100 ns".parse()?,
@@ -109,7 +114,7 @@ mod vl_arbiter;
 
 pub use model::FlitModel;
 pub use params::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Queueing, Sink, SwitchParameters,
-    VlArbitration,
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Pfc, Queueing, Sink,
+    SwitchParameters, VlArbitration,
 };
-pub use report::{Delivery, PortReport};
+pub use report::{Delivery, Loss, PortReport};

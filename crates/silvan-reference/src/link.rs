@@ -113,8 +113,13 @@ pub(crate) struct Transmitter {
     pub(crate) current: Option<Transmission>,
     /// When the last packet's tail left.
     pub(crate) idle_since: Option<Time>,
-    /// Credits at hand, per virtual lane.
+    /// Credits at hand, per virtual lane; not used under PFC.
     pub(crate) credits: Vec<Credits>,
+    /// Under PFC, since when virtual lanes are paused.
+    pub(crate) paused: Option<Vec<Option<Time>>>,
+    /// Pause and resume frames that have taken effect, and the sum of the pauses that have ended.
+    pub(crate) pause_frames: u64,
+    pub(crate) pause_time: Span,
     /// Blocks of packets started whose head has not arrived at the peer, per virtual lane.
     pub(crate) ahead: Vec<Credits>,
     /// Blocks that the peer has freed and that are on their way back, per virtual lane.
@@ -143,6 +148,9 @@ impl Transmitter {
             current: None,
             idle_since: None,
             credits,
+            paused: None,
+            pause_frames: 0,
+            pause_time: Span::ZERO,
             ahead: vec![Credits::ZERO; lanes],
             returning: vec![Credits::ZERO; lanes],
             xmit_bytes: Bytes::ZERO,
@@ -158,7 +166,10 @@ impl Transmitter {
     }
 
     pub(crate) fn has_credits_for(&self, packet: &Packet, lane: Vl) -> bool {
-        self.credits[lane.index()] >= packet.blocks()
+        match &self.paused {
+            Some(paused) => paused[lane.index()].is_none(),
+            None => self.credits[lane.index()] >= packet.blocks(),
+        }
     }
 
     /// Notes whether a packet waits for nothing but credits from now on.
@@ -181,6 +192,24 @@ struct Resident {
     left: u32,
 }
 
+/// PFC at the receiving end of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thresholds {
+    pub(crate) xoff: Bytes,
+    pub(crate) xon: Bytes,
+    pub(crate) buffer: Bytes,
+    /// From a comparison to its effect at the transmitter.
+    pub(crate) delay: Span,
+}
+
+/// What a comparison with the thresholds leads to, on a virtual lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Pause(Vl),
+    Resume(Vl),
+    Overflow(Vl, Bytes),
+}
+
 /// The receiving end of a link, with a buffer per virtual lane.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -188,8 +217,9 @@ pub(crate) struct Receiver {
     pub(crate) upstream: TransmitterId,
     /// From the space being freed to the credits being usable at the transmitter.
     pub(crate) credit_delay: Span,
-    /// Capacity of each virtual lane.
+    /// Capacity of each virtual lane; not used under PFC.
     pub(crate) capacity: Credits,
+    pub(crate) thresholds: Option<Thresholds>,
     /// Packets being read at this moment.
     pub(crate) reads: usize,
     lanes: Vec<Lane>,
@@ -206,6 +236,10 @@ struct Lane {
     /// Flits that have arrived and not left.
     present: Credits,
     largest: Credits,
+    /// Bytes of the packets whose head has arrived and whose tail has not left.
+    bytes: Bytes,
+    /// Whether the transmitter has been sent a pause, and no resume since.
+    pauses: bool,
 }
 
 impl Receiver {
@@ -221,6 +255,7 @@ impl Receiver {
             upstream,
             credit_delay,
             capacity,
+            thresholds: None,
             reads: 0,
             lanes: vec![Lane::default(); usize::from(data_vls)],
             residents: BTreeMap::new(),
@@ -256,7 +291,12 @@ impl Receiver {
         let lane = &mut self.lanes[packet.lane(self.upstream).index()];
         lane.reserved += packet.blocks();
         lane.largest = lane.largest.max(lane.reserved);
-        assert!(lane.reserved <= self.capacity, "buffer overflow");
+        lane.bytes += packet.wire;
+        let is_counted = self.thresholds.is_none();
+        assert!(
+            !is_counted || lane.reserved <= self.capacity,
+            "buffer overflow"
+        );
         self.residents.insert(id, Resident::default());
     }
 
@@ -303,7 +343,31 @@ impl Receiver {
     pub(crate) fn release(&mut self, id: PacketId, packet: &Packet) {
         let resident = self.residents.remove(&id).expect("the packet is here");
         assert_eq!(resident.left, packet.flits(), "freed before it has left");
-        self.lanes[packet.lane(self.upstream).index()].reserved -= packet.blocks();
+        let lane = &mut self.lanes[packet.lane(self.upstream).index()];
+        lane.reserved -= packet.blocks();
+        lane.bytes = lane.bytes.saturating_sub(packet.wire);
+    }
+
+    /// Compares what the buffer holds with the thresholds of PFC.
+    pub(crate) fn compare(&mut self) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let Some(thresholds) = self.thresholds else {
+            return outcomes;
+        };
+        for (vl, lane) in Vl::all().zip(&mut self.lanes) {
+            let over = lane.bytes.saturating_sub(thresholds.buffer);
+            if !over.is_zero() {
+                outcomes.push(Outcome::Overflow(vl, over));
+            }
+            if !lane.pauses && lane.bytes > thresholds.xoff {
+                lane.pauses = true;
+                outcomes.push(Outcome::Pause(vl));
+            } else if lane.pauses && lane.bytes <= thresholds.xon {
+                lane.pauses = false;
+                outcomes.push(Outcome::Resume(vl));
+            }
+        }
+        outcomes
     }
 
     fn resident(&mut self, id: PacketId) -> &mut Resident {

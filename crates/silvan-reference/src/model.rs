@@ -8,10 +8,11 @@ use crate::crossbar::{Crossbar, CrossbarId, Pick};
 use crate::event::{Agenda, Event};
 use crate::host::{FlowState, Host};
 use crate::link::{
-    Location, Packet, PacketId, Receiver, ReceiverId, Transmission, Transmitter, TransmitterId,
+    Location, Outcome, Packet, PacketId, Receiver, ReceiverId, Thresholds, Transmission,
+    Transmitter, TransmitterId,
 };
 use crate::params::Sink;
-use crate::report::{Delivery, PortReport};
+use crate::report::{Delivery, Loss, PortReport};
 
 /// A fabric and its traffic, moved flit by flit.
 ///
@@ -37,6 +38,7 @@ pub struct FlitModel {
     /// The two ends of the cables, by port; `None` at empty ports.
     pub(crate) ports: IdVec<PortId, Option<(TransmitterId, ReceiverId)>>,
     pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) loss: Option<Loss>,
 }
 
 impl FlitModel {
@@ -58,6 +60,9 @@ impl FlitModel {
                 } => self.leave(from, packet, boundary),
                 Event::Deliver { host, packet } => self.deliver(host, packet),
                 Event::Credit { to, packet } => self.credit(to, packet),
+                Event::Resume { to, vl } => self.set_paused(to, vl, false),
+                Event::Compare { at } => self.compare(at),
+                Event::Pause { to, vl } => self.set_paused(to, vl, true),
                 Event::Eligible { at, packet } => self.become_eligible(at, packet),
                 Event::ReadEnd { at, .. } => self.read_end(at),
                 Event::Arbitrate { output } => self.arbitrate(output),
@@ -78,6 +83,12 @@ impl FlitModel {
     #[must_use]
     pub fn deliveries(&self) -> &[Delivery] {
         &self.deliveries
+    }
+
+    /// The first time that a buffer held more than its size under PFC. The packets are delivered all the same.
+    #[must_use]
+    pub fn first_loss(&self) -> Option<Loss> {
+        self.loss
     }
 
     /// Payload of a flow delivered at `from` or later and before `to`.
@@ -109,10 +120,14 @@ impl FlitModel {
         let open = transmitter
             .waiting_since
             .map_or(Span::ZERO, |since| self.now.since(since));
+        let lanes = transmitter.paused.iter().flatten().flatten();
+        let paused: Span = lanes.map(|&since| self.now.since(since)).sum();
         Some(PortReport {
             xmit_bytes: transmitter.xmit_bytes,
             xmit_packets: transmitter.xmit_packets,
             xmit_wait: transmitter.waited + open,
+            pause_frames: transmitter.pause_frames,
+            pause_time: transmitter.pause_time + paused,
         })
     }
 
@@ -273,10 +288,14 @@ impl FlitModel {
         let (lane, blocks) = (packet.lane(output).index(), packet.blocks());
         let transmitter = &mut self.transmitters[output];
         assert!(transmitter.current.is_none(), "one packet at a time");
-        transmitter.credits[lane] = transmitter.credits[lane]
-            .checked_sub(blocks)
-            .expect("credits never fall below zero");
-        transmitter.ahead[lane] += blocks;
+        if let Some(paused) = &transmitter.paused {
+            assert!(paused[lane].is_none(), "no packet starts in a pause");
+        } else {
+            transmitter.credits[lane] = transmitter.credits[lane]
+                .checked_sub(blocks)
+                .expect("credits never fall below zero");
+            transmitter.ahead[lane] += blocks;
+        }
         let transmission = Transmission {
             packet: id,
             start: self.now,
@@ -361,6 +380,10 @@ impl FlitModel {
         let packet = &self.packets[id];
         let receiver = &mut self.receivers[at];
         receiver.release(id, packet);
+        if receiver.thresholds.is_some() {
+            self.agenda.add(self.now, Event::Compare { at });
+            return;
+        }
         let upstream = receiver.upstream;
         self.transmitters[upstream].returning[packet.lane(upstream).index()] += packet.blocks();
         self.agenda.add(
@@ -385,6 +408,49 @@ impl FlitModel {
         }
     }
 
+    /// A receiver compares its buffer with the thresholds of PFC, and sends frames as it has to.
+    fn compare(&mut self, at: ReceiverId) {
+        let receiver = &mut self.receivers[at];
+        let to = receiver.upstream;
+        let Some(Thresholds { delay, .. }) = receiver.thresholds else {
+            return;
+        };
+        for outcome in receiver.compare() {
+            match outcome {
+                Outcome::Pause(vl) => self.agenda.add(self.now + delay, Event::Pause { to, vl }),
+                Outcome::Resume(vl) => self.agenda.add(self.now + delay, Event::Resume { to, vl }),
+                Outcome::Overflow(vl, over) => {
+                    let mut ports = self.ports.iter_enumerated();
+                    let port = ports.find(|(_, ends)| ends.is_some_and(|ends| ends.1 == at));
+                    let (port, _) = port.expect("PFC is on cables alone");
+                    let first = (self.loss.is_none()).then_some(Loss {
+                        at: self.now,
+                        port,
+                        vl,
+                        over,
+                    });
+                    self.loss = self.loss.or(first);
+                }
+            }
+        }
+    }
+
+    /// A pause begins or ends at a transmitter.
+    fn set_paused(&mut self, to: TransmitterId, vl: Vl, is_paused: bool) {
+        let transmitter = &mut self.transmitters[to];
+        let lanes = transmitter.paused.as_mut();
+        let lane = &mut lanes.expect("only links with PFC pause")[vl.index()];
+        let since = std::mem::replace(lane, is_paused.then_some(self.now));
+        assert_eq!(since.is_none(), is_paused, "pauses begin and end in turn");
+        transmitter.pause_frames += 1;
+        transmitter.pause_time += since.map_or(Span::ZERO, |since| self.now.since(since));
+        match transmitter.location {
+            _ if is_paused => {}
+            Location::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
+            Location::Crossbar(crossbar, _) => self.arbitrate_outputs(crossbar),
+        }
+    }
+
     /// A flit boundary reaches a receiver.
     fn arrive(&mut self, at: ReceiverId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
@@ -392,8 +458,12 @@ impl FlitModel {
         if boundary == 0 {
             receiver.reserve(id, packet);
             let upstream = receiver.upstream;
-            let lane = packet.lane(upstream).index();
-            self.transmitters[upstream].ahead[lane] -= packet.blocks();
+            if receiver.thresholds.is_some() {
+                self.agenda.add(self.now, Event::Compare { at });
+            } else {
+                let lane = packet.lane(upstream).index();
+                self.transmitters[upstream].ahead[lane] -= packet.blocks();
+            }
         } else {
             receiver.flit_arrives(id, packet, boundary);
         }
@@ -516,6 +586,9 @@ impl FlitModel {
     fn audit(&self) {
         for transmitter in &self.transmitters {
             let peer = &self.receivers[transmitter.peer];
+            if transmitter.paused.is_some() {
+                continue;
+            }
             for vl in Vl::all().take(transmitter.credits.len()) {
                 let lane = vl.index();
                 let all = transmitter.credits[lane]

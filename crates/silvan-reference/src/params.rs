@@ -17,10 +17,31 @@ pub struct Parameters {
     pub tables: Option<SlToVlTables>,
     /// Bytes on the wire beyond the payload of every packet.
     pub header: Bytes,
+    /// Priority-based flow control of all links, each virtual lane a priority; `None` for credits.
+    pub pfc: Option<Pfc>,
     /// Switches.
     pub switch: SwitchParameters,
     /// Channel adapters.
     pub host: HostParameters,
+}
+
+/// Priority-based flow control (IEEE 802.1Qbb), the same for all links.
+#[derive(Clone, Copy, Debug)]
+pub struct Pfc {
+    /// A receiver pauses its sender when a lane of its buffer holds more bytes than this.
+    pub xoff: Bytes,
+    /// The sender resumes when it holds no more than this.
+    pub xon: Bytes,
+    /// Size of each lane of a buffer.
+    pub buffer: Bytes,
+    /// The frame in the other direction that a pause frame waits for, on the wire.
+    pub max_frame: Bytes,
+    /// A pause frame on the wire.
+    pub pause_frame: Bytes,
+    /// What a frame needs through the interfaces of a link in one direction.
+    pub interface_delay: Span,
+    /// From the arrival of a pause frame to its effect.
+    pub response: Span,
 }
 
 /// Switch parameters, the same for all switches.

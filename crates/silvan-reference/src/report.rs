@@ -1,6 +1,6 @@
 //! What a run has shown.
 
-use silvan_core::{Bytes, Span, Time};
+use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
 /// One delivered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,19 @@ impl Delivery {
     }
 }
 
+/// A buffer that held more than its size under PFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// When.
+    pub at: Time,
+    /// The input port.
+    pub port: PortId,
+    /// The virtual lane.
+    pub vl: Vl,
+    /// By how many bytes.
+    pub over: Bytes,
+}
+
 /// What a port has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortReport {
@@ -35,4 +48,8 @@ pub struct PortReport {
     /// PortXmitWait: time in which the port sent nothing although a packet for it was eligible (at a
     /// host: a flow was ready), for want of credits or of reads of its input (IBA 16.1.3).
     pub xmit_wait: Span,
+    /// Pause and resume frames of PFC that have taken effect here.
+    pub pause_frames: u64,
+    /// Time paused by PFC, summed over the virtual lanes.
+    pub pause_time: Span,
 }

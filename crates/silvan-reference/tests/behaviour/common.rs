@@ -56,6 +56,7 @@ pub fn parameters() -> Parameters {
         sl_to_vl: [0; 16],
         tables: None,
         header: Bytes::from_bytes(HEADER),
+        pfc: None,
         switch: SwitchParameters {
             latency: LATENCY,
             credit_delay: CREDIT_DELAY,

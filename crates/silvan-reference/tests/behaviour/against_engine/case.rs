@@ -7,8 +7,8 @@ use silvan_core::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
 use silvan_fabric::routing::{SlToVlTables, Vls};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 use silvan_reference::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Queueing, Sink, SwitchParameters,
-    VlArbitration,
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Pfc, Queueing, Sink,
+    SwitchParameters, VlArbitration,
 };
 
 use crate::common::Routed;
@@ -59,6 +59,12 @@ impl Case {
             flow.gap = Span::ZERO;
             flow.payload = self.mtu;
         }
+        self
+    }
+
+    /// The same case with PFC in the place of credits.
+    pub fn with_pfc(mut self, pfc: Pfc) -> Self {
+        self.parameters.pfc = Some(pfc);
         self
     }
 
@@ -254,6 +260,7 @@ fn parameters() -> impl Strategy<Value = (Bytes, Parameters)> {
                         sl_to_vl,
                         tables: None,
                         header: Bytes::from_bytes(header),
+                        pfc: None,
                         switch,
                         host,
                     };

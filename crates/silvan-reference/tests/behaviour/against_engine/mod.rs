@@ -1,6 +1,7 @@
 //! The engine against the reference model, on random small fabrics.
 
 mod case;
+mod pfc;
 mod topologies;
 mod traffic;
 
@@ -10,9 +11,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_cc::hooks::NoControl;
 use silvan_core::{Sl, Span, Time};
-use silvan_engine::{self as engine, Engine, EngineConfig};
+use silvan_engine::{self as engine, Engine, EngineConfig, EngineError};
 use silvan_fabric::routing::{PathLanes, PathServiceLevels, Routes};
-use silvan_reference::{Arbitration, FlitModel, Parameters, Queueing, Sink};
+use silvan_reference::{Arbitration, FlitModel, Parameters, Pfc, Queueing, Sink};
 
 use self::case::{Case, Load, cases};
 use self::traffic::{Flows, Record};
@@ -27,6 +28,7 @@ fn config(case: &Case) -> EngineConfig {
         sl_to_vl,
         tables: _,
         header,
+        pfc,
         switch,
         host,
     } = case.parameters.clone();
@@ -74,7 +76,22 @@ fn config(case: &Case) -> EngineConfig {
             mtu: case.mtu,
             header,
         },
+        pfc: pfc.map(engine_pfc),
         ..EngineConfig::default()
+    }
+}
+
+/// The engine's form of PFC. It is given the thresholds and the buffer, and takes what is between them for headroom.
+fn engine_pfc(pfc: Pfc) -> engine::PfcParams {
+    engine::PfcParams {
+        xoff: Some(pfc.xoff),
+        xon: Some(pfc.xon),
+        headroom: Some(pfc.buffer.saturating_sub(pfc.xoff)),
+        buffer: Some(pfc.buffer),
+        response: pfc.response,
+        interface_delay: pfc.interface_delay,
+        pause_frame: pfc.pause_frame,
+        max_frame: Some(pfc.max_frame),
     }
 }
 
@@ -101,9 +118,26 @@ fn run_model_and_engine(case: &Case, routed: &Routed, until: Time) -> (FlitModel
         Flows::new(&case.flows, routed.fabric.host_count()),
     )
     .unwrap();
-    engine.run_until(until).unwrap();
+    let result = engine.run_until(until);
+    assert!(
+        agrees_on_loss(&model, &result),
+        "{:?}, {result:?}",
+        model.first_loss()
+    );
     engine.audit().unwrap();
     (model, engine)
+}
+
+/// Whether the engine has found the loss that the reference has seen.
+fn agrees_on_loss(model: &FlitModel, result: &Result<(), EngineError>) -> bool {
+    match (model.first_loss(), result) {
+        (Some(seen), Err(EngineError::Loss(found))) => {
+            (found.at, found.port, found.priority) == (seen.at, seen.port, seen.vl)
+                && found.over == seen.over.as_u64()
+        }
+        (None, Ok(())) => true,
+        _ => false,
+    }
 }
 
 /// The reference model's deliveries, by flow and sequence number.
@@ -138,6 +172,14 @@ fn first_difference(model: &FlitModel, engine: &TestEngine) -> Option<String> {
 
 /// The same cases in every run with the same `PROPTEST_RNG_SEED`.
 fn check(cases_count: u32, load: Load, test: impl Fn(Case) -> Result<(), TestCaseError>) {
+    check_drawn(cases_count, &cases(load), test);
+}
+
+fn check_drawn(
+    cases_count: u32,
+    cases: &impl Strategy<Value = Case>,
+    test: impl Fn(Case) -> Result<(), TestCaseError>,
+) {
     let config = ProptestConfig {
         cases: cases_count,
         failure_persistence: None,
@@ -148,7 +190,7 @@ fn check(cases_count: u32, load: Load, test: impl Fn(Case) -> Result<(), TestCas
     seed[..8].copy_from_slice(&u64::to_le_bytes(drawn));
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    if let Err(error) = runner.run(&cases(load), test) {
+    if let Err(error) = runner.run(cases, test) {
         panic!("{error}");
     }
 }
@@ -186,6 +228,15 @@ fn drains_alike(case: &Case) -> Result<(), TestCaseError> {
             let name = routed.fabric.port_name(port).to_string();
             prop_assert_eq!(counters.xmit_wait, report.xmit_wait, "{}", name);
         }
+        prop_assert_eq!(counters.pause_rcv, report.pause_frames);
+        prop_assert_eq!(counters.xmit_paused, report.pause_time);
+        let peer = routed.fabric.ports[port]
+            .peer
+            .and_then(|peer| model.port(peer));
+        prop_assert_eq!(
+            peer.map(|peer| peer.pause_frames),
+            Some(counters.pause_sent)
+        );
     }
     Ok(())
 }
