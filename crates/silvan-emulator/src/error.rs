@@ -24,6 +24,11 @@ pub enum EmulatorError {
     /// Packets are larger than InfiniBand allows.
     #[error("packet.mtu: MTU of {0} bytes; the live fabric has InfiniBand's MTUs, at most 4096")]
     Mtu(u64),
+    /// Links are Ethernet.
+    #[error(
+        "link.flow-control: \"pfc\" is Ethernet; the live fabric has InfiniBand's links, \"credits\""
+    )]
+    Ethernet,
     /// There are more nodes than LIDs.
     #[error("{0}; such a fabric can be simulated, but not managed")]
     Fabric(#[from] silvan_fabric::FabricError),

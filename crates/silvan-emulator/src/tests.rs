@@ -696,10 +696,7 @@ fn fabrics_with_more_nodes_than_lids_are_refused() {
 fn packets_larger_than_those_of_infiniband_are_refused() {
     let subnet = |mtu: &str| {
         let text = format!("[packet]\nmtu = \"{mtu}\"\n");
-        let scenario = Scenario::from_toml(&text, "test.toml", &[]).unwrap();
-        Subnet::new(&Fastest, &scenario, Start::Configured)
-            .map(|_| ())
-            .map_err(|error| error.to_string())
+        subnet_of(&text)
     };
     assert_eq!(subnet("4 KiB"), Ok(()));
     let refused = subnet("9000 B").unwrap_err();
@@ -707,4 +704,20 @@ fn packets_larger_than_those_of_infiniband_are_refused() {
         refused.starts_with("packet.mtu: MTU of 9000 bytes"),
         "{refused}"
     );
+}
+
+#[test]
+fn ethernet_is_refused() {
+    let refused = subnet_of("[link]\nflow-control = \"pfc\"\n").unwrap_err();
+    assert!(
+        refused.starts_with("link.flow-control: \"pfc\" is Ethernet"),
+        "{refused}"
+    );
+}
+
+fn subnet_of(text: &str) -> Result<(), String> {
+    let scenario = Scenario::from_toml(text, "test.toml", &[]).unwrap();
+    Subnet::new(&Fastest, &scenario, Start::Configured)
+        .map(|_| ())
+        .map_err(|error| error.to_string())
 }

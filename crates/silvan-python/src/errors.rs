@@ -69,8 +69,9 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
         RunError::Scheme(failure) => return hook_failure(py, failure),
         RunError::Deadlock { cycle, .. } => (
             cycle.clone(),
-            Some("route without the cycle, or give it more virtual lanes"),
+            Some("route without the cycle, or give it more virtual lanes".to_owned()),
         ),
+        RunError::Loss { hint, .. } => (Vec::new(), Some(hint.clone())),
         _ => (Vec::new(), None),
     };
     match class(py, "SimulationError") {

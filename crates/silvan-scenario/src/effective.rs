@@ -10,6 +10,7 @@ use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::Routing;
 
 use crate::build::fabric::has_steps;
+use crate::build::pfc::input_buffer;
 use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 
 /// Samples of the congestion trees in a run.
@@ -45,6 +46,7 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
         let divisor = common_divisor(file.run.duration.as_ps(), file.run.warm_up.as_ps());
         Span::from_ps(divisor)
     });
+    let switch_buffer = input_buffer(file);
     if let Some(trees) = &mut file.probe.trees {
         let hundredth = file.run.duration.as_ps() / DEFAULT_TREE_LOOKS;
         trees
@@ -52,12 +54,12 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .get_or_insert(Span::from_ps(hundredth.max(1)));
         trees
             .threshold
-            .get_or_insert(Bytes::from_bytes(file.switch.buffer.as_u64() / 2));
+            .get_or_insert(Bytes::from_bytes(switch_buffer.as_u64() / 2));
     }
     file.control.parameters.fill_in(&DataPlane {
         mtu: file.packet.mtu,
         header: file.packet.header,
-        switch_buffer: file.switch.buffer,
+        switch_buffer,
         link_rate: file.link.kind().data_rate(),
     });
     fill_feedback(&mut file.control);

@@ -25,6 +25,7 @@ use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes, check_lids
 use crate::build::import::{import_fabric, import_tables};
 use crate::build::limits::{check_name, check_runs, check_series};
 use crate::build::packets::build_packets;
+use crate::build::pfc::{check_pfc, fill_ethernet, warn_of_credits};
 use crate::build::programs::build_programs;
 use crate::build::python::import_python;
 use crate::build::run::check_run;
@@ -172,6 +173,7 @@ impl Scenario {
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
+        fill_ethernet(source, &mut file);
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let fabric = build_fabric(&file.fabric, &file.link)?;
@@ -210,6 +212,8 @@ impl Scenario {
         check_engine_routes(&file, &engine, routes)?;
         check_classes(&file, lanes.as_ref())?;
         let control = build_control(&file.control, &fabric)?;
+        check_pfc(&file, &engine, &fabric, &control.settings)?;
+        warnings.extend(warn_of_credits(&file));
         let ports = switch_ports(&fabric);
         let hosts = fabric.host_count();
         let setup = setup(&file, &engine, routes, &ports, hosts, file.run.seed);

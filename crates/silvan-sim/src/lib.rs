@@ -183,6 +183,14 @@ pub enum RunError {
         /// Ports of the cycle in the order of travel, as `switch:port (VL n)`.
         cycle: Vec<String>,
     },
+    /// A buffer under PFC had no room for a packet.
+    #[error("{description}")]
+    Loss {
+        /// When, where, and by how many bytes, in the fabric's names.
+        description: String,
+        /// What prevents it.
+        hint: String,
+    },
     /// The engine cannot go on.
     #[error(transparent)]
     Engine(EngineError),
@@ -321,6 +329,10 @@ fn engine_error(error: EngineError, fabric: &Fabric) -> RunError {
                 .iter()
                 .map(|(port, vl)| format!("{} (VL {vl})", fabric.port_name(*port)))
                 .collect(),
+        },
+        EngineError::Loss(loss) => RunError::Loss {
+            description: loss.describe(fabric),
+            hint: loss.hint(),
         },
         other => RunError::Engine(other),
     }

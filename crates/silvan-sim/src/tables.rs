@@ -262,6 +262,9 @@ impl Measurement<'_> {
         if self.scenario.discards_unroutable() {
             add(CounterTable::PortsIfUnroutable);
         }
+        if self.scenario.engine_config().pfc.is_some() {
+            add(CounterTable::PortsIfPfc);
+        }
         table
     }
 }

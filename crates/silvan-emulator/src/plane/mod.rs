@@ -68,6 +68,9 @@ impl DataPlane {
         if !scenario.scheme().includes(SchemeName::IbCc) {
             return Err(EmulatorError::NoControl);
         }
+        if config.pfc.is_some() {
+            return Err(EmulatorError::Ethernet);
+        }
         let mtu = config.packet.mtu.as_u64();
         if mtu > MOST_MTU {
             return Err(EmulatorError::Mtu(mtu));

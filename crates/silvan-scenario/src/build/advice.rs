@@ -47,13 +47,32 @@ pub(super) fn on_engine(error: &BuildError) -> String {
             let whole = data_vls.next_multiple_of(*lanes).min(most);
             return format!("leave vl.sl-to-vl out, and set vl.data-vls to {whole}");
         }
+        BuildError::PfcPriorities(most) => {
+            return format!(
+                "use at most 8 virtual lanes, {} fewer",
+                most.saturating_sub(8)
+            );
+        }
+        BuildError::PfcScheme => "choose another scheme, or set link.flow-control to \"credits\"",
+        BuildError::PfcThresholds { xoff, .. } => {
+            return format!("make it at most {xoff} B, or leave it out");
+        }
+        BuildError::PfcBuffer { xoff, headroom, .. } => {
+            let needed = xoff.saturating_add(*headroom);
+            return format!("make it at least {needed} B, or leave it out");
+        }
+        BuildError::PfcFrame { .. } => {
+            "84 B are usual for a pause frame; leave the largest frame out"
+        }
         BuildError::MessagesOutOfOrder => "use ack-per-packet, or leave fabric.path-choice out",
         BuildError::NotificationBytes(_) => "42 B are usual, the size of a CNP",
         BuildError::NotificationCharge(_) => "64 B is the default; 0 turns the charge off",
         BuildError::DelayTooLong { which, .. } => match *which {
-            "switch latency" | "switch credit delay" | "host credit delay" => {
-                "write e.g. \"100 ns\""
-            }
+            "switch latency"
+            | "switch credit delay"
+            | "host credit delay"
+            | "PFC response"
+            | "PFC interface delay" => "write e.g. \"100 ns\"",
             _ => "write e.g. \"2 us\"",
         },
         BuildError::TooMany { .. } => "make the fabric smaller, or use fewer virtual lanes",

@@ -50,6 +50,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             mtu: file.packet.mtu,
             header: file.packet.header,
         },
+        pfc: file.link.pfc_params(),
         feedback: FeedbackParams {
             carrier: feedback.carrier.unwrap_or_default(),
             path: match feedback.path {
@@ -83,7 +84,7 @@ pub(crate) fn check_engine_routes(
         .map_err(|error| refused(&error, file))
 }
 
-fn refused(error: &BuildError, file: &ScenarioFile) -> ScenarioError {
+pub(super) fn refused(error: &BuildError, file: &ScenarioFile) -> ScenarioError {
     let advice = advice::on_engine(error);
     ScenarioError::new(key_of(error, file), error.to_string()).with_hint(advice)
 }
@@ -143,6 +144,7 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
         BuildError::Header(_) => at("packet.header"),
         BuildError::BufferTooSmall { which, .. } | BuildError::BufferTooLarge { which, .. } => {
             match *which {
+                "PFC buffer" => at("link.pfc.buffer"),
                 "host receive buffer" => at("host.receive-buffer"),
                 "switch output buffer" => at("switch.output-buffer.size"),
                 _ => at("switch.buffer"),
@@ -162,6 +164,14 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
             }
         }
         BuildError::PathLanes { sl, .. } => at("vl.sl-to-vl").index(usize::from(*sl)),
+        BuildError::PfcScheme => at("control.scheme"),
+        BuildError::PfcPriorities(_) => at("vl.data-vls"),
+        BuildError::PfcThresholds { .. } => at("link.pfc.xon"),
+        BuildError::PfcBuffer { .. } => at("link.pfc.buffer"),
+        BuildError::PfcFrame { which, .. } => match *which {
+            "pause frame" => at("link.pfc.pause-frame"),
+            _ => at("link.pfc.max-frame"),
+        },
         BuildError::MessagesOutOfOrder => at("control.feedback.carrier"),
         BuildError::NotificationBytes(_) => at("control.feedback.bytes"),
         BuildError::NotificationCharge(_) => at("control.feedback.charge"),
@@ -169,6 +179,8 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
             "switch latency" => at("switch.latency"),
             "switch credit delay" => at("switch.credit-delay"),
             "host credit delay" => at("host.credit-delay"),
+            "PFC response" => at("link.pfc.response"),
+            "PFC interface delay" => at("link.pfc.interface-delay"),
             _ => at("control.feedback.delay"),
         },
         _ => at("fabric"),

@@ -16,6 +16,7 @@ mod levels;
 pub(crate) mod limits;
 mod linear;
 pub(crate) mod packets;
+pub(crate) mod pfc;
 mod places;
 pub(crate) mod programs;
 pub(crate) mod python;

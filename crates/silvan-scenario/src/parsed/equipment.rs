@@ -5,10 +5,92 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Length, Rate, Span};
 use silvan_fabric::{LinkKind, Speed, Width};
 
-use silvan_model::{Arbitration, HostParams, PacketParams, Queueing, Sink, SwitchParams};
+use silvan_model::{
+    Arbitration, HostParams, PacketParams, PfcParams, Queueing, Sink, SwitchParams,
+};
 
 use super::{Limit, SendQueue};
 use crate::schema;
+
+/// What keeps a sender from filling a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowControl {
+    /// Credits of InfiniBand: a sender starts a packet only if the buffer has room for it.
+    #[default]
+    Credits,
+    /// Priority-based flow control of Ethernet (IEEE 802.1Qbb): a buffer pauses its sender, and has headroom for what still arrives.
+    /// `switch.buffer`, `switch.credit-delay`, `host.receive-buffer` and `host.credit-delay` have no effect then.
+    Pfc,
+}
+
+/// Priority-based flow control (PFC) of all links, the same for each priority. A virtual lane is a priority.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct PfcSection {
+    /// Bytes in a buffer above which it pauses its sender. Default: `buffer` less the headroom, or as many as keep the link at full load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub xoff: Option<Bytes>,
+    /// Bytes in a buffer at which its sender resumes. Default: two of the largest frames below `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub xon: Option<Bytes>,
+    /// Bytes of a buffer above `xoff`, for what arrives before a pause takes effect. Default: those of the standard's formula, by rate and
+    /// length of the cable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub headroom: Option<Bytes>,
+    /// Size of a buffer per port and priority, at switches and hosts. Default: `xoff` and headroom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub buffer: Option<Bytes>,
+    /// Time from the arrival of a pause frame to its effect; 614.4 ns by IEEE 802.1Q, 36.1.3.3.
+    #[schemars(with = "schema::SpanText")]
+    pub response: Span,
+    /// Time that a frame needs through the two interfaces of a link, in one direction.
+    #[schemars(with = "schema::SpanText")]
+    pub interface_delay: Span,
+    /// Size of a pause frame on the wire: 64 B, preamble and gap.
+    #[schemars(with = "schema::BytesText")]
+    pub pause_frame: Bytes,
+    /// Size of the largest frame on the wire, for which a pause frame can have to wait. Default: a packet of MTU size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub max_frame: Option<Bytes>,
+}
+
+impl Default for PfcSection {
+    fn default() -> Self {
+        let params = PfcParams::default();
+        Self {
+            xoff: params.xoff,
+            xon: params.xon,
+            headroom: params.headroom,
+            buffer: params.buffer,
+            response: params.response,
+            interface_delay: params.interface_delay,
+            pause_frame: params.pause_frame,
+            max_frame: params.max_frame,
+        }
+    }
+}
+
+impl PfcSection {
+    /// The engine's parameters.
+    pub fn params(&self) -> PfcParams {
+        PfcParams {
+            xoff: self.xoff,
+            xon: self.xon,
+            headroom: self.headroom,
+            buffer: self.buffer,
+            response: self.response,
+            interface_delay: self.interface_delay,
+            pause_frame: self.pause_frame,
+            max_frame: self.max_frame,
+        }
+    }
+}
 
 /// Cables that say nothing else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,9 +112,25 @@ pub struct LinkSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub latency: Option<Span>,
+    /// What keeps a sender from filling a buffer, on all links.
+    #[serde(skip_serializing_if = "is_credits")]
+    pub flow_control: FlowControl,
+    /// With `flow-control = "pfc"`: thresholds and delays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc: Option<PfcSection>,
+}
+
+fn is_credits(flow_control: &FlowControl) -> bool {
+    *flow_control == FlowControl::Credits
 }
 
 impl LinkSection {
+    /// Priority-based flow control, if links have it.
+    pub fn pfc_params(&self) -> Option<PfcParams> {
+        let section = || self.pfc.clone().unwrap_or_default();
+        (self.flow_control == FlowControl::Pfc).then(|| section().params())
+    }
+
     /// What a cable is that says nothing itself.
     pub fn kind(&self) -> LinkKind {
         LinkKind {
@@ -53,6 +151,8 @@ impl Default for LinkSection {
             rate: None,
             length: Length::from_mm(2_000),
             latency: None,
+            flow_control: FlowControl::default(),
+            pfc: None,
         }
     }
 }
@@ -189,7 +289,8 @@ pub struct PacketSection {
     #[schemars(with = "schema::BytesText")]
     pub mtu: Bytes,
     /// Header and trailer of every packet on the wire, at most 256 B. The default is LRH, BTH,
-    /// ICRC and VCRC (8 + 12 + 4 + 2 B).
+    /// ICRC and VCRC (8 + 12 + 4 + 2 B). With `link.flow-control = "pfc"` it is what RoCE v2 adds, 82 B: preamble 8, Ethernet 14,
+    /// IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12.
     #[schemars(with = "schema::BytesText")]
     pub header: Bytes,
 }

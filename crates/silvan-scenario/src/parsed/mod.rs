@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use control::{ControlSection, FeedbackPath, FeedbackSection};
 pub use equipment::{
-    CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
-    VlSection, VlWeight,
+    CrossbarFeed, FlowControl, HostSection, LinkSection, OutputBufferSection, PacketSection,
+    PfcSection, SwitchSection, VlSection, VlWeight,
 };
 pub use fabric::{
     CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry, Unreachable,

@@ -1,0 +1,133 @@
+//! Links with priority-based flow control (PFC) in the place of credits.
+
+use silvan_cc::schemes::ib_cc::PortSelection;
+use silvan_cc::schemes::{Changes, SchemeName};
+use silvan_core::Bytes;
+use silvan_core::document::SourceText;
+use silvan_fabric::Fabric;
+use silvan_model::EngineConfig;
+use silvan_model::pfc::{PfcCable, ROCE_V2_CNP, ROCE_V2_OVERHEAD};
+
+use super::at;
+use super::engine::refused;
+use crate::ScenarioError;
+use crate::parsed::{FlowControl, HostSection, ScenarioFile, SwitchSection};
+
+/// Whether a scenario gives a value.
+fn is_given(source: &SourceText, keys: &[&str]) -> bool {
+    let mut keys = keys.iter();
+    let first = keys.next().and_then(|key| source.root().get(key));
+    keys.fold(first, |table, key| table.and_then(|table| table.get(key)))
+        .is_some()
+}
+
+/// Gives packets and notifications the headers of RoCE v2, where links are Ethernet and no size is given.
+pub(crate) fn fill_ethernet(source: &SourceText, file: &mut ScenarioFile) {
+    if file.link.flow_control != FlowControl::Pfc {
+        return;
+    }
+    if !is_given(source, &["packet", "header"]) {
+        file.packet.header = ROCE_V2_OVERHEAD;
+    }
+    if !is_given(source, &["control", "feedback", "bytes"]) {
+        file.control.feedback.bytes = ROCE_V2_CNP;
+    }
+}
+
+/// Size of the input buffer of a switch, per port and virtual lane; under PFC that behind a cable like most.
+pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
+    let cable = file.link.kind();
+    let limits = file.link.pfc_params().and_then(|pfc| {
+        let cable = PfcCable {
+            rate: cable.data_rate(),
+            propagation: cable.propagation(),
+            mtu_wire: Bytes::from_bytes(
+                file.packet
+                    .mtu
+                    .as_u64()
+                    .saturating_add(file.packet.header.as_u64()),
+            ),
+            latency: file.switch.latency,
+        };
+        // What is wrong is reported where every cable is checked.
+        pfc.at(cable).ok()
+    });
+    limits.map_or(file.switch.buffer, |limits| limits.buffer)
+}
+
+/// Checks that PFC has room for its headroom on every cable, and that what the scenario asks for does not need credits.
+pub(crate) fn check_pfc(
+    file: &ScenarioFile,
+    config: &EngineConfig,
+    fabric: &Fabric,
+    settings: &Changes,
+) -> Result<(), ScenarioError> {
+    if config.pfc.is_none() {
+        if file.link.pfc.is_some() {
+            let message = "links have credits, so these thresholds have no effect".to_owned();
+            let hint = "set link.flow-control to \"pfc\", or leave the section out";
+            return Err(ScenarioError::new(at("link.pfc"), message).with_hint(hint));
+        }
+        return Ok(());
+    }
+    let scheme = file.control.scheme;
+    if scheme.includes(SchemeName::Pft) {
+        let message = format!(
+            "{} reads the credits of a host, and links with PFC have none",
+            scheme.as_str()
+        );
+        let hint = "choose another scheme, e.g. \"dcqcn\", or set link.flow-control to \"credits\"";
+        return Err(ScenarioError::new(at("control.scheme"), message).with_hint(hint));
+    }
+    if scheme.includes(SchemeName::IbCc) {
+        let mask = file.control.parameters.ib_cc.switch.credit_mask;
+        let timed = settings.timed.iter().map(|(_, change)| change);
+        let mut changes = settings.initial.iter().chain(timed);
+        if mask != PortSelection::None || changes.any(|change| change.concerns_credits()) {
+            let message =
+                "a switch cannot return credits late, because links with PFC have none".to_owned();
+            let hint = "leave credit-mask, credit-threshold and credit-return-delay out, also for single ports";
+            return Err(
+                ScenarioError::new(at("control.ib-cc.switch.credit-mask"), message).with_hint(hint),
+            );
+        }
+    }
+    for link in &fabric.links {
+        config
+            .pfc_limits(link)
+            .map_err(|error| refused(&error, file))?;
+    }
+    Ok(())
+}
+
+/// A warning of values that have no effect under PFC, if there are any.
+pub(crate) fn warn_of_credits(file: &ScenarioFile) -> Option<String> {
+    if file.link.flow_control != FlowControl::Pfc {
+        return None;
+    }
+    let (switch, host) = (SwitchSection::default(), HostSection::default());
+    let changed = [
+        ("switch.buffer", file.switch.buffer != switch.buffer),
+        (
+            "switch.credit-delay",
+            file.switch.credit_delay != switch.credit_delay,
+        ),
+        (
+            "host.receive-buffer",
+            file.host.receive_buffer != host.receive_buffer,
+        ),
+        (
+            "host.credit-delay",
+            file.host.credit_delay != host.credit_delay,
+        ),
+    ];
+    let changed = changed.iter().filter(|(_, is_changed)| *is_changed);
+    let keys: Vec<_> = changed.map(|(key, _)| *key).collect();
+    let verb = if keys.len() == 1 { "has" } else { "have" };
+    (!keys.is_empty()).then(|| {
+        format!(
+            "{} {verb} no effect: with link.flow-control = \"pfc\" link.pfc states buffers and delays",
+            keys.join(", ")
+        )
+    })
+}
