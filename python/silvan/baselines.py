@@ -126,6 +126,9 @@ _RCCC_MARKS = Cost(14, 12 + 18, 16, "pulls")
 # owed, what it was not asked for, what waits behind, and its place in the queue.
 _RCCC = Cost(0, 12, 16, "pulls")
 
+# What reads the credits of a host, or divides the credits of a lane. Links with PFC have none.
+_OF_CREDITS = frozenset({"pft", "ib-cc-pft", "vftree", "dftree"})
+
 # Largest delay that an entry of a Congestion Control Table can have, in packet times.
 _MOST_DELAY = 16_383
 # Entries of the table behind the first one.
@@ -149,6 +152,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
 
     What a scenario says about a scheme beyond its own published settings, such as a calibrated
     Congestion Control Table, stays. A scheme in a Python file that the scenario names stands last.
+    On links with PFC those that need credits are left out.
 
     Parameters
     ----------
@@ -213,6 +217,8 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         *_by_paths(scenario),
         *_by_lanes(scenario),
     ]
+    if keys["link"].get("flow-control") == "pfc":
+        every = [one for one in every if one.name not in _OF_CREDITS]
     if scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
         carrier = keys["control"]["feedback"]["carrier"]
