@@ -99,6 +99,7 @@ def test_the_fit_of_gran2012_is_about_the_papers_numbers() -> None:
         ("/ two", "** two", "cannot be part of a formula"),
         ("tol = 0.02", "tol = 0", "tol is not above 0"),
         ("tol = 0.02", "tolerance = 1", "unknown key"),
+        ("rate.ratio", "rate.many", "target rate.many: there are 2 of this id"),
         ("value = 6.0\n", "", "target rate.many.value: no number"),
         ('scenario = "incast.toml"', "", "no scenario"),
         ("one = {}", "1one = {}", "whose name is no word"),

@@ -272,7 +272,7 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
         (("--objective", "maximize 1 +"), "is no formula"),
         (("--vary", "cct-slope"), "is not of the form KEY=RANGE"),
         (("--vary", "cct-slope=5..1"), "is empty"),
-        (("--vary", "no.such.key=1..2"), "no.such.key: nothing is no number to start from"),
+        (("--vary", "no.such.key=1..2"), "no.such.key: the scenario has no such key"),
         (("--vary", "control.ib-cc.adapter.ccti-limit=1..10"), "outside of 1 to 10"),
         (("--scheduler", "moon"), "is no scheduler"),
         (

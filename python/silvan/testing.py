@@ -93,7 +93,8 @@ class RunningFabric:
                 text=True,
             )
         except FileNotFoundError as error:
-            raise EmulationError(f"{words[0]} is not installed", INSTALL) from error
+            hint = f"{INSTALL} brings OpenSM and the tools of infiniband-diags"
+            raise EmulationError(f"there is no program {command[0]}", hint) from error
 
     def run(
         self,

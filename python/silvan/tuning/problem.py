@@ -175,6 +175,10 @@ def parse_problem(text: str, source: str, folder: Path) -> FitProblem:
         raise wrong("no targets", "write [[target]], with id, measure, value and tol")
     stated = find_paper(str(tables["paper"])).targets if "paper" in tables else {}
     targets = tuple(_target(entry, stated, cases, source) for entry in entries)
+    ids = [one.id for one in targets]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise wrong(f"target {name}: there are {ids.count(name)} of this id", "rename one")
     if all(one.held_out for one in targets):
         raise wrong("all targets are held out", "fit at least one")
     return FitProblem(scenario.name, scenario, space, start, cases, targets)

@@ -172,9 +172,13 @@ def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, f
         elif isinstance(value, int | float) and not isinstance(value, bool):
             start[one.key] = value
         else:
+            what = (
+                "the scenario has no such key"
+                if value is None
+                else f"{literal(value)} is no number to start from"
+            )
             raise ScenarioError(
-                f"{one.key}: {literal(value) if value is not None else 'nothing'} is no number "
-                "to start from",
+                f"{one.key}: {what}",
                 "--vary",
                 hint="vary keys that are numbers, or give choices with the scenario's own",
             )
