@@ -176,6 +176,27 @@ def test_rankings_follow_the_window(open_page: Opener, page_file: Path, run: sil
         shown = table_csv(page, f"{tab}, 0.2 ms to 0.3 ms")
         assert {row["host"]: float(row[label]) for row in shown} == pytest.approx(sums)
 
+    page.get_by_role("tab", name="Trees").click()
+    peaks: dict[str, list[int]] = {}
+    for row in run.trees.to_pylist():
+        if 200e6 < row["time_ps"] <= 300e6:
+            values = [row[name] for name in ("queued_bytes", "contributors", "victims")]
+            name = f"T{row['tree']}"
+            peaks[name] = [max(pair) for pair in zip(values, peaks.get(name, values), strict=True)]
+    shown = table_csv(page, "Trees, 0.2 ms to 0.3 ms")
+    found = {
+        row["tree"]: [int(row[name]) for name in ("peak bytes", "contributors", "victims")]
+        for row in shown
+    }
+    assert found == peaks
+
+    # A window without a sample has the trees that stand in it.
+    page.evaluate("location.hash = 'window=0.25-0.255'")
+    expect(page.get_by_role("region", name="Trees, 0.25 ms to 0.255 ms")).to_be_visible()
+    assert table_csv(page, "Trees, 0.25 ms to 0.255 ms") != []
+    page.get_by_role("tab", name="Culprits").click()
+    assert table_csv(page, "Culprits, 0.25 ms to 0.255 ms") != []
+
     page.get_by_role("button", name="Whole run", exact=True).click()
     assert "window" not in _address(page)
 

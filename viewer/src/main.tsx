@@ -1,6 +1,6 @@
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
-import { readFacts, readTable } from "./data/page";
+import { readFacts, readTable, type PageFacts } from "./data/page";
 import { Report } from "./data/report";
 import { Run } from "./data/run";
 import { connect } from "./live/connection";
@@ -13,6 +13,7 @@ import { App } from "./ui/app";
 function start(): void {
   const facts = readFacts();
   if (facts.runs.some((one) => one.diagnosis)) Object.assign(clock, { ps: 1e12, name: "s" });
+  else if (isShort(facts)) Object.assign(clock, { ps: 1e6, name: "µs" });
   const made = new Map<number, Run>();
   const runAt = (place: number): Run => {
     let run = made.get(place);
@@ -51,6 +52,11 @@ function start(): void {
   const [first] = state.runs.value;
   if (facts.live && first instanceof LiveRun) connect(first, facts.live.path);
   document.documentElement.dataset.ready = "true";
+}
+
+/** Whether instants in milliseconds would be zeros after the point: of runs of at most 20 µs. */
+function isShort({ live, report, runs }: PageFacts): boolean {
+  return !live && !report && runs.every((one) => one.duration_ps <= 2e7);
 }
 
 /** The instant with most bytes in trees, as a first view. */

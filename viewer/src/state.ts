@@ -179,7 +179,8 @@ export function address(): string {
   }
   if (runs.value.length > 1) words.set("run", String(active.value));
   words.set("t", String(Number((time.value / clock.ps).toFixed(6))));
-  if (marked.value) words.set("window", marked.value.map((at) => at / clock.ps).join("-"));
+  if (marked.value)
+    words.set("window", marked.value.map((at) => Number((at / clock.ps).toFixed(6))).join("-"));
   if (selection.value) words.set("select", selectionName(run.value, selection.value).join(":"));
   words.set("layout", layoutName.value);
   words.set("colour", colourBy.value);

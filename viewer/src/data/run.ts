@@ -314,25 +314,10 @@ export class Run {
   forest(sample: number): Forest | null {
     if (!this.trees || !this.treePorts || !this.treeHosts) return null;
     if (this.cached?.sample === sample) return this.cached;
-    const [trees, ports, hosts] = [this.trees, this.treePorts, this.treeHosts];
-    const of = (name: string) => trees.values(name, sample);
-    const [tree, root, depth, held] = [of("tree"), of("root_row"), of("depth"), of("ports")];
-    const [sources, queued] = [of("sources"), of("queued_bytes")];
-    const [contributors, victims] = [of("contributors"), of("victims")];
-    const list = trees.texts("destination", sample).map((destination, at): Tree => ({
-      tree: tree[at],
-      rootRow: root[at],
-      destination,
-      depth: depth[at],
-      ports: held[at],
-      sources: sources[at],
-      queued: queued[at],
-      contributors: contributors[at],
-      victims: victims[at],
-    }));
+    const [ports, hosts] = [this.treePorts, this.treeHosts];
     this.cached = {
       sample,
-      trees: list,
+      trees: this.treesAt(sample),
       rows: ports.take("ports_row", sample, Uint32Array),
       tree: ports.take("tree", sample, Uint32Array),
       depth: ports.take("depth", sample, Uint32Array),
@@ -344,6 +329,27 @@ export class Run {
       victim: hosts.take("victim_bytes", sample, Float64Array),
     };
     return this.cached;
+  }
+
+  /** The trees at a sample, without their members. */
+  treesAt(sample: number): Tree[] {
+    const { trees } = this;
+    if (!trees) return [];
+    const of = (name: string) => trees.values(name, sample);
+    const [tree, root, depth, held] = [of("tree"), of("root_row"), of("depth"), of("ports")];
+    const [sources, queued] = [of("sources"), of("queued_bytes")];
+    const [contributors, victims] = [of("contributors"), of("victims")];
+    return trees.texts("destination", sample).map((destination, at): Tree => ({
+      tree: tree[at],
+      rootRow: root[at],
+      destination,
+      depth: depth[at],
+      ports: held[at],
+      sources: sources[at],
+      queued: queued[at],
+      contributors: contributors[at],
+      victims: victims[at],
+    }));
   }
 
   /** Lineages of trees, those that held most Port VLs for longest first. */

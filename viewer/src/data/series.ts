@@ -28,7 +28,8 @@ export interface PortSum {
   utilisation: number;
   waiting: number;
   marked: number;
-  largestQueue: number;
+  /** Null if queues were not sampled. */
+  largestQueue: number | null;
 }
 
 /** Sums of all ports over a window: of the samples, or of the whole run where there are none. */
@@ -41,7 +42,7 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
       utilisation: (run.totals.xmit_bytes[row] * 8e3) / length / run.rate[row],
       waiting: run.totals.xmit_wait_ps[row] / length,
       marked: run.totals.fecn_marked[row],
-      largestQueue: 0,
+      largestQueue: null,
     }));
   }
   const [first, last] = samplesWithin(run.times, span);

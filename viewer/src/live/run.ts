@@ -1,6 +1,6 @@
 // A live fabric as a run whose samples are the last ones.
 
-import { Run, type Forest } from "../data/run";
+import { Run, type Forest, type Tree } from "../data/run";
 import type { RunFacts } from "../data/page";
 import type { Table } from "apache-arrow";
 import { History } from "./history";
@@ -64,6 +64,10 @@ export class LiveRun extends Run {
 
   override forest(sample: number): Forest | null {
     return this.history.forests[sample] ?? null;
+  }
+
+  override treesAt(sample: number): Tree[] {
+    return this.history.forests[sample]?.trees ?? [];
   }
 
   override colourPlace(tree: number): number | undefined {

@@ -31,6 +31,8 @@ export interface ChartProps {
   height?: number;
   /** A vertical line at this x, and the range that is shaded. */
   at?: number;
+  /** Whether a value holds until the next one, so that the legend shows the last one before the line. */
+  holds?: boolean;
   shaded?: [number, number] | null;
   logX?: boolean;
   logY?: boolean;
@@ -184,7 +186,16 @@ export function Chart(props: ChartProps) {
     if (plot.current) placeMarker(plot.current, marker.current, props.at);
   });
 
-  const at = hovered ?? (props.at === undefined || !joined ? null : nearest(joined[0], props.at));
+  const find = props.holds ? lastBefore : nearest;
+  const at = hovered ?? (props.at === undefined || !joined ? null : find(joined[0], props.at));
+  const shown = (index: number): number | null => {
+    if (at === null || !joined) return null;
+    const column = joined[index + 1];
+    let row = at;
+    // Lines that are joined have no value where only the others have one.
+    while (props.holds && row > 0 && column[row] == null) row--;
+    return column[row] ?? null;
+  };
   return (
     <figure class="chart">
       <figcaption>
@@ -248,9 +259,7 @@ export function Chart(props: ChartProps) {
                   )}
                 </svg>
                 {line.label}
-                {at !== null && joined[index + 1][at] != null && (
-                  <b> {digits(joined[index + 1][at] as number)}</b>
-                )}
+                {shown(index) !== null && <b> {digits(shown(index)!)}</b>}
               </li>
             ))}
           </ul>
@@ -337,6 +346,15 @@ function nearest(x: (number | null)[], at: number): number {
     if (Math.abs(value! - at) < Math.abs(x[best]! - at)) best = index;
   });
   return best;
+}
+
+function lastBefore(x: (number | null)[], at: number): number {
+  // An instant in the unit of the chart may be off in the last digit.
+  const limit = at * (1 + 1e-12);
+  return Math.max(
+    0,
+    x.findLastIndex((value) => value! <= limit),
+  );
 }
 
 function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined): void {

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { Table } from "apache-arrow";
 import { rateName } from "../data/rates";
 import type { RunFacts } from "../data/page";
-import type { Run } from "../data/run";
+import type { Lifetime, Run } from "../data/run";
 import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
 import { bytes, clock, count, gbps, instant, percent } from "../data/units";
 import * as state from "../state";
@@ -277,6 +277,7 @@ function topPorts(run: Run): Ranked {
 function topTrees(run: Run): Ranked {
   const [from, to] = state.span.value;
   const chosen = state.selection.value;
+  const peaks = peaksWithin(run);
   return {
     columns: [
       { name: "tree" },
@@ -293,6 +294,7 @@ function topTrees(run: Run): Ranked {
     sortBy: 4,
     rows: run.lifetimes
       .filter((life) => life.death >= from && life.birth <= to)
+      .map((life) => ({ ...life, ...peaks?.get(life.tree) }))
       .sort((a, b) => b.peakQueued - a.peakQueued)
       .slice(0, MOST_ROWS)
       .map((life) => ({
@@ -313,8 +315,34 @@ function topTrees(run: Run): Ranked {
   };
 }
 
-function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
+/** The samples of trees in the window; of a short one, the sample whose trees are shown. */
+function treeSamples(run: Run): [number, number] {
   const [first, last] = samplesWithin(run.treeTimes, state.span.value);
+  if (first <= last || !run.treeTimes.length) return [first, last];
+  const held = run.treeSampleAt(state.span.value[1]);
+  return [held, held];
+}
+
+/** The largest values of each tree in the marked window; those of the whole run are known. */
+function peaksWithin(run: Run): Map<number, Partial<Lifetime>> | null {
+  if (!state.marked.value) return null;
+  const peaks = new Map<number, Partial<Lifetime>>();
+  const [first, last] = treeSamples(run);
+  for (let sample = first; sample <= last; sample++)
+    for (const { tree, queued, ports, contributors, victims } of run.treesAt(sample)) {
+      const peak = peaks.get(tree);
+      peaks.set(tree, {
+        peakQueued: Math.max(queued, peak?.peakQueued ?? 0),
+        peakPorts: Math.max(ports, peak?.peakPorts ?? 0),
+        peakContributors: Math.max(contributors, peak?.peakContributors ?? 0),
+        peakVictims: Math.max(victims, peak?.peakVictims ?? 0),
+      });
+    }
+  return peaks;
+}
+
+function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
+  const [first, last] = treeSamples(run);
   const sums = run.hostSums(first, last);
   const samples = Math.max(1, last - first + 1);
   const chosen = state.selection.value;

@@ -24,6 +24,7 @@ export function TimeBar() {
   const marked = state.marked.value;
   const nothing = all.length === 0;
   const near = nearEvents();
+  const ended = state.runs.value.filter((run) => run.facts.duration_ps < state.panelTime.value);
   const older = state.run.value.olderTrees(state.panelTime.value);
   return (
     <footer class="time" aria-label="Time">
@@ -70,6 +71,11 @@ export function TimeBar() {
           t = {instant(state.time.value)}
         </output>
         {older !== null && <small>trees of {instant(older)}</small>}
+        {ended.map(({ facts }) => (
+          <small key={facts.label}>
+            {facts.label} ended at {instant(facts.duration_ps)}
+          </small>
+        ))}
         <Follow />
         <WindowControls marked={marked} />
       </div>
@@ -96,6 +102,7 @@ export function TimeBar() {
         height={96}
         lines={lines.value}
         at={state.panelTime.value / clock.ps}
+        holds
         shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
         events={events.value}
         onPick={(x) => (state.time.value = nearestInstant(x * clock.ps))}
