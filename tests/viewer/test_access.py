@@ -86,6 +86,13 @@ def test_no_column_of_a_ranking_is_cut(open_page: Opener, page_file: Path, width
         assert table.evaluate("one => one.scrollWidth <= one.clientWidth"), name
 
 
+def test_no_panel_of_a_wide_page_is_torn(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, viewport={"width": 2560, "height": 900})
+    for panel in page.locator(".panels section").all():
+        # A panel that a column breaks has a rectangle for each part.
+        assert panel.evaluate("one => one.getClientRects().length") == 1
+
+
 def test_the_system_decides_between_light_and_dark(open_page: Opener, page_file: Path) -> None:
     page = open_page(page_file, color_scheme="dark")
     body = page.locator("body")

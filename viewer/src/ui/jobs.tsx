@@ -35,7 +35,7 @@ export function Jobs() {
   const job = jobs.value[chosen.value] ?? jobs.value[0];
   const length = (job.end ?? run.facts.duration_ps) - job.start;
   return (
-    <section aria-labelledby="jobs-title">
+    <section class="wide" aria-labelledby="jobs-title">
       <h2 id="jobs-title">Jobs</h2>
       <DataTable
         title="Jobs"
