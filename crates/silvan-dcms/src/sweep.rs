@@ -191,6 +191,10 @@ fn prompt(outcome: RequestResult, slowest: Span) -> Option<Answer> {
 
 /// What a port's reading has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are of the largest variant"
+)]
 pub enum Observed {
     /// The port has not answered, or too slowly.
     Nothing,
