@@ -153,6 +153,9 @@ def test_tabs_move_by_arrows(open_page: Opener, page_file: Path) -> None:
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("tab", name="Culprits")).to_be_focused()
+    for key, name in (("Home", "Ports"), ("End", "Culprits")):
+        page.keyboard.press(key)
+        expect(page.get_by_role("tab", name=name)).to_be_focused()
 
 
 def test_fingers_drag_and_pinch_the_map(open_page: Opener, page_file: Path) -> None:

@@ -252,6 +252,16 @@ def test_search_by_name_and_lid_with_keys_only(
     expect(page.get_by_role("heading", name="tree 0")).to_be_visible()
 
 
+def test_a_search_without_a_result_says_so(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    field = page.get_by_role("combobox", name="Search")
+    for text in ("nonsense", "tree 999", "leaf-00:999", "host-0004 > host-9999"):
+        field.fill(text)
+        expect(page.get_by_text("nothing found")).to_be_visible()
+    field.fill("host-0004")
+    expect(page.get_by_text("nothing found")).to_have_count(0)
+
+
 def test_selection_shows_what_holds_packets_up(
     open_page: Opener, page_file: Path, run: silvan.Result
 ) -> None:

@@ -182,8 +182,8 @@ type Ranking = keyof typeof RANKINGS;
 export function Rankings() {
   const [shown, setShown] = useState<Ranking>("ports");
   const names = Object.keys(RANKINGS) as Ranking[];
-  const move = (by: number) => {
-    const next = names[(names.indexOf(shown) + by + names.length) % names.length];
+  const move = (to: number) => {
+    const next = names[(to + names.length) % names.length];
     setShown(next);
     document.getElementById(`tab-${next}`)?.focus();
   };
@@ -204,8 +204,12 @@ export function Rankings() {
             tabIndex={shown === name ? 0 : -1}
             onClick={() => setShown(name)}
             onKeyDown={(event) => {
-              if (event.key === "ArrowRight") move(1);
-              else if (event.key === "ArrowLeft") move(-1);
+              if (event.key === "ArrowRight") move(names.indexOf(shown) + 1);
+              else if (event.key === "ArrowLeft") move(names.indexOf(shown) - 1);
+              else if (event.key === "Home") move(0);
+              else if (event.key === "End") move(-1);
+              else return;
+              event.preventDefault();
             }}
           >
             {RANKINGS[name]}

@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
+import { fit } from "../map/camera";
 import * as state from "../state";
 import { makerOf } from "./map";
 
@@ -113,6 +114,9 @@ export function Search() {
           </li>
         ))}
       </ul>
+      <span role="status" class="nothing">
+        {open.value && text.value.trim() && !found.length ? "nothing found" : ""}
+      </span>
     </div>
   );
 }
@@ -121,7 +125,9 @@ export function Search() {
 export function show(chosen: Selection): void {
   const run = state.run.value;
   const { layout } = makerOf(run, state.layoutName.value);
-  const zoom = Math.max(Math.log2(CLOSE), state.camera.value?.zoom ?? 0);
+  const map = document.querySelector(".map")!;
+  const now = state.camera.value ?? fit(layout, map.clientWidth, map.clientHeight);
+  const zoom = Math.max(Math.log2(CLOSE), now.zoom);
   const at = (x: number, y: number) => (state.camera.value = { x, y, zoom });
   if (chosen.kind === "node" && run.isHost(chosen.node)) {
     at(layout.senders[2 * chosen.node], layout.senders[2 * chosen.node + 1]);

@@ -94,16 +94,31 @@ export function Legend() {
   const measure = state.colourBy.value;
   const run = state.run.value;
   const colour = css(theme.trees[0]);
+  const hasOthers =
+    run.treeTimes.length > 0 &&
+    run
+      .treesAt(run.treeSampleAt(state.panelTime.value))
+      .some(({ tree }) => run.colourPlace(tree) === undefined);
   const ink = css(theme.ink);
   return (
     <ul class="legend map-legend" aria-label="Legend">
       {measure === "trees" || !run.has(measure) ? (
-        <li>
-          <svg width="26" height="12" aria-hidden="true">
-            <path d="M0 6h26" stroke={colour} stroke-width="4" />
-          </svg>
-          branch: the thicker, the more ports behind it
-        </li>
+        <>
+          <li>
+            <svg width="26" height="12" aria-hidden="true">
+              <path d="M0 6h26" stroke={colour} stroke-width="4" />
+            </svg>
+            branch: the thicker, the more ports behind it
+          </li>
+          {hasOthers && (
+            <li>
+              <svg width="26" height="12" aria-hidden="true">
+                <path d="M0 6h26" stroke={css(theme.otherTrees)} stroke-width="4" />
+              </svg>
+              tree beyond the {theme.trees.length} that have colours
+            </li>
+          )}
+        </>
       ) : (
         <li>
           {measure === "queue" ? "0" : "0 %"}
