@@ -142,10 +142,15 @@ def test_latencies_follow_the_window(
 
 def test_a_scheme_without_limits_says_so(open_page: Opener, tmp_path: Path) -> None:
     scenario = silvan.Scenario.from_toml(SCENARIO).override(
-        {"control.scheme": "half", "control.ib-cc.change": [], "probe.flow-limits": True}
+        {
+            "control.scheme": "vl-mapping",
+            "control.ib-cc.change": [],
+            "vl.data-vls": 2,
+            "probe.flow-limits": True,
+        }
     )
-    page = open_page(write_page([silvan.run(scenario)], tmp_path / "half.html"))
-    expect(page.get_by_text("The scheme half has stated no limit")).to_be_visible()
+    page = open_page(write_page([silvan.run(scenario)], tmp_path / "mapping.html"))
+    expect(page.get_by_text("The scheme vl-mapping has stated no limit")).to_be_visible()
 
 
 def test_rankings_follow_the_window(open_page: Opener, page_file: Path, run: silvan.Result) -> None:

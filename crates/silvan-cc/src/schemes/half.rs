@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_cc::flow_table::FlowTable;
 use silvan_cc::hooks::{
-    Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
-    SwitchControl, UnknownSetting,
+    Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings,
+    SourceControl, SwitchControl, UnknownSetting,
 };
 use silvan_cc::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
-use silvan_core::{Bytes, Span, Time};
+use silvan_core::{Bytes, HostId, Span, Time};
 
 /// Marks from a queue length on; a mark halves a flow's rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +132,12 @@ impl SourceControl for SlowedFlows {
         // A gap that runs is not changed, so the host need not be polled again.
         false
     }
+
+    fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
+        FlowLimit::of_table(&self.flows[host.index()], |key, slow| {
+            FlowLimit::of_rate(key, slow.rate)
+        })
+    }
 }
 
 // No manager changes anything of it during a run.
@@ -149,7 +155,7 @@ impl Settings for SlowedFlows {
 
 #[cfg(test)]
 mod tests {
-    use silvan_core::{HostId, Rate, Sl};
+    use silvan_core::{Rate, Sl};
 
     use super::*;
 
@@ -185,10 +191,19 @@ mod tests {
         rates.on_feedback(now, flow, ack(true));
         rates.on_send(now, flow, packet_time, 2_048);
         assert_eq!(rates.release(now, flow), now + packet_time * 4);
+        let limits = rates.flow_limits(now, flow.source);
+        let [limit] = limits[..] else {
+            panic!("one flow is limited: {limits:?}");
+        };
+        assert_eq!(
+            (limit.destination, limit.rate),
+            (Some(flow.destination), 0.25)
+        );
         // Three steps of a quarter lead from a quarter to all.
         (0..3).for_each(|_| {
             rates.on_feedback(now, flow, ack(false));
         });
         assert_eq!(rates.release(now, flow), now);
+        assert_eq!(rates.flow_limits(now, flow.source), []);
     }
 }

@@ -38,6 +38,16 @@ impl Interface {
         self.detector.is_congested()
     }
 
+    /// The part of the link's rate that it lets go in the congested state while its credits stay: one flit in
+    /// 1 + f(c) cycles, or those whose random number is at least f(c) (pft2021, figure 1).
+    pub(super) fn limit(&self, parameters: &PftParameters) -> Option<f64> {
+        let value = parameters.shift.of(self.used) as f64;
+        self.is_congested().then(|| match parameters.sending {
+            Sending::Interval => 1.0 / (1.0 + value),
+            Sending::Random { bits } => (1.0 - value / 2f64.powi(bits.into())).max(0.0),
+        })
+    }
+
     /// Flits of the packet that has started that have not been let go.
     pub(super) fn owed(&self) -> u64 {
         self.owed

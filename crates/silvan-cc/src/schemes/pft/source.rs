@@ -1,11 +1,13 @@
 //! The interfaces of all hosts, behind the hooks of a source.
 
-use silvan_core::{HostId, Span, Time};
+use silvan_core::{HostId, Sl, Span, Time};
 
 use super::draws::Draws;
 use super::interface::{Interface, Ready};
 use super::parameters::{PftError, PftParameters};
-use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::hooks::{
+    Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting,
+};
 
 /// Size of a block of the engine's credits, in bytes.
 const BLOCK_BYTES: u64 = 64;
@@ -89,6 +91,21 @@ impl SourceControl for PftSource {
         let credits = u64::from(used) * BLOCK_BYTES / u64::from(self.parameters.credit_bytes);
         let credits = u32::try_from(credits).unwrap_or(u32::MAX);
         self.interfaces[host].set_used(&self.parameters, &self.draws[host], cycle, credits);
+    }
+
+    /// An interface has one limit for all that its host sends. It stands at the lowest service level.
+    fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
+        let host = host.index();
+        let mut interface = self.interfaces[host];
+        interface.play(&self.parameters, &self.draws[host], self.cycle(now));
+        let rate = interface.limit(&self.parameters);
+        let limited = rate.filter(|&rate| rate < 1.0).map(|rate| FlowLimit {
+            destination: None,
+            sl: Sl::ZERO,
+            ccti: 0,
+            rate,
+        });
+        limited.into_iter().collect()
     }
 }
 

@@ -223,6 +223,39 @@ fn a_host_waits_by_its_own_credits_only() {
 }
 
 #[test]
+fn limits_are_the_rates_of_congested_interfaces() {
+    let random = PftParameters {
+        shift: Shift { m: 18, n: 0, k: 0 },
+        sending: Sending::Random { bits: 32 },
+        ..fixed()
+    };
+    let host = HostId::new(0);
+    for parameters in [fixed(), random] {
+        let mut source = PftSource::new(parameters, 2, 1).unwrap();
+        let later = Time::ZERO + Span::from_us(1);
+        assert_eq!(source.flow_limits(later, host), []);
+        for used in [40, 1_000] {
+            source.on_credit(Time::ZERO, host, used, 1_024);
+            let limits = source.flow_limits(later, host);
+            // What an interface lets go, played cycle by cycle.
+            let played = injection_rate(&parameters, used, 300_000, 1);
+            let [limit] = limits[..] else {
+                panic!("one limit of all flows: {limits:?}");
+            };
+            assert_eq!((limit.destination, limit.ccti), (None, 0));
+            assert!(
+                (limit.rate - played).abs() < 0.005,
+                "{} {played}",
+                limit.rate
+            );
+            assert_eq!(source.flow_limits(later, HostId::new(1)), []);
+        }
+        source.on_credit(later, host, 0, 1_024);
+        assert_eq!(source.flow_limits(later + Span::from_us(1), host), []);
+    }
+}
+
+#[test]
 fn a_normal_interface_never_holds_the_link_back() {
     let mut source = PftSource::new(fixed(), 1, 1).unwrap();
     let host = HostId::new(0);
