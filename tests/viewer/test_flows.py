@@ -75,8 +75,9 @@ def test_few_limits_are_those_of_the_most_limited_flows(limited: silvan.Result) 
     assert max(strict, key=lambda flow: strict[flow]) in flows
 
 
-def test_schemes_with_rates_have_no_index(limited: silvan.Result) -> None:
-    result = silvan.run(limited.scenario.override({"control.scheme": "dcqcn"}))
+@pytest.mark.parametrize("scheme", ["dcqcn", "half", "pft"])
+def test_schemes_with_rates_have_no_index(limited: silvan.Result, scheme: str) -> None:
+    result = silvan.run(limited.scenario.override({"control.scheme": scheme}))
     tables = page_tables(result).tables
     shown = np.sort(tables["flow_limits"]["rate_percent"].to_numpy())
     expected = np.sort(100 * result.tables["flow_limits"]["rate"].to_numpy())

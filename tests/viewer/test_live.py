@@ -141,6 +141,36 @@ def test_message_is_the_difference_of_two_samples(
     assert len(columns["rows"]) < len(sent)
 
 
+def test_trees_are_sent_once(live: tuple[Emulation, str], congested: LiveFabric) -> None:
+    emulation, _ = live
+    # A paused fabric has time for a search: the trees are those of this instant.
+    before = congested.sample()
+    assert before.trees_ps == before.time_ps
+    with closing(ControlChannel(emulation.sockname)) as channel:
+        for known, is_sent in (
+            ({}, True),
+            ({"trees": 1}, True),
+            ({"trees": before.trees_ps}, False),
+        ):
+            answer = channel.answer("sample", **known)
+            channel.numbers(answer["bytes"])
+            assert ("root_row" in answer["columns"]) == is_sent
+    emulation.control("resume")
+    wait_until(lambda: congested.sample().trees_ps > before.trees_ps, "trees are searched again")
+    after = congested.sample()
+    assert before.trees_ps < after.trees_ps <= after.time_ps
+    for shown, is_sent in ((None, True), (before.trees_ps, True), (after.trees_ps, False)):
+        header, columns = unpacked(message(before, after, shown_trees_ps=shown))
+        assert header["trees_ps"] == after.trees_ps
+        assert ("root_row" in columns) == ("host" in columns) == is_sent
+    # A page that is opened again gets trees with its first sample, new or not.
+    congested.rest()
+    assert congested.updates() == []
+    wait_until(lambda: congested.sample().time_ps > after.time_ps, "time passes")
+    (data,) = congested.updates()
+    assert "root_row" in unpacked(data)[1]
+
+
 def dumped_routes(emulation: Emulation) -> dict[tuple[str, str], int]:
     """Read the port of each switch for each host from the dump of the forwarding tables."""
     switch, ports = "", {}

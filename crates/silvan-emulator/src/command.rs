@@ -16,6 +16,7 @@ use crate::faults::{
 use crate::pace::Pace;
 use crate::plane::NewFlow;
 use crate::subnet::Sources;
+use crate::view::{FoundTrees, Known};
 
 /// A request of the control channel, distinguished by `do`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,12 +130,15 @@ pub enum Command {
     },
     /// Nodes, ports and scenario, for the browser page.
     Fabric,
-    /// Counters of all ports and the congestion trees of this instant. As many bytes as the answer states
-    /// follow its line: columns of numbers in the order of the answer.
+    /// Counters of all ports, and congestion trees: of this instant, or of an earlier one that the answer
+    /// states, so that searches take little time. As many bytes as the answer states follow its line:
+    /// columns of numbers in the order of the answer.
     Sample {
         /// Version of the routes that the asker has; those of another version are a column.
         #[serde(default)]
         routes: u64,
+        /// Simulated time in picoseconds of the trees that the asker has; those of another time are columns.
+        trees: Option<u64>,
     },
     /// Ends the emulation.
     Quit,
@@ -181,6 +185,7 @@ pub(crate) struct ControlSession<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
     pub rates: &'a CounterRates,
+    pub trees: &'a mut FoundTrees,
     pub now: Instant,
     pub quit: &'a mut bool,
 }
@@ -192,8 +197,11 @@ impl ControlSession<'_> {
     pub fn answer(&mut self, line: &str) -> Vec<u8> {
         let mut numbers = Vec::new();
         let answer = match serde_json::from_str::<Command>(line) {
-            Ok(Command::Sample { routes }) => {
-                let sample = crate::view::sample(&self.clients.subnet, routes);
+            Ok(Command::Sample { routes, trees }) => {
+                let is_paused = self.pace.is_paused();
+                let known = Known { routes, trees };
+                let subnet = &self.clients.subnet;
+                let sample = crate::view::sample(subnet, self.trees, is_paused, &known);
                 numbers = sample.bytes;
                 Ok(sample.header)
             }

@@ -1,9 +1,11 @@
 //! What the browser page shows of a live fabric: what is cabled to what, once, and counters, congestion
 //! trees and limits of flows at each sample.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Map, Value, json};
 use silvan_core::counters::{CounterTable, PortCounters};
-use silvan_core::{Bytes, HostId, PortId, PortNumber, Vl};
+use silvan_core::{Bytes, HostId, PortId, PortNumber, Time, Vl};
 use silvan_fabric::{Fabric, NodeKind};
 use silvan_model::Forest;
 
@@ -15,6 +17,66 @@ const NONE: u32 = u32::MAX;
 const MOST_CLASSES: usize = 64;
 /// Limits of flows in a sample; those of further hosts are left out.
 const MOST_LIMITS: usize = 20_000;
+
+/// The trees of a sample stay those of the samples that follow for this many times as long as it took to
+/// find them. So the search takes at most a hundredth of the emulator's thread, however often a page asks.
+const REST: u32 = 100;
+
+/// What an asker has already, and need not get again.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// Version of the routes.
+    pub routes: u64,
+    /// Simulated time of the trees in picoseconds.
+    pub trees: Option<u64>,
+}
+
+/// The congestion trees that were found last.
+#[derive(Debug, Default)]
+pub(crate) struct FoundTrees {
+    found: Option<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    at: Time,
+    forest: Forest,
+    /// When another search may start.
+    rests_until: Instant,
+}
+
+impl FoundTrees {
+    /// The trees of this instant, or those of the last search while it is recent. A fabric that is paused has
+    /// time for every search.
+    fn take(&mut self, subnet: &Subnet, is_paused: bool) -> (Time, &Forest) {
+        let (now, started) = (subnet.now(), Instant::now());
+        let is_kept = |found: &Found| found.at == now || !is_paused && started < found.rests_until;
+        let found = match self.found.take().filter(is_kept) {
+            Some(found) => found,
+            None => {
+                let forest = search(subnet);
+                let rest = Instant::now().duration_since(started) * REST;
+                Found {
+                    at: now,
+                    forest,
+                    rests_until: started + rest.min(Duration::from_secs(3600)),
+                }
+            }
+        };
+        let found = self.found.insert(found);
+        (found.at, &found.forest)
+    }
+}
+
+/// The congestion trees of this instant.
+fn search(subnet: &Subnet) -> Forest {
+    let file = subnet.scenario().file();
+    let half_buffer = file.switch.buffer.as_u64() / 2;
+    let section = file.probe.trees.as_ref();
+    let threshold = section.and_then(|section| section.threshold);
+    let threshold = threshold.unwrap_or(Bytes::from_bytes(half_buffer));
+    subnet.plane.engine.forest(threshold)
+}
 
 /// Columns of numbers, little-endian, each from a multiple of 8 bytes on, and what they are.
 pub(crate) struct Sample {
@@ -85,8 +147,13 @@ fn routes(subnet: &Subnet) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// Counters since the start, queues and trees of this instant, and routes if those of this version are old.
-pub(crate) fn sample(subnet: &Subnet, known_routes: u64) -> Sample {
+/// Counters since the start, and queues of this instant; trees and routes if the asker has others.
+pub(crate) fn sample(
+    subnet: &Subnet,
+    trees: &mut FoundTrees,
+    is_paused: bool,
+    known: &Known,
+) -> Sample {
     let fabric = &subnet.fabric;
     let engine = &*subnet.plane.engine;
     let mut columns = Columns::default();
@@ -107,18 +174,18 @@ pub(crate) fn sample(subnet: &Subnet, known_routes: u64) -> Sample {
     let classes = &engine.classes()[..engine.classes().len().min(MOST_CLASSES)];
     let delivered = (0..).zip(classes).map(|(class, _)| engine.class(class));
     columns.wide("class_bytes", delivered.map(|class| class.delivered_bytes));
-    let section = subnet.scenario().file().probe.trees.as_ref();
-    let half_buffer = subnet.scenario().file().switch.buffer.as_u64() / 2;
-    let threshold = section.and_then(|section| section.threshold);
-    let forest = engine.forest(threshold.unwrap_or(Bytes::from_bytes(half_buffer)));
-    columns.trees(&forest, &rows(fabric));
+    let (found_at, forest) = trees.take(subnet, is_paused);
+    if known.trees != Some(found_at.as_ps()) {
+        columns.trees(forest, &rows(fabric));
+    }
     columns.limits(subnet);
-    if known_routes != subnet.routes_version {
+    if known.routes != subnet.routes_version {
         columns.bytes("routes", routes(subnet));
     }
     Sample {
         header: json!({
             "time_ps": subnet.now().as_ps(),
+            "trees_ps": found_at.as_ps(),
             "classes": classes,
             "routes_version": subnet.routes_version,
             "columns": columns.header,

@@ -1,8 +1,8 @@
 """Samples of a live fabric: read from the emulator, and written for the page.
 
 A message for the page is a header in JSON and columns of numbers. It holds only the ports that have
-sent, waited or queued since the sample before, the congestion trees of the instant, and the routes
-if a subnet manager has changed them.
+sent, waited or queued since the sample before, the congestion trees if they are not those of the
+message before, and the routes if a subnet manager has changed them.
 """
 
 from __future__ import annotations
@@ -56,21 +56,25 @@ Column = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Counters since the start, and the trees of an instant.
+    """Counters since the start, and congestion trees.
 
     Attributes
     ----------
     time_ps : int
         Simulated time.
+    trees_ps : int
+        Simulated time of the trees. It is earlier where a search takes long: the fabric searches so
+        seldom that it takes a hundredth of the time.
     classes : tuple of str
         Names of the traffic classes.
     routes_version : int
         Which routes the switches have.
     columns : Mapping of str to numpy.ndarray
-        What the emulator has sent; ``routes`` only if they are new.
+        Numbers by their names; ``routes`` only if they are new.
     """
 
     time_ps: int
+    trees_ps: int
     classes: tuple[str, ...]
     routes_version: int
     columns: Mapping[str, Column]
@@ -93,6 +97,9 @@ class LiveFabric:
         self._channel = channel
         self._dcms = dcms
         self._before: Sample | None = None
+        # The trees read last and their time, and the time of those that pages have.
+        self._trees: tuple[int, dict[str, Column]] | None = None
+        self._shown_trees_ps: int | None = None
         described = channel.answer("fabric")
         self._scenario_toml: str = described["scenario"]
         self._scenario = tomllib.loads(self._scenario_toml)
@@ -175,7 +182,8 @@ class LiveFabric:
 
     def sample(self) -> Sample:
         """Read counters and trees of this instant."""
-        header = self._channel.answer("sample", routes=self._routes[0])
+        known = {} if self._trees is None else {"trees": self._trees[0]}
+        header = self._channel.answer("sample", routes=self._routes[0], **known)
         data = self._channel.numbers(header["bytes"])
         columns = {
             name: np.frombuffer(data, f"<u{width}", count, start)
@@ -185,11 +193,15 @@ class LiveFabric:
         if "routes" in columns:
             # Both at once: the page may be made meanwhile.
             self._routes = version, columns["routes"]
-        return Sample(header["time_ps"], tuple(header["classes"]), version, columns)
+        trees_ps: int = header["trees_ps"]
+        if self._trees is None or self._trees[0] != trees_ps:
+            self._trees = trees_ps, {name: columns[name] for name in _TREES}
+        columns.update(self._trees[1])
+        return Sample(header["time_ps"], trees_ps, tuple(header["classes"]), version, columns)
 
     def rest(self) -> None:
         """Forget the last sample: what happens from now on is no part of the next one."""
-        self._before = None
+        self._before = self._shown_trees_ps = None
 
     def updates(self) -> list[bytes]:
         """Return what the page needs of the time since the last call, if there is a last one."""
@@ -198,14 +210,21 @@ class LiveFabric:
         if before is None or after.time_ps <= before.time_ps:
             return []
         events = self._dcms.take() if self._dcms is not None else ()
-        return [message(before, after, events)]
+        shown, self._shown_trees_ps = self._shown_trees_ps, after.trees_ps
+        return [message(before, after, events, shown_trees_ps=shown)]
 
     def close(self) -> None:
         """Close the connection."""
         self._channel.close()
 
 
-def message(before: Sample, after: Sample, events: Sequence[str] = ()) -> bytes:
+def message(
+    before: Sample,
+    after: Sample,
+    events: Sequence[str] = (),
+    *,
+    shown_trees_ps: int | None = None,
+) -> bytes:
     """Write what the page needs of a sample.
 
     Parameters
@@ -216,6 +235,8 @@ def message(before: Sample, after: Sample, events: Sequence[str] = ()) -> bytes:
         The sample.
     events : sequence of str
         What the DCMS has done in between.
+    shown_trees_ps : int, optional
+        Time of the trees that the page has; those of the same time are left out.
 
     Returns
     -------
@@ -236,7 +257,8 @@ def message(before: Sample, after: Sample, events: Sequence[str] = ()) -> bytes:
         "down_rows": after.columns["down_rows"],
         "class_bytes": _since(before, after).astype(np.float64),
     }
-    for name in (*_TREES, *_LIMITS):
+    trees = _TREES if after.trees_ps != shown_trees_ps else ()
+    for name in (*trees, *_LIMITS):
         values = after.columns[name]
         columns[name] = values.astype(np.float64) if values.itemsize == 8 else values
     if "routes" in after.columns:
@@ -244,6 +266,7 @@ def message(before: Sample, after: Sample, events: Sequence[str] = ()) -> bytes:
     header = {
         "from_ps": before.time_ps,
         "time_ps": after.time_ps,
+        "trees_ps": after.trees_ps,
         "classes": after.classes,
         "dcms": list(events),
         "version": str(after.routes_version),

@@ -25,6 +25,7 @@ use crate::error::EmulatorError;
 use crate::faults::{FaultSchedule, Timetable};
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
+use crate::view::FoundTrees;
 use crate::wire::{CONTROL_LEN, Message};
 use files::Files;
 pub use notices::Notices;
@@ -108,6 +109,7 @@ pub struct Server {
     sending: Vec<(u16, Message)>,
     pace: Pace,
     rates: CounterRates,
+    trees: FoundTrees,
     faults: Timetable,
     started: Instant,
     /// Events of the data plane at the last step, to see whether packets move.
@@ -166,6 +168,7 @@ impl Server {
             sending: Vec::new(),
             pace,
             rates: CounterRates::default(),
+            trees: FoundTrees::default(),
             faults: faults.unwrap_or_default(),
             started: now,
             events: 0,
@@ -296,6 +299,7 @@ impl Server {
             clients: &mut self.clients,
             pace: &mut self.pace,
             rates: &self.rates,
+            trees: &mut self.trees,
             quit,
         };
         if let Some(flags) = self.sessions.serve(session, &mut counter) {

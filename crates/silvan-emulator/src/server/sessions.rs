@@ -15,6 +15,7 @@ use crate::clients::Clients;
 use crate::command::{ControlSession, CounterRates};
 use crate::error::EmulatorError;
 use crate::pace::Pace;
+use crate::view::FoundTrees;
 
 /// Longest line; a client that sends more is disconnected.
 const LONGEST_LINE: usize = 64 << 10;
@@ -136,6 +137,7 @@ pub(super) struct Counter<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
     pub rates: &'a CounterRates,
+    pub trees: &'a mut FoundTrees,
     pub quit: &'a mut bool,
 }
 
@@ -173,6 +175,7 @@ impl Connection {
                 clients: &mut *at.clients,
                 pace: &mut *at.pace,
                 rates: at.rates,
+                trees: &mut *at.trees,
                 now: Instant::now(),
                 quit: &mut *at.quit,
             };
