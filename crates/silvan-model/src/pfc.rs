@@ -204,6 +204,7 @@ impl PfcParams {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 mod tests {
     use super::*;
 
