@@ -191,7 +191,7 @@ fn prompt(outcome: RequestResult, slowest: Span) -> Option<Answer> {
 
 /// What a port's reading has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(
+#[expect(
     clippy::large_enum_variant,
     reason = "nearly all of them are of the largest variant"
 )]
