@@ -7,7 +7,7 @@
 //! Where switches mark packets, the notifications that each host has received restrict its flows through
 //! marking ports.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use silvan_core::{HostId, IdVec, PortId};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -34,7 +34,7 @@ const TOLERANCE: f64 = 0.005;
 const NEARLY_ALL: f64 = 0.85;
 /// What a flow more has to explain of all loads.
 const PARSIMONY: f64 = 0.0005;
-/// What a port that waits without a reason counts for, in the same unit.
+/// What a port that waits without a reason counts for, in the same unit; less if it has a part of one.
 const REASON: f64 = 0.005;
 /// Results of guesses that are worse by no more than this count as well as the best.
 const NEARLY_BEST: f64 = 0.002;
@@ -89,6 +89,8 @@ pub struct Flows {
     /// If pairs were left out, the ports of which all flows are there.
     complete: Option<IdVec<PortId, bool>>,
     waiting: Waiting,
+    /// Results that count alike: the rates of the flows above 0, by number.
+    results: Vec<Vec<(usize, f64)>>,
 }
 
 impl Flows {
@@ -257,7 +259,7 @@ impl Flows {
             }
             let cost = peeling.unexplained() / total
                 + PARSIMONY * peeling.known.len() as f64
-                + REASON * self.without_reason(&peeling.known) as f64;
+                + REASON * self.without_reason(&peeling.known);
             let is_done = peeling.known.len() == exact.len();
             results.push((
                 cost,
@@ -281,6 +283,7 @@ impl Flows {
             .map(|(_, result)| result)
             .collect();
         let mut sums = vec![0.0; self.flows.len()];
+        self.results.clear();
         for result in &results {
             for (flow, &open) in self.flows.iter_mut().zip(&result.open) {
                 flow.bits_per_s = if open { flow.prior } else { 0.0 };
@@ -292,6 +295,9 @@ impl Flows {
             for (sum, flow) in sums.iter_mut().zip(&self.flows) {
                 *sum += flow.bits_per_s / results.len() as f64;
             }
+            let rates = self.flows.iter().map(|flow| flow.bits_per_s).enumerate();
+            self.results
+                .push(rates.filter(|(_, rate)| *rate > 0.0).collect());
         }
         for (flow, sum) in self.flows.iter_mut().zip(sums) {
             flow.bits_per_s = sum;
@@ -302,21 +308,33 @@ impl Flows {
         }
     }
 
-    /// Ports that wait although none of these flows leads them through an output that others hold up, too.
-    fn without_reason(&self, known: &[(usize, f64)]) -> usize {
-        let mut has_reason: BTreeSet<PortId> = BTreeSet::new();
-        let mut waits: BTreeSet<PortId> = BTreeSet::new();
-        for &(flow, _) in known {
+    /// How far waiting ports are from having a reason to wait. A port that has packets for an output all the time gets
+    /// as much of it as any other input, since switches serve inputs in turn: its reason to wait is an output that others
+    /// hold up, too, and of which no input gets more. What it lacks to this counts in part.
+    fn without_reason(&self, known: &[(usize, f64)]) -> f64 {
+        let mut turns: BTreeMap<(PortId, PortId), f64> = BTreeMap::new();
+        for &(flow, bits_per_s) in known {
             for pair in self.path(&self.flows[flow]).windows(2) {
-                if self.waiting.held_up[pair[0]] {
-                    waits.insert(pair[0]);
-                    if self.waiting.busy[pair[1]] {
-                        has_reason.insert(pair[0]);
-                    }
-                }
+                *turns.entry((pair[0], pair[1])).or_default() += bits_per_s;
             }
         }
-        waits.len() - has_reason.len()
+        let mut largest: BTreeMap<PortId, f64> = BTreeMap::new();
+        for (&(_, output), &turn) in &turns {
+            let largest = largest.entry(output).or_default();
+            *largest = largest.max(turn);
+        }
+        let mut lacks: BTreeMap<PortId, f64> = BTreeMap::new();
+        for (&(input, output), &turn) in &turns {
+            if self.waiting.held_up[input] {
+                let lack = match self.waiting.busy[output] {
+                    true => 1.0 - turn / largest[&output].max(1.0),
+                    false => 1.0,
+                };
+                let least = lacks.entry(input).or_insert(1.0);
+                *least = least.min(lack);
+            }
+        }
+        lacks.values().sum()
     }
 
     /// Multiplicative iteration: each flow is scaled by the geometric mean of what its sums lack.
@@ -405,6 +423,14 @@ impl Flows {
     /// All flows.
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter()
+    }
+
+    /// Results that explain the loads about equally well: flows with their rates.
+    pub fn results(&self) -> impl Iterator<Item = impl Iterator<Item = (&Flow, f64)>> {
+        let flow = |&(flow, rate): &(usize, f64)| (&self.flows[flow], rate);
+        self.results
+            .iter()
+            .map(move |result| result.iter().map(flow))
     }
 
     /// The ports that a flow leaves by, that of its host first.
