@@ -24,6 +24,8 @@ ALLOWED = {
     "crates/silvan-model/src/meter.rs": {"ib-cc"},
     "crates/silvan-scenario/src/build/dcms.rs": {"ib-cc"},
     "crates/silvan-dcms/src/section.rs": {"ib-cc"},
+    # Links with PFC have no credits, which these schemes read and delay.
+    "crates/silvan-scenario/src/build/pfc.rs": {"ib-cc", "pft"},
     # No control is what a program alone runs with, and has engines of its own.
     "crates/silvan-cc/src/schemes/register.rs": {"none"},
     "crates/silvan-instances/src/lib.rs": {"none"},

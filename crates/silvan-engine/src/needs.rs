@@ -1,6 +1,26 @@
 //! Which hooks a scheme has.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_model::BuildError;
+
+use crate::CompiledFabric;
+
+impl CompiledFabric {
+    /// Checks that the links have what a scheme needs.
+    ///
+    /// # Errors
+    /// [`BuildError::PfcScheme`] for links with PFC, if the scheme reads or delays credits.
+    pub fn check_scheme<S: SwitchControl, C: SourceControl>(
+        &self,
+        switch: &S,
+        source: &C,
+    ) -> Result<(), BuildError> {
+        match self.0.config.pfc.is_some() && (switch.delays_credits() || source.needs_credit()) {
+            true => Err(BuildError::PfcScheme),
+            false => Ok(()),
+        }
+    }
+}
 
 /// The answers of the `needs_*` queries. They never change, and a scheme that is chosen at run time
 /// dispatches every call, so the event loop reads them here.

@@ -35,6 +35,7 @@ impl Engines for Fastest {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let fabric = compile(network)?;
+        fabric.check_scheme(&control.switch, &control.source)?;
         if let Some(filter) = network.trace {
             let how = (filter, network.discards_unroutable);
             return Ok(Compiled::traced(
@@ -148,7 +149,9 @@ impl Engines for Shared {
         control: Control,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        let engine = Compiled::general(compile(network)?, control.switch, control.source, load);
+        let fabric = compile(network)?;
+        fabric.check_scheme(&control.switch, &control.source)?;
+        let engine = Compiled::general(fabric, control.switch, control.source, load);
         Ok(engine.discarding(network.discards_unroutable))
     }
 

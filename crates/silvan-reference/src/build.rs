@@ -161,12 +161,12 @@ impl<'a> Builder<'a> {
         let pfc = self.parameters.pfc?;
         let frames = [pfc.max_frame, pfc.pause_frame].map(|frame| self.rate(port).span_for(frame));
         let interfaces = pfc.interface_delay + pfc.interface_delay;
-        let on_link = frames[0] + frames[1] + self.propagation(port);
+        let on_cable = frames[0] + frames[1] + self.propagation(port);
         Some(Thresholds {
             xoff: pfc.xoff,
             xon: pfc.xon,
             buffer: pfc.buffer,
-            delay: on_link + interfaces + pfc.response,
+            delay: on_cable + interfaces + pfc.response,
         })
     }
 

@@ -1,9 +1,9 @@
 //! From a scenario to a simulation: control and workload built, and an engine started with them.
 
-use silvan_cc::hooks::{Settings, SourceControl, SwitchControl};
+use silvan_cc::hooks::Settings;
 use silvan_cc::schemes::{Control, Scheme};
 use silvan_core::{Sl, Time};
-use silvan_model::{BuildError, EngineConfig, Engines, Network, Simulation};
+use silvan_model::{EngineConfig, Engines, Network, Simulation};
 use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
 use silvan_workload::programs::{Driver, JobPlan, Load, Messaging, Plan, Programs};
@@ -185,9 +185,6 @@ fn start(
         seed,
         ..scenario.engine_config().clone()
     };
-    if config.pfc.is_some() && (control.switch.delays_credits() || control.source.needs_credit()) {
-        return Err(BuildError::PfcScheme.into());
-    }
     let mut engine = engines.start(network(scenario, &config), control, load)?;
     let flows = engine.traffic().finite_flows().iter();
     let keys: Vec<_> = flows.map(|flow| (flow.class(), flow.source())).collect();
