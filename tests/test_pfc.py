@@ -224,8 +224,18 @@ def test_headers_are_those_of_roce_unless_they_are_given(incast: silvan.Scenario
         ('pfc = { pause-frame = "0 B" }', 3, "pause-frame: pause frame of 0 bytes", "84 B"),
         ('pfc = { response = "2 s" }', 3, "response: PFC response of 2 s is longer", "100 ns"),
         ("[vl]\ndata-vls = 9", 4, "data-vls: 9 data virtual lanes; PFC has 8", "1 fewer"),
-        ('[control]\nscheme = "pft"', 4, "scheme: pft reads the credits of a host", "dcqcn"),
-        ('[control]\nscheme = "ib-cc-pft"', 4, "scheme: ib-cc-pft reads the credits", "dcqcn"),
+        (
+            '[control]\nscheme = "pft"',
+            4,
+            "scheme: pft reads the credits of a host",
+            "without throttled interfaces",
+        ),
+        (
+            '[control]\nscheme = "ib-cc-pft"',
+            4,
+            "scheme: ib-cc-pft reads the credits",
+            "without throttled interfaces",
+        ),
         (
             '[control]\nscheme = "ib-cc"\nib-cc = { switch = { credit-mask = "all" } }',
             5,
