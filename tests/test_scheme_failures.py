@@ -290,7 +290,7 @@ def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str
 def test_a_file_that_never_ends_at_the_first_point_stops_no_other(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("silvan.sweeping.sweep.SCHEME_LIMIT_S", 0.5)
+    monkeypatch.setattr("silvan.sweeping.sweep.SCHEME_LIMIT_S", 5.0)
     text = scheme_text("release", "return now")
     endless = "    while setup.parameters['which'] == 2:\n        pass\n    state = np.zeros(8)"
     (files / "mine.py").write_text(text.replace("    state = np.zeros(8)", endless))
