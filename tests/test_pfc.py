@@ -171,10 +171,11 @@ WITH_ROOM = {
     "timely+patched": (0.66, 0.67, 0.99),
     "swift": (0.66, 0.67, 0.99),
     "nscc": (0.66, 0.67, 0.99),
-    # Holds the link at 95 % of its rate, and its packets carry telemetry.
-    "hpcc": (0.66, 0.75, 0.90),
-    # Its flows come back slowly.
-    "dcqcn": (1 / 6, 2 / 3, 0.75),
+    # Holds links at 95 %, of which telemetry takes at most 2 %. Its contributors do not share
+    # equally, so the victim has its half of the cable or more.
+    "hpcc": (0.93 / 2, 0.95, 0.93),
+    # No formula says how soon its flows come back: the victim gains, and has no more than its part.
+    "dcqcn": (1 / 6, 2 / 3, 0),
 }
 
 
@@ -190,7 +191,7 @@ def test_schemes_act_before_pauses_where_buffers_have_room(
     least, most, contributors = WITH_ROOM[name]
     assert totals(result) == (0, 0, 0)
     assert least * LINK_GBPS < found["victim"] < most * LINK_GBPS
-    assert contributors * LINK_GBPS * 0.95 < found["contributors"] < LINK_GBPS * 1.001
+    assert contributors * LINK_GBPS < found["contributors"] < LINK_GBPS * 1.001
 
 
 def test_a_small_buffer_pauses_before_dcqcn_acts(incast: silvan.Scenario) -> None:
