@@ -76,8 +76,7 @@ pub(crate) fn check_pfc(
             "{} reads the credits of a host, and links with PFC have none",
             scheme.as_str()
         );
-        let hint =
-            "choose a scheme without throttled interfaces, or set link.flow-control to \"credits\"";
+        let hint = "choose another scheme, e.g. \"dcqcn\", or set link.flow-control to \"credits\"";
         return Err(ScenarioError::new(at("control.scheme"), message).with_hint(hint));
     }
     if scheme.includes(SchemeName::IbCc) {

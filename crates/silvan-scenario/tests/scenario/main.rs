@@ -9,6 +9,7 @@ mod files;
 mod generated;
 mod levels;
 mod mutations;
+mod pfc;
 mod programs;
 mod python;
 mod round_trip;
