@@ -229,13 +229,13 @@ def test_headers_are_those_of_roce_unless_they_are_given(incast: silvan.Scenario
             '[control]\nscheme = "pft"',
             4,
             "scheme: pft reads the credits of a host",
-            "without throttled interfaces",
+            'choose another scheme, e.g. "dcqcn"',
         ),
         (
             '[control]\nscheme = "ib-cc-pft"',
             4,
             "scheme: ib-cc-pft reads the credits",
-            "without throttled interfaces",
+            'choose another scheme, e.g. "dcqcn"',
         ),
         (
             '[control]\nscheme = "ib-cc"\nib-cc = { switch = { credit-mask = "all" } }',
