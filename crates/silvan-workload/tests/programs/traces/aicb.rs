@@ -117,13 +117,18 @@ fn layers_go_forwards_and_backwards() {
 fn mistakes_are_located() {
     let one = |rows: &[String]| list(&[("[rank0 ~ rank3]", rows)]);
     let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";
-    let cases: [(Vec<u8>, u32, &str); 14] = [
+    let cases: [(Vec<u8>, u32, &str); 15] = [
         (b"[rank0 ~]\n".to_vec(), 1, "is no range of ranks"),
         (b"[rank2 ~ rank3]\n".to_vec(), 1, "rank 0 is next"),
         (
             b"[rank0 ~ rank3]\nkind,size\n".to_vec(),
             2,
             "there is no column \"comm_type\"",
+        ),
+        (
+            format!("[rank0 ~ rank3]\n{COLUMNS},src\n").into_bytes(),
+            2,
+            "two columns have the same name",
         ),
         (b"[rank0 ~ rank3]\n".to_vec(), 1, "the section is empty"),
         (

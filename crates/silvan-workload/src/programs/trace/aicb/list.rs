@@ -108,7 +108,11 @@ fn table<'a>(line: u32, lines: &[(u32, &'a str)]) -> Result<Vec<Row<'a>>, TraceE
         let message = format!("there is no column {missing:?}");
         return Err(TraceError::line(*header_line, message, HEADER));
     }
-    let width = names.len();
+    let width = header.split(',').count();
+    if names.len() != width {
+        let message = "two columns have the same name";
+        return Err(TraceError::line(*header_line, message, HEADER));
+    }
     rows.iter()
         .map(|&(line, content)| {
             let cells: Vec<&str> = content.split(',').map(str::trim).collect();
