@@ -28,6 +28,7 @@
 
 mod audit;
 mod bypass;
+mod choices;
 mod deadlock;
 mod detours;
 mod engine;

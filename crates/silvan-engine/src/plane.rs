@@ -550,7 +550,7 @@ impl Plane {
             let entry = (element.table + head.packet.destination()) as usize;
             return match self.tables.get(entry) {
                 None | Some(&NO_ROUTE) => 0,
-                Some(_) => self.head_start(head, entry),
+                Some(_) => self.head_start(head),
             };
         }
         let upstream = self.ins[head.port as usize].upstream;

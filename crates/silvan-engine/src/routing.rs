@@ -1,29 +1,24 @@
-//! Routing beyond forwarding tables: virtual lanes that change along the path, and ports among which a
-//! switch chooses.
+//! Routing beyond forwarding tables: virtual lanes that change along the path, and where switches choose.
 //!
 //! A packet's virtual lane is that of the buffer that holds it or that it travels to. Where lanes
 //! change, a packet waits in the queue of its next lane while it occupies space on its last one, and
 //! changes to the next when it starts.
 
-use std::ops::Range;
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::{HostId, PortNumber};
+use silvan_fabric::Fabric;
+use silvan_fabric::routing::{LaneSteps, PathLanes, Routes};
 
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
-use silvan_cc::hooks::{Candidate, SourceControl, SwitchControl};
-use silvan_core::{HostId, PortId, PortNumber};
-use silvan_fabric::routing::{Alternatives, LaneSteps, PathChoice, PathLanes, Routes};
-use silvan_fabric::{Fabric, Node};
-
+use crate::choices::Choices;
 use crate::detours::Detours;
 use crate::engine::Engine;
 use crate::events::Head;
-use crate::feedback::flow_of;
 use crate::packet::{NONE, Packet};
-use crate::plane::{NO_ROUTE, Plane, time};
-use crate::records::{Element, Next};
+use crate::plane::{NO_ROUTE, Plane};
+use crate::records::Element;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
-use silvan_model::{EngineConfig, InvariantError};
+use silvan_model::EngineConfig;
 
 /// A table entry that leaves the choice to the switch. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;
@@ -57,20 +52,8 @@ pub(crate) struct Routing {
     /// Virtual lane of a host's own link by service level of its traffic, by host; empty as long as
     /// all have those of the configuration.
     host_lanes: Vec<[u8; 16]>,
-    /// By forwarding-table entry: the group of ports to choose from, and the table's own port. Empty
-    /// if nothing is to be chosen.
-    choices: Vec<Choice>,
-    /// Local ports of all groups.
-    members: Vec<u8>,
-    /// Whether an output is in a group, by port.
-    alternatives: Vec<bool>,
-    /// How a switch chooses among them.
-    policy: PathChoice,
-    /// Next member of each group, at the place of its first one.
-    turns: Vec<u8>,
-    /// Random numbers of each element; the first one is its salt.
-    streams: Vec<SplitMix64>,
-    salts: Vec<u64>,
+    /// Ports to choose from.
+    pub choices: Choices,
 }
 
 /// Lanes that go up at each switch where the kind of the cable does not increase.
@@ -94,14 +77,6 @@ impl Steps {
         let last = self.last[usize::from(packet.sl_bits())];
         (packet.vl() + steps).min(usize::from(last))
     }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Choice {
-    /// First of `members`, and how many there are.
-    first: u32,
-    count: u8,
-    default_port: u8,
 }
 
 impl Routing {
@@ -199,24 +174,6 @@ impl Routing {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
 
-    /// Takes the choices of all switches, and [keeps](Self::keep_choices) those of some.
-    pub fn take_choices(&mut self) -> Vec<Choice> {
-        std::mem::take(&mut self.choices)
-    }
-
-    /// Appends the choices of the entries of a switch, if there are any.
-    pub fn keep_choices(&mut self, choices: &[Choice], entries: Range<usize>) {
-        let own = choices.get(entries).unwrap_or_default();
-        self.choices.extend_from_slice(own);
-    }
-
-    /// Whether a switch may choose this output; of `NONE`, whether it may choose at all.
-    #[inline(always)]
-    pub fn is_alternative(&self, output: u32) -> bool {
-        let alternative = self.alternatives.get(output as usize);
-        alternative.copied().unwrap_or(output == NONE)
-    }
-
     /// Whether switches choose among ports.
     pub fn has_choices(&self) -> bool {
         !self.choices.is_empty() || self.detours.is_some()
@@ -232,12 +189,7 @@ impl Routing {
             + self.steps.kinds.capacity()
             + self.steps.bases.capacity() * 4
             + self.detours.as_ref().map_or(0, |detours| detours.bytes())
-            + self.choices.capacity() * size_of::<Choice>()
-            + self.members.capacity()
-            + self.alternatives.capacity()
-            + self.turns.capacity()
-            + self.salts.capacity() * 8
-            + self.streams.capacity() * size_of::<SplitMix64>()
+            + self.choices.bytes()
     }
 }
 
@@ -374,134 +326,6 @@ impl Plane {
         }
     }
 
-    fn add_choices(
-        &mut self,
-        fabric: &Fabric,
-        alternatives: &Alternatives,
-        choice: PathChoice,
-        seed: u64,
-    ) {
-        let routing = &mut self.routing;
-        routing.choices = vec![Choice::default(); self.tables.len()];
-        routing.policy = choice;
-        let mut seeds = SplitMix64::seed_from_u64(seed);
-        routing.salts = (0..self.elements.len()).map(|_| seeds.next_u64()).collect();
-        let salts = routing.salts.iter();
-        routing.streams = salts.map(|salt| SplitMix64::seed_from_u64(*salt)).collect();
-        // The groups of one switch are few, and the same for many destinations.
-        let mut known: Vec<(&[PortNumber], u32)> = Vec::new();
-        for switch in fabric.switch_ids() {
-            known.clear();
-            let node = fabric.switch(switch);
-            let table = self.elements[fabric.node_of_switch(switch).index()].table;
-            for host in fabric.host_ids() {
-                let ports = alternatives.get(switch, host);
-                let entry = table as usize + host.index();
-                if ports.is_empty() || self.tables[entry] == NO_ROUTE {
-                    continue;
-                }
-                let first = match known.iter().find(|(group, _)| *group == ports) {
-                    Some((_, first)) => *first,
-                    None => {
-                        let first = routing.members.len() as u32;
-                        routing
-                            .members
-                            .extend(ports.iter().map(|port| local(node, *port)));
-                        known.push((ports, first));
-                        first
-                    }
-                };
-                routing.choices[entry] = Choice {
-                    first,
-                    count: ports.len() as u8,
-                    default_port: self.tables[entry],
-                };
-                self.tables[entry] = CHOOSE;
-            }
-        }
-        routing.turns = vec![0; routing.members.len()];
-        routing.alternatives = vec![false; self.outs.len()];
-        for switch in fabric.switch_ids() {
-            let Element { base, table, .. } = self.elements[fabric.node_of_switch(switch).index()];
-            let entries = table as usize..table as usize + self.hosts.len();
-            for Choice { first, count, .. } in &routing.choices[entries] {
-                let members = &routing.members[*first as usize..][..usize::from(*count)];
-                for &local in members {
-                    routing.alternatives[(base + u32::from(local)) as usize] = true;
-                }
-            }
-        }
-    }
-
-    /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
-    /// it on its lane. The table's own port wins ties, then the lowest. `None` if all are closed.
-    fn choose(&mut self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
-        let Choice {
-            first,
-            count,
-            default_port,
-        } = self.routing.choices[entry];
-        let mut best = u64::MAX;
-        for place in first..first + u32::from(count) {
-            let local = self.routing.members[place as usize];
-            let output = base + u32::from(local);
-            if self.is_closed(output as usize) {
-                continue;
-            }
-            let lane = self.lane(output, vl);
-            let credits = &mut self.credits[lane];
-            // What has been collected need not be looked at by the next packet.
-            credits.collect_arrived(&mut self.overflow, now);
-            let in_hand = credits.in_hand;
-            let occupied = (self.capacity(&self.outs[output as usize]) - in_hand).max(0);
-            let ahead = u64::from(self.waiting_bytes(lane)) + occupied as u64 * 64;
-            // One number of bytes, preference and port is compared without branches.
-            let rank = ahead << 9 | u64::from(local != default_port) << 8 | u64::from(local);
-            best = best.min(rank);
-        }
-        (best != u64::MAX).then_some(best as u8)
-    }
-
-    /// One of the ports that lead to the packet's destination, regardless of what is ahead on them. `None` if all are closed.
-    fn choose_blindly(
-        &mut self,
-        element: u32,
-        base: u32,
-        entry: usize,
-        packet: &Packet,
-    ) -> Option<u8> {
-        let open = self.open_members(base, entry).count() as u64;
-        if open == 0 {
-            return None;
-        }
-        let routing = &mut self.routing;
-        let scaled = |random: u64| (u128::from(random) * u128::from(open)) >> 64;
-        let index = match routing.policy {
-            PathChoice::Ecmp => {
-                let ends = u64::from(packet.destination()) << 32 | u64::from(packet.source());
-                let class = u64::from(packet.class()) << 48;
-                let salt = routing.salts[element as usize];
-                scaled(SplitMix64::seed_from_u64(ends ^ class ^ salt).next_u64()) as usize
-            }
-            PathChoice::SprayRoundRobin => {
-                let turn = &mut routing.turns[routing.choices[entry].first as usize];
-                let index = u64::from(*turn) % open;
-                *turn = (index + 1) as u8;
-                index as usize
-            }
-            _ => scaled(routing.streams[element as usize].next_u64()) as usize,
-        };
-        self.open_members(base, entry).nth(index)
-    }
-
-    /// The alternatives of an entry that are not closed, as local outputs.
-    fn open_members(&self, base: u32, entry: usize) -> impl Iterator<Item = u8> + '_ {
-        let Choice { first, count, .. } = self.routing.choices[entry];
-        let members = &self.routing.members[first as usize..][..usize::from(count)];
-        let is_open = move |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);
-        members.iter().copied().filter(is_open)
-    }
-
     /// Bytes ahead of a packet on its lane of an output: those that wait here, and those in the buffer
     /// behind the cable or on their way into it, from the credits.
     pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
@@ -526,39 +350,10 @@ impl Plane {
         let entry = (self.elements[switch].table + host) as usize;
         match (self.tables[entry], &self.routing.detours) {
             (CHOOSE, Some(detours)) => detours.table_port(entry),
-            (CHOOSE, None) => self.routing.choices[entry].default_port,
+            (CHOOSE, None) => self.routing.choices.table_port(entry),
             (port, _) => port,
         }
     }
-
-    /// By how much the serialisation time of a packet at the input exceeds that of its fastest alternative.
-    pub fn head_start(&self, head: &Head, entry: usize) -> u64 {
-        let Element { base, ports, .. } = self.element_of(head.port);
-        let wire = head.packet.wire();
-        let upstream = self.ins[head.port as usize].upstream;
-        let from = self.serialisation(&self.outs[upstream as usize], wire);
-        let time = |output: u32| self.serialisation(&self.outs[output as usize], wire);
-        let fastest = if self.routing.detours.is_some() {
-            // A path may lead over any switch.
-            let cabled = |output: &u32| self.outs[*output as usize].kind != Next::Nowhere;
-            (base..base + ports).filter(cabled).map(time).min()
-        } else {
-            let Choice { first, count, .. } = self.routing.choices[entry];
-            let members = &self.routing.members[first as usize..][..usize::from(count)];
-            let outputs = members.iter().map(|&local| base + u32::from(local));
-            outputs.map(time).min()
-        };
-        fastest.map_or(0, |to| from.saturating_sub(to))
-    }
-}
-
-/// A port's place among those of its switch, from 0.
-fn local(node: &Node, port: PortNumber) -> u8 {
-    debug_assert!(
-        node.port(port).is_some(),
-        "alternatives are ports of their switch"
-    );
-    port.as_u8() - 1
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
@@ -577,7 +372,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         if !F::LOOKAHEAD && mixed && !head.packet.is(deferred) {
             // Whichever port is chosen then, it does not run dry before the tail has arrived.
-            let wait = plane.head_start(head, entry);
+            let wait = plane.head_start(head);
             if wait > 0 {
                 head.packet.set(deferred);
                 plane.events.push_head_at(Head {
@@ -590,82 +385,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if plane.routing.detours.is_some() {
             return self.output_towards_waypoint(head);
         }
-        let chosen = self.select(head, base, entry);
+        let chosen = self.select(head, base);
         if chosen.is_none() {
             self.unroutable(*head);
         }
         chosen.map(|local| base + u32::from(local))
-    }
-
-    /// Which of its alternatives a head takes, as a local output: the scheme's at the switch, that of the path
-    /// that the scheme has chosen at the host, or that with the fewest bytes ahead.
-    fn select(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
-        let vl = head.packet.vl();
-        if F::LOOKAHEAD && self.compares_outputs() {
-            self.catch_up_alternatives(head.time, base, entry);
-        }
-        if S::ACTIVE && self.needs.select_output {
-            if let Some(chosen) = self.query_switch(head, base, entry) {
-                return Some(chosen);
-            }
-        }
-        let plane = &mut self.plane;
-        let Choice { first, count, .. } = plane.routing.choices[entry];
-        let next = plane
-            .extensions
-            .next_on_path(&head.packet, u32::from(count));
-        if let Some(next) = next {
-            let local = plane.routing.members[(first + next) as usize];
-            if !plane.is_closed((base + u32::from(local)) as usize) {
-                return Some(local);
-            }
-        }
-        if plane.routing.policy == PathChoice::Adaptive {
-            return plane.choose(head.time, base, entry, vl);
-        }
-        let element = plane.ins[head.port as usize].element;
-        plane.choose_blindly(element, base, entry, &head.packet)
-    }
-
-    /// Whether a switch that chooses compares what is ahead on its outputs.
-    fn compares_outputs(&self) -> bool {
-        self.plane.routing.policy == PathChoice::Adaptive || S::ACTIVE && self.needs.select_output
-    }
-
-    /// Lets the outputs among which a switch chooses do what is due before.
-    fn catch_up_alternatives(&mut self, now: u64, base: u32, entry: usize) {
-        let Choice { first, count, .. } = self.plane.routing.choices[entry];
-        for place in first..first + u32::from(count) {
-            let local = self.plane.routing.members[place as usize];
-            self.catch_up(now, base + u32::from(local));
-        }
-    }
-
-    /// The choice of the scheme at the switch, if it makes one.
-    fn query_switch(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
-        let mut candidates = std::mem::take(&mut self.candidates);
-        candidates.clear();
-        let plane = &self.plane;
-        let open = plane.open_members(base, entry).map(|local| Candidate {
-            output: PortId::new((base + u32::from(local)) as usize),
-            bytes_ahead: plane.bytes_ahead(head.time, base + u32::from(local), head.packet.vl()),
-        });
-        candidates.extend(open);
-        let flow = flow_of(&head.packet);
-        let input = PortId::new(head.port as usize);
-        let chosen = self
-            .switch
-            .select_output(time(head.time), input, flow, &candidates);
-        let local = chosen.and_then(|chosen| {
-            let Some(candidate) = candidates.get(chosen as usize) else {
-                let candidates = candidates.len();
-                let error = InvariantError::ChosenOutput { chosen, candidates };
-                self.broken(head.time, error);
-                return None;
-            };
-            Some((candidate.output.index() as u32 - base) as u8)
-        });
-        self.candidates = candidates;
-        local
     }
 }

@@ -3,10 +3,10 @@
 use super::REMOTE;
 use super::assignment::{Assignment, PartId};
 use super::exchange::Remote;
+use crate::choices::ChoiceTables;
 use crate::packet::{NONE, Queue};
 use crate::plane::Plane;
 use crate::records::{Next, Sender};
-use crate::routing::Choice;
 use crate::table::Table;
 
 impl Plane {
@@ -14,7 +14,7 @@ impl Plane {
     pub(super) fn split(mut self, assignment: &Assignment) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
-        let choices = self.routing.take_choices();
+        let choices = self.routing.choices.take_tables();
         let part = |part| {
             let mut plane = self.clone();
             plane.remote = Remote::new(part as PartId, assignment.clone());
@@ -60,13 +60,13 @@ impl Plane {
     }
 
     /// Copies the tables of the own switches from those of all.
-    fn keep_own_tables(&mut self, tables: &Table<u8>, choices: &[Choice]) {
+    fn keep_own_tables(&mut self, tables: &Table<u8>, choices: &ChoiceTables) {
         if self.rule.is_some() {
             return;
         }
         // With the entry behind the last host.
         let entries = self.hosts.len() + 1;
-        for element in self.elements.iter_mut() {
+        for (index, element) in self.elements.iter_mut().enumerate() {
             if element.table == NONE {
                 continue;
             }
@@ -76,7 +76,9 @@ impl Plane {
             } else {
                 self.tables
                     .extend_from_slice(&tables[first..first + entries]);
-                self.routing.keep_choices(choices, first..first + entries);
+                self.routing
+                    .choices
+                    .keep_tables(choices, index, first..first + entries);
                 (self.tables.len() - entries) as u32
             };
         }

@@ -10,6 +10,48 @@ use crate::{Fabric, ForwardingTables};
 /// A set of port numbers 1 to 254, as bits.
 type PortSet = [u64; 4];
 
+fn insert(set: &mut PortSet, number: PortNumber) {
+    let number = usize::from(number.as_u8());
+    set[number / 64] |= 1 << (number % 64);
+}
+
+/// By which ports a switch sends packets to a destination on to other switches.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'a> {
+    None,
+    Only(PortNumber),
+    Several(&'a [PortNumber]),
+}
+
+impl Way<'_> {
+    /// Whether the ports are the same; equal ones that are stored twice may not be.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Only(one), Self::Only(other)) => one == other,
+            (Self::Several(one), Self::Several(other)) => std::ptr::eq(*one, *other),
+            _ => false,
+        }
+    }
+
+    fn ports(&self) -> PortSet {
+        let mut set = PortSet::default();
+        match self {
+            Self::None => {}
+            Self::Only(number) => insert(&mut set, *number),
+            Self::Several(numbers) => {
+                numbers.iter().for_each(|number| insert(&mut set, *number));
+            }
+        }
+        set
+    }
+}
+
+fn contains(set: &PortSet, number: PortNumber) -> bool {
+    let number = usize::from(number.as_u8());
+    set[number / 64] & (1 << (number % 64)) != 0
+}
+
 /// A channel: the port that a cable enters a switch by, and the lane on that cable.
 pub(super) type Channel = (PortId, u8);
 
@@ -60,9 +102,8 @@ impl<'f> Dependencies<'f> {
 
     /// Notes that some route goes on from a channel by a port, on a lane.
     pub(super) fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
-        let number = usize::from(self.fabric.ports[out].number.as_u8());
         let set = self.sets(channel) + usize::from(lane);
-        self.outputs[set][number / 64] |= 1 << (number % 64);
+        insert(&mut self.outputs[set], self.fabric.ports[out].number);
     }
 
     /// Adds the dependencies of the routes to one destination, all on one lane.
@@ -155,27 +196,51 @@ impl<'f> Dependencies<'f> {
     }
 
     /// Adds the dependencies of all ways to a destination that alternatives allow.
-    pub(super) fn add_alternatives(
+    ///
+    /// `ways` are those of the destination before. Hosts of a leaf mostly have the same ones, which are not added again.
+    pub(super) fn add_alternatives<'a>(
         &mut self,
         destination: HostId,
         tables: &ForwardingTables,
-        alternatives: &Alternatives,
+        alternatives: &'a Alternatives,
+        ways: &mut Vec<Way<'a>>,
     ) {
         let fabric = self.fabric;
-        let outputs = |switch: SwitchId| {
+        let mut is_new = ways.is_empty();
+        ways.resize(fabric.switch_count(), Way::None);
+        for (switch, way) in fabric.switch_ids().zip(ways.iter_mut()) {
             let several = alternatives.get(switch, destination);
-            let only = tables
-                .to_host(switch, destination)
-                .filter(|_| several.is_empty());
-            let numbers = several.iter().copied().chain(only);
-            numbers.filter_map(move |number| fabric.switch(switch).port(number))
-        };
-        for switch in fabric.switch_ids() {
-            for (next, entry) in outputs(switch).filter_map(|out| fabric.peer_switch(out)) {
-                for out in outputs(next).filter(|out| fabric.peer_switch(*out).is_some()) {
-                    self.insert((entry, 0), out, 0);
+            let found = if several.is_empty() {
+                let only = tables.to_host(switch, destination);
+                only.map_or(Way::None, |number| self.only(switch, number))
+            } else {
+                Way::Several(several)
+            };
+            is_new |= !found.is_same(way);
+            *way = found;
+        }
+        if !is_new {
+            return;
+        }
+        let sets: Vec<PortSet> = ways.iter().map(Way::ports).collect();
+        for (switch, set) in fabric.switch_ids().zip(&sets) {
+            let outs = fabric.switch(switch).ports();
+            let outs = outs.filter(|out| contains(set, fabric.ports[*out].number));
+            for (next, entry) in outs.filter_map(|out| fabric.peer_switch(out)) {
+                let followers = self.sets((entry, 0));
+                for (word, more) in self.outputs[followers].iter_mut().zip(sets[next.index()]) {
+                    *word |= more;
                 }
             }
+        }
+    }
+
+    /// The only port of a switch to a destination, if it leads to a switch.
+    fn only(&self, switch: SwitchId, number: PortNumber) -> Way<'static> {
+        let port = self.fabric.switch(switch).port(number);
+        match port.and_then(|port| self.fabric.peer_switch(port)) {
+            Some(_) => Way::Only(number),
+            None => Way::None,
         }
     }
 
@@ -234,10 +299,9 @@ impl<'f> Dependencies<'f> {
         let sets = &self.outputs[self.sets(channel)..][..self.lanes];
         let lanes = (0_u8..).zip(sets).filter(|(_, set)| **set != [0; 4]);
         let following = lanes.flat_map(|(lane, set)| {
-            let ports = node.ports().filter(|port| {
-                let number = usize::from(fabric.ports[*port].number.as_u8());
-                set[number / 64] & (1 << (number % 64)) != 0
-            });
+            let ports = node
+                .ports()
+                .filter(|port| contains(set, fabric.ports[*port].number));
             ports.map(move |port| (port, lane))
         });
         following

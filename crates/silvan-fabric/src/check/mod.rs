@@ -293,9 +293,19 @@ fn follow_some<'f>(
         hops: Hops::default(),
         first_missing: None,
     };
+    let mut ways = Vec::new();
     for destination in destinations {
         tree.follow(destination)?;
-        add_dependencies(&mut found.dependencies, &tree, routes)?;
+        match routes.lanes {
+            Some(lanes) => found.dependencies.add_with_lanes(&tree, lanes)?,
+            None => found.dependencies.add(&tree),
+        }
+        if let Some(alternatives) = routes.alternatives {
+            let tables = routes.tables;
+            found
+                .dependencies
+                .add_alternatives(destination, tables, alternatives, &mut ways);
+        }
         let hops = tree.count_routes(&mut found.counts, &mut found.reached);
         found.hops.add(&hops);
     }
@@ -334,22 +344,6 @@ pub fn dependency_cycle<'a>(
 ) -> Result<Option<Vec<PortId>>, RouteError> {
     let found = follow_all(fabric, routes.into(), CheckOptions::default())?;
     Ok(found.dependencies.find_cycle().map(ports_of))
-}
-
-/// Adds the dependencies of all routes to one destination.
-fn add_dependencies(
-    dependencies: &mut Dependencies<'_>,
-    tree: &DestinationTree<'_>,
-    routes: Routes<'_>,
-) -> Result<(), RouteError> {
-    match routes.lanes {
-        Some(lanes) => dependencies.add_with_lanes(tree, lanes)?,
-        None => dependencies.add(tree),
-    }
-    if let Some(alternatives) = routes.alternatives {
-        dependencies.add_alternatives(tree.destination(), routes.tables, alternatives);
-    }
-    Ok(())
 }
 
 fn ports_of(cycle: Vec<(PortId, u8)>) -> Vec<PortId> {

@@ -13,6 +13,7 @@ use crate::ForwardingTables;
 use crate::generators::{Chain, FatTree648, FatTree11664, Generator, Ring, SingleSwitch};
 use crate::routing::{
     ExplicitTable, PathLanes, PathServiceLevels, SlToVlTables, d_mod_k, explicit, min_hop_balanced,
+    minimal_alternatives,
 };
 use crate::testing::{LINK, any_fabric, fabric_from, host_pairs, walk, wild_tables};
 
@@ -352,6 +353,38 @@ proptest! {
         let tables = wild_tables(&fabric, seed);
         let followers = dependencies_by_pairs(&fabric, &tables);
         let cycle = dependency_cycle(&fabric, &tables).unwrap();
+        prop_assert_eq!(cycle.is_some(), is_cyclic(followers.clone()));
+        if let Some(cycle) = cycle {
+            let next = cycle.iter().cycle().skip(1);
+            for (port, following) in cycle.iter().zip(next) {
+                prop_assert!(followers[port].contains(following));
+            }
+        }
+    }
+
+    /// Where switches choose, what each choice for each host may be followed by counts.
+    #[test]
+    fn every_choice_counts(fabric in any_fabric(), seed in any::<u64>()) {
+        let tables = wild_tables(&fabric, seed);
+        let alternatives = minimal_alternatives(&fabric).unwrap();
+        let mut followers = dependencies_by_pairs(&fabric, &tables);
+        for host in fabric.host_ids() {
+            let outs = |switch: SwitchId| -> Vec<PortId> {
+                let several = alternatives.get(switch, host);
+                let only = tables.to_host(switch, host).filter(|_| several.is_empty());
+                let numbers = several.iter().copied().chain(only);
+                numbers.filter_map(|number| fabric.switch(switch).port(number)).collect()
+            };
+            for out in fabric.switch_ids().flat_map(outs) {
+                let Some((next, _)) = fabric.peer_switch(out) else {
+                    continue;
+                };
+                let on = outs(next).into_iter().filter(|on| fabric.peer_switch(*on).is_some());
+                followers.entry(out).or_default().extend(on);
+            }
+        }
+        let routes = Routes { alternatives: Some(&alternatives), ..(&tables).into() };
+        let cycle = dependency_cycle(&fabric, routes).unwrap();
         prop_assert_eq!(cycle.is_some(), is_cyclic(followers.clone()));
         if let Some(cycle) = cycle {
             let next = cycle.iter().cycle().skip(1);

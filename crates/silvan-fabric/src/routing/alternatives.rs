@@ -1,5 +1,7 @@
 //! Adaptive routing: the ports that a switch may choose among.
 
+use std::collections::HashMap;
+
 use silvan_core::{HostId, PortNumber, SwitchId};
 
 use super::RoutingError;
@@ -18,22 +20,32 @@ use crate::Fabric;
 pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingError> {
     let graph = SwitchGraph::new(fabric);
     let mut alternatives = Alternatives::new(fabric);
-    let mut last = None;
-    for host in fabric.host_ids() {
-        let leaf = fabric.host_attachment(host).0;
-        let distances = match &last {
-            Some((known, distances)) if *known == leaf => distances,
-            _ => &last.insert((leaf, graph.distances([leaf]))).1,
-        };
+    let mut places: HashMap<Vec<PortNumber>, u16> = HashMap::new();
+    let mut ports = Vec::new();
+    for (column, first) in alternatives.first_hosts().into_iter().enumerate() {
+        let leaf = fabric.host_attachment(first).0;
+        let distances = graph.distances([leaf]);
         for switch in fabric.switch_ids().filter(|switch| *switch != leaf) {
-            let ports: Vec<_> = graph.shortest_ports(switch, distances).collect();
+            ports.clear();
+            ports.extend(graph.shortest_ports(switch, &distances));
             if ports.is_empty() {
                 return Err(RoutingError::Disconnected {
                     from: fabric.switch(switch).name.clone(),
-                    to: fabric.host(host).name.clone(),
+                    to: fabric.host(first).name.clone(),
                 });
             }
-            alternatives.set(switch, host, &ports);
+            // One alone is none.
+            if ports.len() < 2 {
+                continue;
+            }
+            let group = places.get(&ports).copied().unwrap_or_else(|| {
+                let group = alternatives.groups.len() as u16;
+                assert!(group < NO_GROUP, "a group of ports per port");
+                alternatives.groups.push(ports.clone());
+                places.insert(ports.clone(), group);
+                group
+            });
+            alternatives.groups_of[switch.index() * alternatives.leaves + column] = group;
         }
     }
     Ok(alternatives)
@@ -41,11 +53,14 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
 
 /// Several ports to one destination, of which a switch may take any for each packet.
 ///
-/// They start the shortest paths. Nothing is said of the switches on the way that have only one.
+/// They start the shortest paths, which are the same for all hosts of a leaf. Nothing is said of the switches on the way that have
+/// only one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternatives {
-    row_len: usize,
-    /// By switch and destination host: a group, or `NO_GROUP`.
+    /// By host, the column of its leaf.
+    columns: Vec<u32>,
+    leaves: usize,
+    /// By switch and leaf: a group, or `NO_GROUP`.
     groups_of: Vec<u16>,
     groups: Vec<Vec<PortNumber>>,
 }
@@ -54,27 +69,42 @@ const NO_GROUP: u16 = u16::MAX;
 
 impl Alternatives {
     /// No alternatives yet.
-    pub(crate) fn new(fabric: &Fabric) -> Self {
-        let row_len = fabric.host_count();
+    fn new(fabric: &Fabric) -> Self {
+        let mut of_leaves = HashMap::new();
+        let mut column = |host| {
+            let next = of_leaves.len() as u32;
+            let leaf = fabric.host_attachment(host).0;
+            *of_leaves.entry(leaf).or_insert(next)
+        };
+        let columns = fabric.host_ids().map(&mut column).collect();
+        let leaves = of_leaves.len();
         Self {
-            row_len,
-            groups_of: vec![NO_GROUP; row_len * fabric.switch_count()],
+            columns,
+            leaves,
+            groups_of: vec![NO_GROUP; leaves * fabric.switch_count()],
             groups: Vec::new(),
         }
     }
 
-    /// Names the ports for a destination; fewer than two are no alternatives.
-    pub(crate) fn set(&mut self, switch: SwitchId, host: HostId, ports: &[PortNumber]) {
-        if ports.len() < 2 {
-            return;
+    /// The first host of each leaf, by column.
+    fn first_hosts(&self) -> Vec<HostId> {
+        let mut first = Vec::with_capacity(self.leaves);
+        for (host, column) in self.columns.iter().enumerate() {
+            if *column as usize == first.len() {
+                first.push(HostId::new(host));
+            }
         }
-        let known = self.groups.iter().position(|group| group == ports);
-        let group = known.unwrap_or_else(|| {
-            self.groups.push(ports.to_vec());
-            self.groups.len() - 1
-        });
-        assert!(group < usize::from(NO_GROUP), "a group of ports per port");
-        self.groups_of[switch.index() * self.row_len + host.index()] = group as u16;
+        first
+    }
+
+    /// How many leaves have hosts: one column for each.
+    pub fn leaves(&self) -> usize {
+        self.leaves
+    }
+
+    /// By host, the column of its leaf.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
     }
 
     /// The ports that packets to a host may leave `switch` by, in the order of their numbers; empty if
@@ -84,12 +114,19 @@ impl Alternatives {
     ///
     /// If the switch is beyond those of the fabric.
     pub fn get(&self, switch: SwitchId, host: HostId) -> &[PortNumber] {
-        let group = self.groups_of[switch.index() * self.row_len..][..self.row_len]
-            .get(host.index())
-            .copied()
-            .unwrap_or(NO_GROUP);
-        self.groups
-            .get(usize::from(group))
-            .map_or(&[], Vec::as_slice)
+        let column = self.columns.get(host.index());
+        column.map_or(&[], |column| self.of_leaf(switch, *column as usize))
+    }
+
+    /// The same for all hosts of the leaf of a column.
+    ///
+    /// # Panics
+    ///
+    /// If the switch is beyond those of the fabric, or there is no such column.
+    pub fn of_leaf(&self, switch: SwitchId, column: usize) -> &[PortNumber] {
+        assert!(column < self.leaves, "there is a leaf for each column");
+        let group = self.groups_of[switch.index() * self.leaves + column];
+        let group = self.groups.get(usize::from(group));
+        group.map_or(&[], Vec::as_slice)
     }
 }
