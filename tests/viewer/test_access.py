@@ -197,5 +197,6 @@ def test_the_page_prints_without_controls(open_page: Opener, page_file: Path) ->
     page = open_page(page_file)
     page.emulate_media(media="print")
     expect(page.get_by_role("toolbar")).to_be_hidden()
+    expect(page.get_by_text("by traffic class")).to_be_hidden()
     expect(page.get_by_role("heading", name="Receive rates")).to_be_visible()
     assert page.pdf().startswith(b"%PDF")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -216,6 +217,9 @@ def test_trees_are_listed_and_selected(
     assert sorted(float(row["peak bytes"]) for row in rows) == sorted(
         life["peak_queued_bytes"] for life in lives
     )
+    ports = [f"{row['node']}:{row['port']}" for row in run.ports.to_pylist()]
+    roots = {row["tree"]: row["root"] for row in rows}
+    assert roots == {f"T{life['tree']}": ports[life["root_row"]] for life in lives}
     page.locator(".table").get_by_role("button", name="T0", exact=True).click()
     expect(page.get_by_role("heading", name="tree 0")).to_be_visible()
     port = run.ports.slice(lives[0]["root_row"], 1).to_pylist()[0]
@@ -369,18 +373,15 @@ def test_map_is_dragged_and_zoomed_by_the_mouse(open_page: Opener, page_file: Pa
 def test_a_click_selects_and_the_pointer_shows_values(
     open_page: Opener, page_file: Path, run: silvan.Result
 ) -> None:
-    # The map is centred on a found host: it is then in the middle.
+    # The map shows the surroundings of a found host.
     page = open_page(page_file, LAST)
     field = page.get_by_role("combobox", name="Search")
     field.fill("host-0005")
     field.press("Enter")
     wait_until_idle(page)
     page.get_by_role("button", name="Clear").click()
-    box = page.locator(".map").bounding_box()
-    assert box is not None
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
     tip = page.locator(".tooltip")
+    x, y = next(place for place in _places(page) if tip.count() and "host-0005" in tip.inner_text())
     expect(tip).to_contain_text("host-0005")
     row = run.ports["node"].to_pylist().index("host-0005")
     sent = run.tables["port_series"]["xmit_bytes"].to_numpy()[row :: run.ports.num_rows][-1]
@@ -389,6 +390,66 @@ def test_a_click_selects_and_the_pointer_shows_values(
     assert float(shown[1]) == pytest.approx(sent * 8e3 / 20e6, rel=1e-3)
     page.mouse.click(x, y)
     expect(page.get_by_role("heading", name="host host-0005")).to_be_visible()
+
+
+def _places(page: Page) -> Iterator[tuple[float, float]]:
+    """Move the pointer over the map, in steps that miss nothing that it reaches."""
+    box = page.locator(".map").bounding_box()
+    assert box is not None
+    for down in range(6, int(box["height"]), 12):
+        for right in range(6, int(box["width"]), 12):
+            place = box["x"] + right, box["y"] + down
+            page.mouse.move(*place)
+            yield place
+
+
+def test_a_camera_far_away_shows_the_map(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.4&camera=0,0,0")
+    page.get_by_role("button", name="Zoom in").click()
+    words = re.search(r"camera=([-\d.]+)%2C([-\d.]+)%2C([-\d.]+)", _address(page))
+    assert words is not None
+    # The address asks for a pixel for each unit of the map; the page shows half of its size, or more.
+    assert float(words[3]) > 3
+
+
+def test_what_cannot_be_marked_leaves_the_window(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.4&window=0.1-0.2")
+    start, end = (page.get_by_role("spinbutton", name=name) for name in ("from", "to"))
+    end.fill("0.1")
+    end.press("Enter")
+    for field, value in ((start, "0.1"), (end, "0.2")):
+        expect(field).to_have_value(value)
+    # The ends are taken in their order.
+    start.fill("0.3")
+    start.press("Enter")
+    for field, value in ((start, "0.2"), (end, "0.3")):
+        expect(field).to_have_value(value)
+    assert "window=0.2-0.3" in _address(page)
+
+
+def test_nothing_is_used_more_than_wholly(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    rates = run.ports["link_gbps"].to_numpy()
+    series = run.tables["port_series"]["xmit_bytes"].to_numpy().reshape(-1, len(rates))
+    sample, row = map(int, np.unravel_index((series / rates).argmax(), series.shape))
+    assert series[sample, row] * 8e3 / 20e6 > rates[row], "packets are counted whole"
+    port = run.ports.slice(row, 1).to_pylist()[0]
+    name = f"port:{port['node']}:{port['port']}"
+    page = open_page(page_file, f"t={0.02 * (sample + 1):.2f}&select={name}")
+    expect(page.locator("dl").first).to_contain_text("100 %; packets are counted whole")
+    cells = page.locator("#ranking tbody td:nth-child(3)").all_inner_texts()
+    assert max(float(text.removesuffix(" %")) for text in cells) <= 100
+
+
+def test_a_drawing_has_the_scale_of_its_colours(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.4&colour=queue")
+    text = downloaded(page, page.get_by_role("button", name="Download the map as SVG")).decode()
+    assert re.search(r"[\d.]+ MB: queue<", text)
+    assert ">branch<" not in text
+    page.get_by_role("combobox", name="Colour", exact=True).select_option("trees")
+    text = downloaded(page, page.get_by_role("button", name="Download the map as SVG")).decode()
+    assert ">branch<" in text
 
 
 def test_drawings_of_the_map(open_page: Opener, page_file: Path, run: silvan.Result) -> None:
@@ -556,4 +617,7 @@ def test_a_browser_without_webgl_shows_a_drawing(driver: Playwright, page_file: 
     drawing = page.get_by_role("img", name="This browser has no WebGL")
     expect(drawing).to_be_visible()
     assert drawing.evaluate("async (image) => (await image.decode(), image.naturalWidth)") > 100
+    expect(page.get_by_text("no WebGL, so the map cannot be moved")).to_be_visible()
+    for name in ("Zoom in", "Zoom out", "Whole map"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
     browser.close()

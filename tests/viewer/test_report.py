@@ -80,7 +80,7 @@ def test_targets_stand_next_to_what_was_measured(
         difference = measured / target.value - 1
         assert float(row["difference"]) == pytest.approx(difference, abs=1e-6)
         assert row["within"] == ("yes" if abs(difference) <= target.tol else "no")
-        assert row["use"] == ("calibrated" if target.calibrate else "held out")
+        assert row["calibration"] == ("used" if target.calibrate else "not used")
     expect(page.locator(".warning").first).to_contain_text("A quick look")
     command = shlex.join(["silvan", "reproduce", "gran2012", "--quick", *_changes()])
     expect(page.get_by_text(f"{command} --only fig9a")).to_be_visible()
@@ -139,6 +139,13 @@ def test_a_point_leads_to_its_run_and_its_map(
     again.get_by_role("button", name="Report", exact=True).click()
     expect(again.get_by_role("complementary", name="Run behind")).to_contain_text(label)
 
+    # The browser's Back and Forward lead from a map to its report and to the map again.
+    wait_until_idle(page)
+    page.go_back()
+    expect(page.get_by_role("complementary", name="Run behind")).to_contain_text(label)
+    page.go_forward()
+    expect(page.locator("header strong")).to_have_text(label)
+
 
 def test_runs_that_are_gone_have_no_map(
     open_page: Opener, reproduction: tuple[ReproductionPlan, Path], tmp_path: Path
@@ -171,6 +178,16 @@ def test_curves_of_a_sweep_lead_to_its_points(
     ]
     assert [float(row["traffic.uniform.0.load"]) for row in rows] == list(LOADS)
     assert [float(row["total delivered (Gbit/s)"]) for row in rows] == pytest.approx(means)
+    measures = page.get_by_role("combobox", name="of", exact=True).locator("option")
+    names = measures.all_inner_texts()
+    assert not {"wall s", "events", "simulated ps"} & set(names)
+    assert not [name for name in names if name.endswith((" ns", " ps"))]
+    latency = next(name for name in result.points.column_names if name.endswith("_p50_ns"))
+    heading = f"{latency.removesuffix('_ns').replace('_', ' ')}, µs"
+    shown = [float(row[heading]) for row in table_csv(page, "Points of the sweep")]
+    assert shown == pytest.approx([one[latency] / 1e3 for one in points])
+    axes = page.get_by_role("combobox", name="Curves over").locator("option").all_inner_texts()
+    assert axes == ["traffic.uniform.0.load"], "seeds are no quantity"
     _click(page, title, 0.998, 0.06 / 1.06)
     panel = page.get_by_role("complementary", name="Run behind a point")
     expect(panel).to_contain_text("traffic.uniform.0.load=0.3 seed 2")
@@ -236,6 +253,9 @@ def test_a_folder_of_a_comparison_shows_schemes_curves_and_runs(
     for one in read["schemes"]:
         rate = float(rows[one["scheme"]]["victims Gbit/s"])
         assert rate == pytest.approx(one["victims_gbps"], abs=0.005)
+        state = rows[one["scheme"]]["state switch, B"]
+        stated = one["switch_bytes_per_port_vl"]
+        assert state == ("" if stated is None else str(stated))
     results = {
         one["scheme"]: [silvan.Result.read(compared / path) for path in one["folders"]]
         for one in read["schemes"]
@@ -304,6 +324,15 @@ def test_the_command_shows_sweeps_and_reproductions(
         assert main(["view", str(folder), "--out", str(out), "--json"]) == 0
         printed = json.loads(capsys.readouterr().out)
         assert printed == {"file": str(out), "bytes": out.stat().st_size, "runs": runs}
+    # The folder that silvan reproduce was given holds that of the report.
+    above = tmp_path / "out"
+    above.mkdir()
+    (above / "gran2012").symlink_to(figures)
+    assert main(["view", str(above), "--out", str(tmp_path / "above.html"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == len(plan.runs)
+    (above / "gran2010").symlink_to(figures)
+    assert main(["view", str(above), "--out", str(tmp_path / "above.html")]) == 2
+    assert "several reproductions: gran2010, gran2012" in capsys.readouterr().err
     (tmp_path / "reproduction.json").write_text("{}")
     assert main(["view", str(tmp_path), "--out", str(tmp_path / "a.html")]) == 2
     assert "reproduction.json: no readable reproduction" in capsys.readouterr().err

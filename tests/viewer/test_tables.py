@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import silvan
+from silvan.cli import main
 from silvan.viewer.page import page_html, run_labels
 from silvan.viewer.tables import page_tables
 
@@ -172,6 +173,16 @@ def test_view_refuses_what_is_no_result(tmp_path: Path, capsys: pytest.CaptureFi
 
     assert run_command(["view", str(tmp_path), "--out", str(tmp_path / "a.html")]) == 2
     assert "no readable result" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--bind", "127.0.0.1:8000"], ["--sockname", "other"]])
+def test_options_of_live_pages_need_live(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["view", str(tmp_path), *words, "--out", str(tmp_path / "a.html")]) == 2
+    error = capsys.readouterr().err
+    assert " ".join(words) in error
+    assert "add --live" in error
 
 
 def test_recording_for_the_view_adds_tables(incast_file: Path, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import { App } from "./ui/app";
 
 function start(): void {
   const facts = readFacts();
-  if (facts.runs.some((one) => one.diagnosis)) Object.assign(clock, { ps: 1e12, name: "s" });
+  if (facts.live || facts.runs.some((one) => one.diagnosis))
+    Object.assign(clock, { ps: 1e12, name: "s" });
   else if (isShort(facts)) Object.assign(clock, { ps: 1e6, name: "µs" });
   const made = new Map<number, Run>();
   const runAt = (place: number): Run => {

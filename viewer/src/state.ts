@@ -33,6 +33,8 @@ export interface Chosen {
 export const runs = signal<Run[]>([]);
 /** The run that panels show, of several. */
 export const active = signal(0);
+/** Whether the map is a drawing: the browser has no WebGL. */
+export const isStill = signal(false);
 /** The instant, in picoseconds. */
 export const time = signal(0);
 /** The instant that panels show: it follows, but not at each frame. */
@@ -73,7 +75,9 @@ export const duration = computed(() =>
 );
 
 /** The stretch of time that panels sum over: what is marked, or the whole run. */
-export const span = computed<[number, number]>(() => marked.value ?? [0, duration.value]);
+export const span = computed<[number, number]>(
+  () => marked.value ?? [Math.min(...runs.value.map((one) => one.start)), duration.value],
+);
 
 /** Select by a name, as the address has it: `node:leaf-01`, `port:leaf-01:3`, `tree:7` or `flow:a>b`. */
 export function select(kind: string, name: string): boolean {
@@ -197,9 +201,24 @@ export function followAddress(): void {
   effect(() => {
     const text = address();
     clearTimeout(timer);
-    timer = setTimeout(() => history.replaceState(null, "", `#${text}`), 250);
+    timer = setTimeout(() => {
+      // The browser's Back leads from a map to its report.
+      const here = viewIn(location.hash);
+      if (here !== "" && viewIn(text) !== here) history.pushState(null, "", `#${text}`);
+      else history.replaceState(null, "", `#${text}`);
+    }, 250);
   });
   addEventListener("hashchange", () => readAddress(location.hash));
+}
+
+/** Which view of a report an address shows; nothing of other pages. */
+function viewIn(text: string): string {
+  const words = new URLSearchParams(text.replace(/^#/, ""));
+  const names = words.get("view") === "map" ? ["view", "shown"] : ["view"];
+  return names
+    .map((name) => words.get(name) ?? "")
+    .join(" ")
+    .trim();
 }
 
 /** Milliseconds between two instants that panels show. */

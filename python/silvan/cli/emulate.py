@@ -362,7 +362,8 @@ def emulate(
             raise typer.Exit(status)
         variables = " ".join(f"{key}={value}" for key, value in emulation.attach().items())
         facts = loaded.describe()
-        note(f"{facts['name']}: {facts['hosts']} hosts, {facts['switches']} switches, served")
+        switches = "1 switch" if facts["switches"] == 1 else f"{facts['switches']} switches"
+        note(f"{facts['name']}: {facts['hosts']} hosts, {switches}, served")
         note("attach a tool to it with")
         note(f"  env {variables} ibnetdiscover")
         note(f"control it with silvan ctl status --sockname {emulation.sockname}")

@@ -209,7 +209,7 @@ def _target_table(outcome: Outcome, title: str, rows: Sequence[TargetRow | Shape
     whole, steady = outcome.windows
     table = Table(
         title=title,
-        caption=f"measured: mean over the seeds, averaged over {whole}; steady: {steady}. "
+        caption=f"measured: mean over the seeds, averaged over {whole}; steady state: {steady}. "
         "± is the standard deviation over the seeds; * marks numbers used for calibration.",
     )
     table.add_column("id", no_wrap=True)
@@ -247,7 +247,7 @@ def _target_table(outcome: Outcome, title: str, rows: Sequence[TargetRow | Shape
 def _add_shape(table: Table, row: ShapeRow) -> None:
     found = row.verdict
     text = f"{row.target.shape}\nRule: {found.rule}\nFound: {found.whole.facts}"
-    text += f"\nLate: {found.steady.facts}"
+    text += f"\nSteady state: {found.steady.facts}"
     steady = "holds" if found.steady.holds else "fails"
     table.add_row(row.target.id, text, "", "", "", steady, "", "", _yes_or_no(found.whole.holds))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,12 @@ from silvan.errors import OutputError, SilvanError
 if TYPE_CHECKING:
     from silvan.result import Result
     from silvan.viewer.report import Report
+
+SOCKNAME = "sim"
+"""The fabric that is shown without another name."""
+
+BIND = "127.0.0.1:0"
+"""Where a page is served: on the loopback, at any free port."""
 
 MOST_RUNS = 12
 """Runs of one page; each adds its data to the file."""
@@ -56,8 +63,8 @@ def view(
             show_default=False,
         ),
     ] = None,
-    sockname: SockName = "sim",
-    bind: Bind = "127.0.0.1:0",
+    sockname: SockName = SOCKNAME,
+    bind: Bind = BIND,
     *,
     live: Annotated[
         bool,
@@ -80,6 +87,11 @@ def view(
             raise SilvanError("--live: shows a running fabric, and no results or files")
         _serve_live(sockname, bind, dcms_log, as_json=as_json)
         return
+    for option, value, default in (("--bind", bind, BIND), ("--sockname", sockname, SOCKNAME)):
+        if value != default:
+            raise SilvanError(
+                f"{option} {value}: finished runs need no server and no fabric", hint="add --live"
+            )
     if dcms_log is not None:
         raise SilvanError(
             "--dcms-log: events of finished runs are in their results", hint="add --live"
@@ -144,9 +156,12 @@ def _own_file(name: str) -> Path:
 def _write_page(runs: list[Result], path: Path) -> Path:
     from silvan.viewer import write_page
 
-    for result in runs:
-        for missing in _missing(result):
-            note(f"{result.scenario.name}: {missing}")
+    # Runs of one scenario differ in seed or settings, and lack the same.
+    lacking = Counter(
+        f"{one.scenario.name}: {missing}" for one in runs for missing in _missing(one)
+    )
+    for text, count in lacking.items():
+        note(text if count == 1 else f"{text} ({count} runs)")
     return write_page(runs, path)
 
 
@@ -158,6 +173,7 @@ def _write_report(report: Report, path: Path) -> Path:
 
 def _report(folders: list[Path]) -> Report | None:
     """Read the sweep, the comparison or the reproduction that a folder holds."""
+    from silvan.folders import MANIFEST as RUN
     from silvan.sweeping.store import MANIFEST as SWEEP
     from silvan.viewer.comparison import COMPARISON, comparison_report
     from silvan.viewer.reproduction import REPRODUCTIONS, reproduction_report
@@ -172,6 +188,16 @@ def _report(folders: list[Path]) -> Report | None:
         return comparison_report(folder / COMPARISON)
     # The whole comes before parts, whose names have the prefix of --only.
     found = sorted(folder.glob(REPRODUCTIONS), key=lambda path: (len(path.name), path.name))
+    if not found and not (folder / RUN).is_file():
+        # The folder given to silvan reproduce has a folder for each paper, next to the runs.
+        found = sorted(folder.glob(f"*/{REPRODUCTIONS}"))
+        if len({path.parent for path in found}) > 1:
+            names = ", ".join(sorted({path.parent.name for path in found}))
+            raise SilvanError(
+                f"{folder}: holds several reproductions: {names}",
+                hint=f"name one of them, such as {found[0].parent}",
+            )
+        found.sort(key=lambda path: (len(path.name), path.name))
     return reproduction_report(found[0]) if found else None
 
 

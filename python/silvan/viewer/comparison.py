@@ -124,7 +124,9 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
                     "Rates: second half of the run. Congestion is cleared when the trees hold at "
                     "most a tenth of the largest number of Port VLs (virtual lanes of ports) "
                     "without control; victims are recovered at nine tenths of their best rate "
-                    "under any scheme.",
+                    "under any scheme. State: bytes of a switch per port and lane; of a host, and "
+                    "for each flow. Curves count packets whole, in the interval in which they "
+                    "arrive: in a short interval, a full link alternates between two numbers.",
                     *(f"{row['scheme']}: {row['failure']}" for row in rows if row["failure"]),
                 ],
                 tables=[_table(rows, list(cases.values()))],
@@ -141,10 +143,23 @@ def _table(rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[int]]) -> 
     shown = measured(rows)
     columns = [one.title.replace("\n", " ") for one in shown]
     cells = [
-        [row["scheme"], *(_cell(row[one.name], one.digits) for one in shown), row["settings"]]
+        [
+            row["scheme"],
+            *(_cell(row[one.name], one.digits) for one in shown),
+            row["switch_bytes_per_port_vl"],
+            _host_state(row),
+            row["settings"],
+        ]
         for row in rows
     ]
-    return Table("Schemes", ["scheme", *columns, "settings"], cells, runs)
+    columns += ["state switch, B", "state host, B", "settings"]
+    return Table("Schemes", ["scheme", *columns], cells, runs)
+
+
+def _host_state(row: Mapping[str, Any]) -> str | None:
+    """Write the bytes of a host, and for each flow."""
+    host, flow = row["host_bytes"], row["flow_bytes"]
+    return None if host is None else f"{host} + {flow}/flow"
 
 
 def _cell(value: str | float | None, digits: int) -> str | float | None:

@@ -130,7 +130,7 @@ def _tally(experiments: Sequence[Mapping[str, Any]]) -> str:
         if some:
             within = sum(row["within_tolerance"] for row in some)
             steady = sum(row["within_tolerance_steady"] for row in some)
-            kind = "statements held out" if held_out else "numbers that the model was calibrated on"
+            kind = "targets" if held_out else "targets that the model was calibrated on"
             words.append(
                 f"{within} of {len(some)} {kind} are within tolerance in the paper's averaging "
                 f"window, {steady} in the steady-state one."

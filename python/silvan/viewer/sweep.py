@@ -18,7 +18,8 @@ from silvan.sweeping.table import SweepRow, to_table
 from silvan.toml_text import TomlValue, literal
 from silvan.viewer.report import Report, ReportRun, Section, Sweep
 
-_NO_MEASURES = ("seed", "hash")
+# What a run is, and what it took, are no curves of a sweep.
+_NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
 
 
 def sweep_report(folder: Path) -> Report:
@@ -84,7 +85,8 @@ def _run(row: SweepRow, name: str, base: str, folder: Path) -> ReportRun:
         seed=row.seed,
         hash=row.hash,
         scenario=base,
-        name=name,
+        # Not the name of the sweep's own file, which varies the keys that the command sets.
+        name=f"{name}-run",
         settings={key: _as_set(value) for key, value in row.values.items()},
         facts={key: value for key, value in row.measures.items() if value is not None},
         folder=tables if tables.is_dir() else None,

@@ -16,3 +16,25 @@ export function rateName(rate: string, known: readonly string[]): string {
 export function isRate(name: string): boolean {
   return name in NAMES;
 }
+
+/** Units of measures by the end of their names, with what a number of it is multiplied by. */
+const UNITS: [string, string, number][] = [
+  ["_ps", "ms", 1e-9],
+  ["_ns", "µs", 1e-3],
+  ["_s", "s", 1],
+  ["_bytes", "MB", 1e-6],
+  ["_gbps", "Gbit/s", 1],
+];
+
+/** Name of a measure and its unit. */
+export function measureName(name: string, measures: readonly string[]): string {
+  if (isRate(name)) return `${rateName(name, measures)}, Gbit/s`;
+  const unit = UNITS.find(([end]) => name.endsWith(end));
+  if (!unit) return rateName(name, measures);
+  return `${rateName(name.slice(0, -unit[0].length), measures)}, ${unit[1]}`;
+}
+
+/** What a number of a measure is multiplied by for the unit of its name. */
+export function scaleOf(name: string): number {
+  return UNITS.find(([end]) => name.endsWith(end))?.[2] ?? 1;
+}

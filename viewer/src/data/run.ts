@@ -7,6 +7,7 @@ import type { Diagnosis } from "./diagnosis";
 import { bytes, gbps } from "./units";
 import type { Selection } from "./selection";
 import { countingOrder, upperBound } from "./search";
+import { colourPlaces } from "./colouring";
 
 export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
 
@@ -275,6 +276,11 @@ export class Run {
     return Math.max(0, upperBound(this.treeTimes, time) - 1);
   }
 
+  /** Start of the time that the samples cover. */
+  get start(): number {
+    return 0;
+  }
+
   /** Instants that one can go to: those of the samples, or of the trees where they are more. */
   get instants(): Float64Array {
     return this.treeTimes.length < this.times.length ? this.times : this.treeTimes;
@@ -363,14 +369,9 @@ export class Run {
     return [...held].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([lineage]) => lineage);
   }
 
-  /** Colour of a tree, by the number of its lineage among the eight largest; none for the others. */
+  /** Colour of a tree, that of its lineage; none for those that find no free one. */
   colourPlace(tree: number): number | undefined {
-    if (!this.places) {
-      const largest = this.lineages().slice(0, 8);
-      this.places = new Map(
-        largest.sort((a, b) => a - b).map((lineage, place) => [lineage, place]),
-      );
-    }
+    this.places ??= colourPlaces(this.lineages(), this.lifetimes);
     return this.places.get(this.lifetimes[tree]?.lineage ?? -1);
   }
 

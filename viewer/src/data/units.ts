@@ -21,7 +21,7 @@ export function time(ps: number): string {
   return ps === 0 ? "0" : `${digits(ps)} ps`;
 }
 
-/** The unit of instants: milliseconds of simulated time, or seconds of a real subnet. */
+/** The unit of instants: milliseconds of simulated time, or seconds of a live fabric. */
 export const clock = { ps: 1e9, name: "ms" };
 
 /** An instant, with no more digits than a sample needs. */

@@ -54,6 +54,10 @@ export class LiveRun extends Run {
     return Object.create(this) as Run;
   }
 
+  override get start(): number {
+    return this.times.length ? this.times[0] - this.history.lengths[0] : 0;
+  }
+
   override interval(sample: number): number {
     return this.history.lengths[sample];
   }

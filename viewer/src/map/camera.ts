@@ -27,6 +27,42 @@ export function fit(layout: Layout, width: number, height: number): Camera {
   return { x: (left + right) / 2, y, zoom: Math.log2(scale) };
 }
 
+// Zoom levels from that of the whole map down, and the largest one.
+const FARTHEST = 1;
+const CLOSEST = 10;
+
+/** The nearest camera that shows something of the map. */
+export function limited(camera: Camera, layout: Layout, width: number, height: number): Camera {
+  const [left, top, right, bottom] = layout.bounds;
+  const least = fit(layout, width, height).zoom - FARTHEST;
+  return {
+    x: Math.min(right, Math.max(left, camera.x)),
+    y: Math.min(bottom, Math.max(top, camera.y)),
+    zoom: Math.max(least, Math.min(CLOSEST, camera.zoom)),
+  };
+}
+
+/** The camera that shows a place closely, without more room beyond the map than is needed. */
+export function closeUp(
+  [x, y]: [number, number],
+  zoom: number,
+  layout: Layout,
+  width: number,
+  height: number,
+): Camera {
+  const whole = fit(layout, width, height);
+  const [left, top, right, bottom] = layout.bounds;
+  const within = (value: number, from: number, to: number, seen: number, middle: number) =>
+    to - from <= seen ? middle : Math.min(to - seen / 2, Math.max(from + seen / 2, value));
+  const scale = 2 ** zoom;
+  const foot = NAME_HEIGHT / scale;
+  return {
+    x: within(x, left, right, width / scale, whole.x),
+    y: within(y, top, bottom + foot, height / scale, whole.y),
+    zoom,
+  };
+}
+
 /** Names of what is on the screen, if there is room for them. */
 export function names(
   run: Run,

@@ -3,7 +3,7 @@
 import type { Run } from "../data/run";
 import { digits } from "../data/units";
 import type { Layout } from "../layout/layout";
-import { css, type Theme } from "./colours";
+import { css, type ColourBy, type Theme } from "./colours";
 import { clear, type Box } from "./overlap";
 import type { Mark, Scene, Strokes } from "./scene";
 import { starPoints } from "./shapes";
@@ -14,10 +14,38 @@ const FOOT = 30;
 const MOST_NAMED = 120;
 const NAME_SIZE = 8;
 
+/** What a legend below a drawing says: how cables are coloured, and from where to where. */
+export interface LegendFacts {
+  theme: Theme;
+  measure: ColourBy;
+  /** Texts at the ends of the scale of colours. */
+  scale: [string, string];
+  name: string;
+}
+
+export const MEASURES: Record<ColourBy, string> = {
+  trees: "congestion trees",
+  utilisation: "utilisation",
+  waiting: "waiting for credits",
+  queue: "queue",
+};
+
+/** What the colours of a run's map mean. */
+export function legendOf(run: Run, measure: ColourBy, theme: Theme): LegendFacts {
+  const most = measure === "queue" ? `${digits(run.largestQueue / 1e6, 3)} MB` : "100 %";
+  return {
+    theme,
+    measure,
+    scale: [measure === "queue" ? "0" : "0 %", most],
+    name: MEASURES[measure] + (run.series ? "" : ", whole run"),
+  };
+}
+
 /** Draw a scene.
  *
  * @param width Pixels; the height follows from the layout.
  * @param caption What is shown, above the map.
+ * @param facts What the legend says; null for none.
  */
 export function svg(
   run: Run,
@@ -26,6 +54,7 @@ export function svg(
   theme: Theme,
   width: number,
   caption: string,
+  facts: LegendFacts | null,
 ): string {
   const [left, top, right, bottom] = layout.bounds;
   const scale = width / (right - left);
@@ -68,8 +97,8 @@ export function svg(
         `<text x="${x(label.x)}" y="${y(label.y)}" dy="22" text-anchor="middle" font-size="12"` +
         ` font-weight="bold">${escaped(label.text)}</text>`,
     ),
-    ...(named ? switchNames(run, layout, x, y) : []),
-    legend(theme, height - 12),
+    ...(named ? switchNames(run, layout, x, y, radiusOf(LOOKS.switch, scale)) : []),
+    facts ? legend(facts, height - 12) : "",
   ];
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"` +
@@ -135,10 +164,11 @@ function switchNames(
   layout: Layout,
   x: (value: number) => string,
   y: (value: number) => string,
+  half: number,
 ): string[] {
   const named = layout.switches.map((place) => ({
     text: run.nodes[place.node].name,
-    left: Number(x(place.x)) + 7,
+    left: Number(x(place.x)) + half + 3,
     base: Number(y(place.y)) - 5,
   }));
   const boxes = named.map(({ text, left, base }): Box => [
@@ -157,19 +187,43 @@ function switchNames(
   });
 }
 
-function legend(theme: Theme, y: number): string {
+/** Cables first, then the marks. */
+function legend({ theme, measure, scale, name }: LegendFacts, y: number): string {
   const ink = css(theme.ink);
   const colour = css(theme.trees[0]);
-  const points = starPoints(18, y - 4, 7)
-    .map((point) => point.map((value) => digits(value, 5)).join(","))
-    .join(" ");
-  return (
-    `<polygon points="${points}" fill="${colour}"/><text x="30" y="${y}" font-size="11">root</text>` +
-    `<path d="M70 ${y - 4}h24" stroke="${colour}" stroke-width="4"/><text x="100" y="${y}" font-size="11">branch</text>` +
-    `<circle cx="156" cy="${y - 4}" r="4.5" fill="${colour}"/><text x="166" y="${y}" font-size="11">contributor</text>` +
-    `<circle cx="242" cy="${y - 4}" r="4.5" fill="none" stroke="${ink}" stroke-width="1.6"/>` +
-    `<text x="252" y="${y}" font-size="11">host with victims</text>`
-  );
+  const parts: string[] = [];
+  let left = 12;
+  const add = (width: number, draw: (at: number) => string, text: string) => {
+    parts.push(draw(left), `<text x="${left + width + 6}" y="${y}" font-size="11">${text}</text>`);
+    left += width + 6 + 6.5 * text.length + 14;
+  };
+  if (measure === "trees") {
+    add(24, (at) => `<path d="M${at} ${y - 4}h24" stroke="${colour}" stroke-width="4"/>`, "branch");
+  } else {
+    parts.push(`<text x="${left}" y="${y}" font-size="11">${scale[0]}</text>`);
+    left += 6.5 * scale[0].length + 6;
+    const ramp = theme.ramps[measure];
+    const shade = (at: number) =>
+      ramp
+        .map((one, place) => {
+          const [x, thick] = [at + place * 20, 2 + 2 * place];
+          return `<path d="M${x} ${y - 4}h20" stroke="${css(one)}" stroke-width="${thick}"/>`;
+        })
+        .join("");
+    add(20 * ramp.length, shade, `${scale[1]}: ${name}`);
+  }
+  const star = (at: number) => {
+    const points = starPoints(at + 6, y - 4, 7).map((point) =>
+      point.map((value) => digits(value, 5)).join(","),
+    );
+    return `<polygon points="${points.join(" ")}" fill="${colour}"/>`;
+  };
+  const circle = (look: string) => (at: number) =>
+    `<circle cx="${at + 5}" cy="${y - 4}" r="4.5" ${look}/>`;
+  add(12, star, "root");
+  add(10, circle(`fill="${colour}"`), "contributor");
+  add(10, circle(`fill="none" stroke="${ink}" stroke-width="1.6"`), "host with victims");
+  return parts.join("");
 }
 
 /** Text that no XML parser sees a tag in. Characters that XML forbids are replaced. */

@@ -107,11 +107,17 @@ function sampled(run: Run, row: number, time: number): [string, string][] {
       ["waits", known(wait, `${percent(wait)}, loses ${gbps(wait * run.rate[row])}`)],
     ];
   return [
-    ["transmits", `${gbps(rate)} (${percent(rate / run.rate[row])})`],
+    ["transmits", ofLink(rate, run.rate[row])],
     ["waits", percent(wait)],
     ["queue", bytes(run.series.queued_bytes[at])],
     ["marked", `${run.series.fecn_marked[at]} packets`],
   ];
+}
+
+/** A rate and its share of a link. Packets are counted whole, so a short interval can count one too many. */
+function ofLink(rate: number, link: number): string {
+  if (rate <= link) return `${gbps(rate)} (${percent(rate / link)})`;
+  return `${gbps(rate)} (100 %; packets are counted whole)`;
 }
 
 /** A text about a value, if a diagnosis knows that value. */

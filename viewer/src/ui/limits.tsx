@@ -105,8 +105,8 @@ function shownLimits(): Shown {
 /** Why no limit is shown: a scheme may hold packets back without limits that it could state. */
 function noLimits(run: Run): string {
   const { scheme } = run.facts;
-  if (limitsOf(run).flows.length || scheme === "none")
-    return "None of them is limited in this stretch of time.";
+  if (scheme === "none") return "The run has no congestion control, so no flow is limited.";
+  if (limitsOf(run).flows.length) return "None of them is limited in this stretch of time.";
   return (
     `The scheme ${scheme} has stated no limit of a flow in this run. Schemes state limits if they ` +
     "set a window, a rate or a CCTI; half, pft and schemes in Python decide when a packet may " +

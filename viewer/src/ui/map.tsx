@@ -11,10 +11,10 @@ import { instant } from "../data/units";
 import { cabled } from "../layout/cabled";
 import type { Layout, LayoutName } from "../layout/layout";
 import { unfolded } from "../layout/unfolded";
-import { fit, names, type Camera } from "../map/camera";
+import { fit, limited, names, type Camera } from "../map/camera";
 import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
-import { svg } from "../map/svg";
+import { legendOf, svg } from "../map/svg";
 import { Detail } from "../map/detail";
 import { Painter, writeNames } from "../map/webgl";
 import * as state from "../state";
@@ -53,8 +53,10 @@ export function MapView({ index }: { index: number }) {
     const { time, colourBy, theme } = state;
     return maker.value.scene(time.value, colourBy.value, theme.value, selectionOf(run));
   });
-  const camera = useComputed<Camera>(
-    () => state.camera.value ?? fit(maker.value.layout, ...size.value),
+  const camera = useComputed<Camera>(() =>
+    state.camera.value
+      ? limited(state.camera.value, maker.value.layout, ...size.value)
+      : fit(maker.value.layout, ...size.value),
   );
 
   useEffect(() => {
@@ -75,7 +77,7 @@ export function MapView({ index }: { index: number }) {
     const [ground, text] = [canvas.current!, paper.current!];
     const painter = Painter.on(ground);
     if (!painter) {
-      failed.value = true;
+      failed.value = state.isStill.value = true;
       return () => {};
     }
     let frame = 0;
@@ -139,8 +141,10 @@ export function MapView({ index }: { index: number }) {
       "-": { zoom: zoom - 0.5 },
     };
     if (event.key === "0") state.camera.value = null;
-    else if (event.key in moves) state.camera.value = limited({ x, y, zoom, ...moves[event.key] });
-    else if (event.key === "Escape") state.selection.value = null;
+    else if (event.key in moves) {
+      const moved = { x, y, zoom, ...moves[event.key] };
+      state.camera.value = limited(moved, maker.value.layout, ...size.value);
+    } else if (event.key === "Escape") state.selection.value = null;
     else return;
     event.preventDefault();
   };
@@ -177,7 +181,7 @@ export function MapView({ index }: { index: number }) {
         <StillMap
           run={run}
           layout={maker.value.layout}
-          text={drawing(index, size.value[0] || 800)}
+          text={drawing(index, size.value[0] || 800, { legend: false })}
         />
       )}
       {tip.value && <Tooltip {...tip.value} wide={size.value[0]} />}
@@ -206,27 +210,20 @@ function fitCanvas(canvas: HTMLCanvasElement, size: [number, number], ratio: num
   if (canvas.height !== height) canvas.height = height;
 }
 
-/** Keep the zoom where a map can be seen. */
-function limited(camera: Camera): Camera {
-  return { ...camera, zoom: Math.min(10, Math.max(-4, camera.zoom)) };
-}
-
 /** Drag, wheel, pinch and double click move the camera. */
 function pointers(
   canvas: HTMLCanvasElement,
   camera: ReadonlySignal<Camera>,
   size: ReadonlySignal<[number, number]>,
 ): () => void {
-  const behaviour = zoom<HTMLCanvasElement, unknown>()
-    .scaleExtent([2 ** -4, 2 ** 10])
-    .on("zoom", ({ transform }) => {
-      const [width, height] = size.peek();
-      const [x, y] = [
-        (width / 2 - transform.x) / transform.k,
-        (height / 2 - transform.y) / transform.k,
-      ];
-      state.camera.value = { x, y, zoom: Math.log2(transform.k) };
-    });
+  const behaviour = zoom<HTMLCanvasElement, unknown>().on("zoom", ({ transform }) => {
+    const [width, height] = size.peek();
+    const [x, y] = [
+      (width / 2 - transform.x) / transform.k,
+      (height / 2 - transform.y) / transform.k,
+    ];
+    state.camera.value = { x, y, zoom: Math.log2(transform.k) };
+  });
   const selected = select(canvas).call(behaviour);
   // The behaviour has a transform of its own, which follows the camera.
   const stop = effect(() => {
@@ -290,13 +287,16 @@ export function selectionOf(run: Run): Selection | null {
 }
 
 /** The map as SVG, as it is now. */
-export function drawing(index: number, width: number): string {
+export function drawing(index: number, width: number, parts = { legend: true }): string {
   const run = state.runs.value[index];
   const maker = makerOf(run, state.layoutName.value);
   const { value: theme } = state.theme;
   const scene = maker.scene(state.time.value, state.colourBy.value, theme, selectionOf(run));
   const caption = `${run.facts.label}, t = ${instant(state.time.value)}`;
-  return svg(run, maker.layout, scene, theme, width, caption);
+  const measure = state.colourBy.value;
+  const isMeasured = measure !== "trees" && run.has(measure);
+  const legend = parts.legend ? legendOf(run, isMeasured ? measure : "trees", theme) : null;
+  return svg(run, maker.layout, scene, theme, width, caption, legend);
 }
 
 export function saveDrawing(kind: "png" | "svg"): void {

@@ -18,6 +18,9 @@ const MOST_CLASSES = 8;
 const OF_JOBS = ["programs", "ranks"];
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
+/** Packets are counted whole, so a short interval can count more than a link carries. */
+const asUtilisation = (value: Cell) =>
+  asPercent(value === null ? null : Math.min(1, Number(value)));
 const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
 const asInstant = (value: Cell) => String(Number(Number(value).toFixed(4)));
 const asGbps = (value: Cell) => (value === null ? "" : gbps(Number(value)));
@@ -253,7 +256,7 @@ function topPorts(run: Run): Ranked {
     columns: [
       { name: "port" },
       { name: "waiting", show: asPercent },
-      { name: "utilisation", show: asPercent },
+      { name: "utilisation", show: asUtilisation },
       ...(run.facts.diagnosis
         ? [{ name: "lost", show: asGbps }]
         : [
@@ -285,6 +288,7 @@ function topTrees(run: Run): Ranked {
   return {
     columns: [
       { name: "tree" },
+      { name: "root" },
       { name: "to" },
       { name: `from, ${clock.name}`, show: asInstant },
       { name: `until, ${clock.name}`, show: asInstant },
@@ -295,7 +299,7 @@ function topTrees(run: Run): Ranked {
       { name: "contributors", show: asCount },
       { name: "victims", show: asCount },
     ],
-    sortBy: 4,
+    sortBy: 5,
     rows: run.lifetimes
       .filter((life) => life.death >= from && life.birth <= to)
       .map((life) => ({ ...life, ...peaks?.get(life.tree) }))
@@ -305,6 +309,7 @@ function topTrees(run: Run): Ranked {
         id: String(life.tree),
         cells: [
           `T${life.tree}`,
+          run.portName(life.rootRow),
           life.destination,
           life.birth / clock.ps,
           life.death / clock.ps,

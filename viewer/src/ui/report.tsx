@@ -1,11 +1,11 @@
 // The report: what a paper states next to what was measured, curves, and the runs behind them.
 
 import { useMemo } from "preact/hooks";
-import { isRate, rateName } from "../data/rates";
+import { measureName, scaleOf } from "../data/rates";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
 import { digits } from "../data/units";
 import * as state from "../state";
-import { Chart, type Line } from "./chart";
+import { apart, Chart, type Line } from "./chart";
 import { saveText, type Cell } from "./download";
 import { SweepCurves } from "./sweep";
 import { DataTable, type Column, type Row } from "./table";
@@ -115,7 +115,7 @@ function Targets({ section }: { section: SectionFacts }) {
     { name: "within", judge },
     { name: "steady state", show: number },
     { name: "steady state within", judge },
-    { name: "use" },
+    { name: "calibration" },
   ];
   return (
     <DataTable
@@ -148,7 +148,7 @@ function cellsOf(target: TargetFacts): Cell[] {
     yes(target.within_tolerance),
     target.steady,
     yes(target.within_tolerance_steady),
-    target.calibrated ? "calibrated" : "held out",
+    target.calibrated ? "used" : "not used",
   ];
 }
 
@@ -172,18 +172,20 @@ function spansDecades(values: number[], factor: number): boolean {
 function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
   const lines = useMemo<Line[]>(
     () => [
-      ...curves.map((curve, colour) => ({
-        label: curve.label,
-        colour,
-        x: curve.points.map((point) => point.x + shift(curves, colour)),
-        y: curve.points.map((point) => point.y),
-        dash: colour < COLOURS ? undefined : [5, 4],
-        points: curve.names.length
-          ? ("discs" as const)
-          : curve.points.length <= MOST_DOTS
-            ? ("on" as const)
-            : undefined,
-      })),
+      ...apart(
+        curves.map((curve, colour): Line => ({
+          label: curve.label,
+          colour,
+          x: curve.points.map((point) => point.x + shift(curves, colour)),
+          y: curve.points.map((point) => point.y),
+          dash: colour < COLOURS ? undefined : [5, 4],
+          points: curve.names.length
+            ? ("discs" as const)
+            : curve.points.length <= MOST_DOTS
+              ? ("on" as const)
+              : undefined,
+        })),
+      ),
       ...curves.flatMap((curve, colour) => {
         const sorted = [...curve.paper].sort((a, b) => a[0] - b[0]);
         if (!sorted.length) return [];
@@ -272,8 +274,8 @@ function ChosenRun({ report }: { report: Report }) {
     ["seed", String(run.seed)],
     ["scenario", run.hash.slice(0, 16)],
     ...Object.entries(run.facts).map(([name, value]) => [
-      rateName(name, Object.keys(run.facts)) + (isRate(name) ? ", Gbit/s" : ""),
-      typeof value === "number" ? value.toLocaleString("en-GB") : value,
+      measureName(name, Object.keys(run.facts)),
+      typeof value === "number" ? (value * scaleOf(name)).toLocaleString("en-GB") : value,
     ]),
   ];
   return (

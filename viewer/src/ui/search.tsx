@@ -4,13 +4,16 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { fit } from "../map/camera";
+import { closeUp, fit } from "../map/camera";
 import * as state from "../state";
+import type { Layout } from "../layout/layout";
 import { makerOf } from "./map";
 
 const MOST_FOUND = 12;
 // Pixels of a unit at which what was found is shown.
 const CLOSE = 90;
+// Share of the map that a tree or a way may fill.
+const FILLED = 0.9;
 
 interface Found {
   text: string;
@@ -121,22 +124,63 @@ export function Search() {
   );
 }
 
-/** Move the map to what is selected. */
+/** Move the map to what is selected: all of a tree and of a flow's way, the surroundings of the others. */
 export function show(chosen: Selection): void {
   const run = state.run.value;
   const { layout } = makerOf(run, state.layoutName.value);
-  const map = document.querySelector(".map")!;
-  const now = state.camera.value ?? fit(layout, map.clientWidth, map.clientHeight);
-  const zoom = Math.max(Math.log2(CLOSE), now.zoom);
-  const at = (x: number, y: number) => (state.camera.value = { x, y, zoom });
-  if (chosen.kind === "node" && run.isHost(chosen.node)) {
-    at(layout.senders[2 * chosen.node], layout.senders[2 * chosen.node + 1]);
-  } else if (chosen.kind === "node") {
-    const place = layout.switches.find(({ node }) => node === chosen.node);
-    if (place) at(place.x, place.y);
-  } else if (chosen.kind !== "flow") {
-    const row = chosen.kind === "port" ? chosen.row : run.lifetimes[chosen.tree].rootRow;
+  const { clientWidth: width, clientHeight: height } = document.querySelector(".map")!;
+  const whole = fit(layout, width, height);
+  const boxes = boxesOf(run, layout, chosen);
+  if (!boxes.length) return;
+  const [left, top] = [0, 1].map((axis) => Math.min(...boxes.map((box) => box[axis])));
+  const [right, bottom] = [2, 3].map((axis) => Math.max(...boxes.map((box) => box[axis])));
+  const middle: [number, number] = [(left + right) / 2, (top + bottom) / 2];
+  const now = state.camera.value?.zoom ?? whole.zoom;
+  const close = Math.max(Math.log2(CLOSE), now);
+  const isLarge = chosen.kind === "tree" || chosen.kind === "flow";
+  const room = Math.min(
+    width / Math.max(right - left, 1e-9),
+    height / Math.max(bottom - top, 1e-9),
+  );
+  const zoom = isLarge ? Math.max(whole.zoom, Math.min(close, Math.log2(room * FILLED))) : close;
+  state.camera.value = closeUp(middle, zoom, layout, width, height);
+}
+
+/** Where a selection is on the map, as left, top, right and bottom of its parts. */
+function boxesOf(run: Run, layout: Layout, chosen: Selection): number[][] {
+  const point = (places: ArrayLike<number>, host: number) => {
+    const [x, y] = [places[2 * host], places[2 * host + 1]];
+    return [x, y, x, y];
+  };
+  const line = (row: number) => {
     const [x0, y0, x1, y1] = layout.lines.subarray(4 * row, 4 * row + 4);
-    at((x0 + x1) / 2, (y0 + y1) / 2);
-  }
+    return [Math.min(x0, x1), Math.min(y0, y1), Math.max(x0, x1), Math.max(y0, y1)];
+  };
+  if (chosen.kind === "port") return [line(chosen.row)];
+  if (chosen.kind === "node" && run.isHost(chosen.node))
+    return [point(layout.senders, chosen.node)];
+  if (chosen.kind === "node")
+    return layout.switches
+      .filter(({ node }) => node === chosen.node)
+      .map(({ x, y }) => [x, y, x, y]);
+  if (chosen.kind === "flow")
+    return [
+      ...run
+        .portsOf(chosen.source)
+        .flatMap((row) => run.path(row, chosen.destination))
+        .map(line),
+      point(layout.senders, chosen.source),
+      point(layout.receivers, chosen.destination),
+    ];
+  const forest = run.forest(run.treeSampleAt(state.time.value));
+  const senders = forest
+    ? [...forest.hosts].filter(
+        (_, at) => forest.hostTree[at] === chosen.tree && forest.contributing[at] > 0,
+      )
+    : [];
+  return [
+    line(run.lifetimes[chosen.tree].rootRow),
+    ...run.held(forest, chosen).map(line),
+    ...senders.map((host) => point(layout.senders, host)),
+  ];
 }

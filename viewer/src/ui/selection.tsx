@@ -64,7 +64,7 @@ export function SelectionPanel() {
         <>
           <h3>What holds its packets up</h3>
           {chain.length === 0 ? (
-            <p class="none">It is in no congestion tree at this instant.</p>
+            <p class="none">{whyFree(start)}</p>
           ) : (
             <ol class="chain">
               {chain.map((row, index) => {
@@ -93,6 +93,20 @@ export function SelectionPanel() {
   );
 }
 
+/** What is said of a port in no tree: a cable on the way may be down. */
+function whyFree(start: number): string {
+  const [run, chosen] = [state.run.value, state.selection.value];
+  const down = downRows();
+  const way = chosen?.kind === "flow" ? run.path(start, chosen.destination) : [start];
+  const cut = way.find((row) => down.has(row));
+  if (cut !== undefined) return `The cable at ${run.portName(cut)} is down.`;
+  return "It is in no congestion tree at this instant.";
+}
+
+function downRows(): Set<number> {
+  return new Set(Array.from(state.run.value.downRows(state.panelTime.value)));
+}
+
 const TABLE = "table";
 
 /** Where packets go: those of a flow, or of a host to the roots that it contributes to. */
@@ -110,6 +124,7 @@ function Paths({ start }: { start: number }) {
           },
         ]
       : run.ways(forest, chosen.node);
+  const down = downRows();
   return (
     <>
       <h3>Where packets go</h3>
@@ -129,6 +144,7 @@ function Paths({ start }: { start: number }) {
               >
                 {run.portName(row)}
               </button>
+              {down.has(row) && " (cable down)"}
             </li>
           ))}
           <li>{to}</li>

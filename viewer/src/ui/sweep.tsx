@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { quantities } from "../data/quantity";
-import { isRate, rateName } from "../data/rates";
+import { isRate, measureName, scaleOf } from "../data/rates";
 import type { Report } from "../data/report";
 import { digits } from "../data/units";
-import { Chart, type Line } from "./chart";
+import { apart, Chart, type Line } from "./chart";
 import type { Cell } from "./download";
 import { DataTable } from "./table";
 
@@ -18,22 +18,32 @@ export function SweepCurves(props: {
 }) {
   const { facts, points, runs } = props.report;
   const { keys, measures } = facts.sweep!;
-  const nameOf = (name: string) => rateName(name, measures) + (isRate(name) ? ", Gbit/s" : "");
-  const column = (name: string): Cell[] =>
-    Array.from(points!.getChild(name)! as Iterable<Cell | boolean>, (value) =>
-      typeof value === "boolean" ? String(value) : value,
+  const nameOf = (name: string) => measureName(name, measures);
+  const column = (name: string): Cell[] => {
+    const scale = measures.includes(name) ? scaleOf(name) : 1;
+    return Array.from(points!.getChild(name)! as Iterable<Cell | boolean>, (value) =>
+      typeof value === "boolean"
+        ? String(value)
+        : typeof value === "number"
+          ? value * scale
+          : value,
     );
-  const axes = [...keys, "seed"].flatMap((key) => {
-    const found = quantities(column(key));
-    return found && new Set(found.numbers).size > 1 ? [{ key, ...found }] : [];
-  });
+  };
+  const ofKeys = (names: string[]) =>
+    names.flatMap((key) => {
+      const found = quantities(column(key));
+      return found && new Set(found.numbers).size > 1 ? [{ key, ...found }] : [];
+    });
+  // Seeds are no quantity: they are an axis where there is no other.
+  const varied = ofKeys(keys);
+  const axes = varied.length ? varied : ofKeys(["seed"]);
   const [key, setKey] = useState(axes[0]?.key ?? "");
   const [measure, setMeasure] = useState(
     measures.find((name) => isRate(name)) ?? measures[0] ?? "",
   );
   const axis = axes.find((one) => one.key === key);
   const groups =
-    axis && measure ? grouped(keys, axis, column, measure, rateName(measure, measures)) : [];
+    axis && measure ? grouped(keys, axis, column, measure, nameOf(measure).split(", ")[0]) : [];
   const shown = groups.slice(0, MOST_LINES);
   return (
     <>
@@ -64,11 +74,11 @@ export function SweepCurves(props: {
       )}
       {axis ? (
         <Chart
-          title={`${nameOf(measure)} by ${key}, mean over the seeds`}
+          title={`${nameOf(measure)} by ${key}${key === "seed" ? "" : ", mean over the seeds"}`}
           xLabel={axis.unit ? `${key} (${axis.unit})` : key}
           yLabel={nameOf(measure).split(", ")[1] ?? ""}
           height={260}
-          lines={shown.map(({ line }) => line)}
+          lines={apart(shown.map(({ line }) => line))}
           onPoint={(line, at) => {
             const { line: curve, runs: behind } = shown[line];
             const place = `${key} = ${digits(curve.x[at])} ${axis.unit}`.trim();

@@ -58,6 +58,9 @@ export function DataTable(props: {
   if (sort.column !== UNSORTED) {
     sorted.sort((a, b) => compare(a.cells[sort.column], b.cells[sort.column], sort.down));
   }
+  const isNumeric = columns.map((_, index) =>
+    rows.some((row) => typeof row.cells[index] === "number"),
+  );
   const shown = all ? sorted : sorted.slice(0, FEW);
   return (
     <div class="table">
@@ -77,6 +80,7 @@ export function DataTable(props: {
                 <th
                   key={column.name}
                   scope="col"
+                  class={isNumeric[index] ? "number" : undefined}
                   aria-sort={
                     sort.column === index ? (sort.down ? "descending" : "ascending") : undefined
                   }
@@ -113,8 +117,7 @@ export function DataTable(props: {
                     <td
                       key={index}
                       class={
-                        columns[index].judge?.(cell) ??
-                        (typeof cell === "number" ? "number" : undefined)
+                        columns[index].judge?.(cell) ?? (isNumeric[index] ? "number" : undefined)
                       }
                     >
                       {content}

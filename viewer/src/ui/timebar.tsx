@@ -117,6 +117,7 @@ export function TimeBar() {
 
 function WindowControls({ marked }: { marked: [number, number] | null }) {
   const [from, to] = state.span.value;
+  const shown = (value: number) => String(Number((value / clock.ps).toFixed(4)));
   const field = (name: string, value: number, change: (ps: number) => void) => (
     <label>
       {name}
@@ -125,8 +126,12 @@ function WindowControls({ marked }: { marked: [number, number] | null }) {
         min={0}
         max={state.duration.value / clock.ps}
         step="any"
-        value={Number((value / clock.ps).toFixed(4))}
-        onChange={(event) => change(Number(event.currentTarget.value) * clock.ps)}
+        value={shown(value)}
+        onChange={(event) => {
+          change(Number(event.currentTarget.value) * clock.ps);
+          // What cannot be marked leaves the window, and the fields, as they are.
+          event.currentTarget.value = shown(state.span.value[name === "from" ? 0 : 1]);
+        }}
       />
     </label>
   );

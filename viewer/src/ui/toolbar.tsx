@@ -1,20 +1,14 @@
 // What the map shows and how, and files of it.
 
-import { digits } from "../data/units";
 import type { LayoutName } from "../layout/layout";
 import { css, type ColourBy } from "../map/colours";
-import { fit } from "../map/camera";
+import { fit, limited } from "../map/camera";
+import { legendOf, MEASURES } from "../map/svg";
 import * as state from "../state";
 import { makerOf, saveDrawing } from "./map";
 import { Search } from "./search";
 
 const LAYOUTS: Record<LayoutName, string> = { unfolded: "unfolded", cabled: "as cabled" };
-const MEASURES: Record<ColourBy, string> = {
-  trees: "congestion trees",
-  utilisation: "utilisation",
-  waiting: "waiting for credits",
-  queue: "queue",
-};
 
 export function Toolbar() {
   return (
@@ -54,13 +48,27 @@ export function Toolbar() {
         </select>
       </label>
       <span class="buttons">
-        <button type="button" aria-label="Zoom in" onClick={() => zoom(0.5)}>
+        <button
+          type="button"
+          disabled={state.isStill.value}
+          aria-label="Zoom in"
+          onClick={() => zoom(0.5)}
+        >
           +
         </button>
-        <button type="button" aria-label="Zoom out" onClick={() => zoom(-0.5)}>
+        <button
+          type="button"
+          disabled={state.isStill.value}
+          aria-label="Zoom out"
+          onClick={() => zoom(-0.5)}
+        >
           −
         </button>
-        <button type="button" onClick={() => (state.camera.value = null)}>
+        <button
+          type="button"
+          disabled={state.isStill.value}
+          onClick={() => (state.camera.value = null)}
+        >
           Whole map
         </button>
         <button
@@ -78,15 +86,19 @@ export function Toolbar() {
           SVG
         </button>
       </span>
+      {state.isStill.value && <small>This browser has no WebGL, so the map cannot be moved.</small>}
     </div>
   );
 }
 
 function zoom(by: number): void {
   const { layout } = makerOf(state.run.value, state.layoutName.value);
-  const canvas = document.querySelector(".map")!;
-  const camera = state.camera.value ?? fit(layout, canvas.clientWidth, canvas.clientHeight);
-  state.camera.value = { ...camera, zoom: camera.zoom + by };
+  const { clientWidth: width, clientHeight: height } = document.querySelector(".map")!;
+  const camera = state.camera.value
+    ? limited(state.camera.value, layout, width, height)
+    : fit(layout, width, height);
+  const moved = { ...camera, zoom: camera.zoom + by };
+  state.camera.value = limited(moved, layout, width, height);
 }
 
 export function Legend() {
@@ -94,6 +106,7 @@ export function Legend() {
   const measure = state.colourBy.value;
   const run = state.run.value;
   const colour = css(theme.trees[0]);
+  const facts = legendOf(run, measure, theme);
   const hasOthers =
     run.treeTimes.length > 0 &&
     run
@@ -115,13 +128,13 @@ export function Legend() {
               <svg width="26" height="12" aria-hidden="true">
                 <path d="M0 6h26" stroke={css(theme.otherTrees)} stroke-width="4" />
               </svg>
-              tree beyond the {theme.trees.length} that have colours
+              tree beyond the {theme.trees.length} at a time that have colours
             </li>
           )}
         </>
       ) : (
         <li>
-          {measure === "queue" ? "0" : "0 %"}
+          {facts.scale[0]}
           <svg width="80" height="12" aria-hidden="true">
             {theme.ramps[measure].map((shade, index, all) => (
               <rect
@@ -134,9 +147,7 @@ export function Legend() {
               />
             ))}
           </svg>
-          {measure === "queue" ? `${digits(run.largestQueue / 1e6, 3)} MB` : "100 %"}:{" "}
-          {MEASURES[measure]}
-          {run.series ? "" : ", whole run"}
+          {facts.scale[1]}: {facts.name}
         </li>
       )}
       <li>

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import type { Layout } from "../layout/layout";
+import { closeUp, fit, limited } from "./camera";
+
+const layout = { bounds: [0, 0, 100, 20] } as unknown as Layout;
+const [WIDTH, HEIGHT] = [1000, 418];
+
+test("a camera far off or far away shows the map all the same", () => {
+  const whole = fit(layout, WIDTH, HEIGHT);
+  const camera = limited({ x: -500, y: 300, zoom: -30 }, layout, WIDTH, HEIGHT);
+  expect(camera).toEqual({ x: 0, y: 20, zoom: whole.zoom - 1 });
+  expect(limited({ x: 40, y: 9, zoom: 99 }, layout, WIDTH, HEIGHT)).toEqual({
+    x: 40,
+    y: 9,
+    zoom: 10,
+  });
+  const fine = { x: 40, y: 9, zoom: 6 };
+  expect(limited(fine, layout, WIDTH, HEIGHT)).toEqual(fine);
+});
+
+test("a close view of the edge has no room beyond the map, where the map is larger than the view", () => {
+  const zoom = 6;
+  const [wide, high] = [WIDTH / 2 ** zoom, HEIGHT / 2 ** zoom];
+  const corner = closeUp([0, 0], zoom, layout, WIDTH, HEIGHT);
+  expect(corner.x - wide / 2).toBeCloseTo(0);
+  expect(corner.y - high / 2).toBeCloseTo(0);
+  const bottom = closeUp([50, 20], zoom, layout, WIDTH, HEIGHT);
+  expect(bottom.x).toBe(50);
+  // Names of trees are below the map.
+  expect(bottom.y + high / 2).toBeCloseTo(20 + 18 / 2 ** zoom);
+});
+
+test("a view that is higher than the map has its middle there", () => {
+  const camera = closeUp([50, 20], 4, layout, WIDTH, HEIGHT);
+  expect(camera.y).toBe(fit(layout, WIDTH, HEIGHT).y);
+});
