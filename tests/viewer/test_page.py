@@ -27,6 +27,7 @@ from tests.viewer.conftest import (
 pytestmark = pytest.mark.needs("chromium")
 
 LAST = "t=0.4"
+IB_CC = {"control.scheme": "ib-cc", "control.ib-cc.switch.marking-rate": 128}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -408,7 +409,7 @@ def test_a_camera_far_away_shows_the_map(open_page: Opener, page_file: Path) -> 
     page.get_by_role("button", name="Zoom in").click()
     words = re.search(r"camera=([-\d.]+)%2C([-\d.]+)%2C([-\d.]+)", _address(page))
     assert words is not None
-    # The address asks for a pixel for each unit of the map; the page shows half of its size, or more.
+    # The address asks for a pixel for each unit of the map.
     assert float(words[3]) > 3
 
 
@@ -473,6 +474,24 @@ def test_events_are_named_near_their_time(open_page: Opener, page_file: Path) ->
     expect(page.locator(".events")).to_contain_text("leaf-00: marking-rate = 3")
 
 
+def test_decisions_of_a_manager_are_events(open_page: Opener, tmp_path: Path) -> None:
+    manager = {
+        "interval": "50 us",
+        "tick": "1 ns",
+        "congestion-threshold": 1000,
+        "rate-reduction-threshold": 1000,
+        "utilization-change-threshold": 1000,
+    }
+    scenario = silvan.Scenario.from_toml(SCENARIO)
+    result = silvan.run(scenario.override({**IB_CC, "control.dcms": manager}))
+    decisions = result.tables["dcms"].to_pylist()
+    assert decisions
+    path = write_page([result], tmp_path / "managed.html")
+    page = open_page(path, f"t={decisions[0]['time_ps'] / 1e9}")
+    text = f"{decisions[0]['port']}: {decisions[0]['reason']}, Marking_Rate"
+    expect(page.locator(".events")).to_contain_text(text)
+
+
 def test_a_comparison_shows_both_runs(
     open_page: Opener, comparison_file: Path, run: silvan.Result, controlled: silvan.Result
 ) -> None:
@@ -515,8 +534,12 @@ def test_jobs_have_their_ranks_and_rates(open_page: Opener, tmp_path: Path) -> N
     scenario = silvan.Scenario.from_file(ROOT / "python/silvan/examples/programs/training.toml")
     probes = {"probe.ports": True, "probe.interval": "100 us"}
     result = silvan.run(scenario.override(probes))
-    page = open_page(write_page([result], tmp_path / "jobs.html"))
+    path = write_page([result], tmp_path / "jobs.html")
     jobs = result.programs.to_pylist()
+    for job in jobs:
+        started = open_page(path, f"t={job['start_ps'] / 1e9}")
+        expect(started.locator(".events")).to_contain_text(f"{job['name']} starts")
+    page = open_page(path)
     rows = table_csv(page, "Jobs as CSV")
     assert [row["job"] for row in rows] == ["training", "checkpoint"]
     assert [int(row["ranks"]) for row in rows] == [job["ranks"] for job in jobs]

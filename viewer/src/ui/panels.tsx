@@ -289,7 +289,7 @@ function topTrees(run: Run): Ranked {
     columns: [
       { name: "tree" },
       { name: "root" },
-      { name: "to" },
+      { name: "to", isSpare: true },
       { name: `from, ${clock.name}`, show: asInstant },
       { name: `until, ${clock.name}`, show: asInstant },
       run.facts.diagnosis

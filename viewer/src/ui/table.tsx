@@ -7,6 +7,8 @@ export interface Column {
   name: string;
   /** How a value is shown; CSV holds the value itself. */
   show?(value: Cell): string;
+  /** Whether phones have no room for it. */
+  isSpare?: boolean;
   /** Whether a value is good or bad; the text says so, too. */
   judge?(value: Cell): "good" | "bad" | undefined;
 }
@@ -80,7 +82,7 @@ export function DataTable(props: {
                 <th
                   key={column.name}
                   scope="col"
-                  class={isNumeric[index] ? "number" : undefined}
+                  class={classOf(column, isNumeric[index])}
                   aria-sort={
                     sort.column === index ? (sort.down ? "descending" : "ascending") : undefined
                   }
@@ -117,7 +119,7 @@ export function DataTable(props: {
                     <td
                       key={index}
                       class={
-                        columns[index].judge?.(cell) ?? (isNumeric[index] ? "number" : undefined)
+                        columns[index].judge?.(cell) ?? classOf(columns[index], isNumeric[index])
                       }
                     >
                       {content}
@@ -137,6 +139,10 @@ export function DataTable(props: {
       )}
     </div>
   );
+}
+
+function classOf(column: Column, isNumeric: boolean): string | undefined {
+  return column.isSpare ? "spare" : isNumeric ? "number" : undefined;
 }
 
 function compare(a: Cell, b: Cell, down: boolean): number {
