@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
+from silvan.child_processes import ends_with_parent
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 
@@ -21,6 +22,9 @@ INSTALL = "apt-get install opensm infiniband-diags"
 """Installs OpenSM and the tools."""
 
 _SECONDS = 600
+
+_LOG_MB = 64
+"""Size at which OpenSM begins its log again: without a fabric, it would fill the disk."""
 
 
 def environment(emulation: Emulation, folder: Path, host: str | None = None) -> dict[str, str]:
@@ -92,6 +96,7 @@ def attached(
             text=True,
             # Ctrl-C is the caller's, who ends the programs in order.
             start_new_session=True,
+            preexec_fn=ends_with_parent(),
         )
     except FileNotFoundError as error:
         raise EmulationError(f"{words[0]} is not installed", INSTALL) from error
@@ -128,7 +133,7 @@ def opensm(
         If OpenSM is not installed, ends, or does not bring up the fabric within ten minutes.
     """
     log, options = folder / "opensm.log", folder / "opensm.conf"
-    options.write_text("force_log_flush TRUE\n")
+    options.write_text(f"force_log_flush TRUE\nlog_max_size {_LOG_MB}\n")
     words = ["opensm", "--config", str(options), "--log_file", str(log)]
     with attached(emulation, folder, words, host=host) as process:
         assert process.stderr is not None

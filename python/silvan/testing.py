@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import pytest
 
 from silvan import mounted
+from silvan.child_processes import ends_with_parent
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import INSTALL, environment
@@ -91,6 +92,7 @@ class RunningFabric:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                preexec_fn=ends_with_parent(),
             )
         except FileNotFoundError as error:
             hint = f"{INSTALL} brings OpenSM and the tools of infiniband-diags"

@@ -20,6 +20,7 @@ from pathlib import Path
 import sa_client
 from pmda_client import PmdaClient
 
+from silvan.child_processes import ends_with_parent
 from silvan.emulation import Emulation
 from silvan.live_programs import attached, opensm, wait_for
 from silvan.opensm_routing import opensm_tables, route
@@ -280,6 +281,7 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
             cwd=running.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            preexec_fn=ends_with_parent(),
         )
         timer = threading.Timer(DEADLINE_S, process.kill)
         timer.start()

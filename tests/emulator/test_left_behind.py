@@ -101,6 +101,25 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.needs("opensm")
+def test_sigkill_leaves_no_program_behind() -> None:
+    with tempfile.TemporaryDirectory(prefix="silvan-test-") as base:
+        words = silvan_command(
+            "emulate", "--example", "two-tier", "--opensm", "--", "sleep", "1000"
+        )
+        with subprocess.Popen(words, env=os.environ | {"TMPDIR": base}) as process:
+            wait_until(lambda: len(children(process.pid)) == 2, "OpenSM and the command")
+            started = children(process.pid)
+            process.kill()
+        wait_until(
+            lambda: not [pid for pid in started if Path(f"/proc/{pid}/exe").exists()],
+            "the end of OpenSM and the command",
+        )
+        (options,) = Path(base).glob("silvan-opensm-*/opensm.conf")
+        assert "log_max_size" in options.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.needs("opensm")
 def test_sigterm_ends_the_command_and_opensm() -> None:
     with tempfile.TemporaryDirectory(prefix="silvan-test-") as base:
         words = silvan_command(

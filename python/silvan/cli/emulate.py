@@ -249,10 +249,14 @@ def _report_end(process: subprocess.Popen[str], over: Event) -> None:
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
     """Run a command attached to the fabric and give its exit status."""
+    from silvan.child_processes import ends_with_parent
+
     environment = os.environ | emulation.attach()
+    # SIGTERM, so that a shell or a test runner can leave in order.
+    bound = ends_with_parent(signal.SIGTERM)
     try:
         with (
-            subprocess.Popen(command, env=environment) as process,
+            subprocess.Popen(command, env=environment, preexec_fn=bound) as process,
             _termination_passed_on(process),
         ):
             while True:
