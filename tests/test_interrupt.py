@@ -46,6 +46,32 @@ def processor_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+IMPORTING = """\
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupt(MetaPathFinder):
+    # Ctrl-C while this module is imported.
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from silvan.cli import main
+sys.exit(main(["diagnose", "--from", "none.ring"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "silvan.cli.app", "silvan.diagnosis", "silvan.ring"])
+def test_ctrl_c_during_imports_ends_without_a_traceback(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING, module], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr in ("", "stopped\n")
+
+
 CALL = """\
 import signal, time
 from silvan.interruptible import interruptible

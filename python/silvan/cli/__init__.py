@@ -7,9 +7,14 @@ by Ctrl-C.
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
-    from silvan.cli.app import run_command
-    from silvan.cli.printer import fail, is_stdout
+    with _ended_at_once():
+        from silvan.cli.app import run_command
+        from silvan.cli.printer import fail, is_stdout
 
     if getattr(sys, "stderr", None) is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
@@ -37,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = run_command(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout, such as `head`, has seen enough.
         _discard_stdout()
@@ -48,6 +56,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return 1
     return status
+
+
+@contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Let Ctrl-C end the process while modules are imported.
+
+    Nothing is lost by then, and an exception in the midst of an import would become another one, or
+    leave a module half imported.
+    """
+
+    def end(_number: int, _frame: object) -> None:
+        os._exit(_INTERRUPTED)
+
+    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not own or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _discard_stdout() -> None:

@@ -50,6 +50,9 @@ class Status(IntEnum):
     INTERRUPTED = 130
 
 
+_KEEPING = ("run", "sweep", "reproduce", "compare", "saturate", "tune", "fit")
+"""Commands that keep results on Ctrl-C."""
+
 app = typer.Typer(
     name="silvan",
     cls=GroupedCommands,
@@ -181,12 +184,29 @@ def run_command(
         reason = (error.strerror or str(error)).lower()
         fail(f"{error.filename}: {reason}" if error.filename else reason, None)
         return Status.COULD_NOT_RUN
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else _path(command, program, arguments)
         # The library that checks types puts this before the cause.
         fail(error.format_message().replace(": Value error, ", ": "), f"see {path} --help")
         return Status.COULD_NOT_RUN
+    except Exception as error:
+        # Libraries turn Ctrl-C into errors of their own.
+        if not _is_interrupt(error):
+            raise
+        status = Status.INTERRUPTED
     if status == Status.INTERRUPTED:
-        note("stopped; results that were finished are kept")
+        keeps = bool(arguments) and arguments[0] in _KEEPING
+        note("stopped; results that were finished are kept" if keeps else "stopped")
     return int(status or Status.FINE)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C has led to an error."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
