@@ -97,12 +97,13 @@ def test_the_fit_of_gran2012_is_about_the_papers_numbers() -> None:
         ("start = 12", "start = 13", "the start value 13 is outside of 4 to 12"),
         ("one.hotspots_gbps", "three.hotspots_gbps", "there is no case three"),
         ("/ two", "** two", "cannot be part of a formula"),
-        ("tol = 0.02", "tol = 0", "tol is not above 0"),
+        ("tol = 0.02", "tol = 0", "and a tol above 0"),
         ("tol = 0.02", "tolerance = 1", "unknown key"),
         ("rate.ratio", "rate.many", "target rate.many: there are 2 of this id"),
-        ("value = 6.0\n", "", "target rate.many.value: no number"),
+        ("value = 6.0\n", "", "target rate.many.value: missing"),
         ('scenario = "incast.toml"', "", "no scenario"),
-        ("one = {}", "1one = {}", "whose name is no word"),
+        ("one = {}", "1one = {}", "cases.1one: a name that formulas cannot have"),
+        ("one.hotspots_gbps", "one.bogus_gbps", "a run has no measure one.bogus_gbps"),
     ],
 )
 def test_a_wrong_fit_is_refused(

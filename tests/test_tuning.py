@@ -16,6 +16,7 @@ import pytest
 import silvan
 from silvan.errors import OutputError, ScenarioError, SilvanError
 from silvan.sweeping.store import read_rows
+from silvan.sweeping.work import measure_names, measures
 from silvan.tuning.expression import Expression
 from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets
 from silvan.tuning.search import Found, search
@@ -301,11 +302,17 @@ def test_an_unknown_measure_leaves_no_search_behind(tmp_path: Path, command: Com
     refused = command(*words, "--objective", "maximize bogus_gbps")
     assert refused.status == 2
     assert "a run has no measure bogus_gbps" in refused.stderr
+    assert not (tmp_path / "out").exists(), "nothing was run or written"
     corrected = command(*words, "--objective", "maximize total_gbps")
     assert corrected.status == 0, corrected.stderr
     other = command(*words, "--objective", "maximize hotspots_gbps")
     assert other.status == 2
     assert "the search there has other values of objectives" in other.stderr
+
+
+def test_the_names_of_measures_are_known_before_a_run() -> None:
+    result = silvan.run(silvan.Scenario.from_toml(HOTSPOT), seed=1)
+    assert tuple(measures(result)) == measure_names()
 
 
 def test_commands_print_what_they_found(tmp_path: Path, command: Command) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.options import AsJson, Overwrite, wall_time
-from silvan.cli.printer import note, put_json, put_table
+from silvan.cli.printer import note, put, put_json, put_table
 from silvan.cli.searches import (
     Batch,
     OutFolder,
@@ -93,6 +93,7 @@ def fit(
         put_json({**values, "folder": str(folder)})
         return
     put_table(_parameters(result))
+    put(_front_title(result))
     put_table(_front(result))
     put_table(_targets(result))
     note(_count("fitted", [row for row in result.rows if not row.held_out]))
@@ -119,14 +120,18 @@ def _parameters(result: FitResult) -> Table:
     return table
 
 
+def _front_title(result: FitResult) -> str:
+    """Give the title by itself: the table is often narrower."""
+    count = len(result.front)
+    part = f"; the first {_MOST_FRONT} of {count}" if count > _MOST_FRONT else ""
+    return f"Pareto front: root-mean-square errors in tolerances, by group{part}"
+
+
 def _front(result: FitResult) -> Table:
     from rich.table import Table
 
     shown = result.front[:_MOST_FRONT]
-    table = Table(
-        title="Pareto front: root-mean-square errors in tolerances, by group"
-        + (f"; the first {len(shown)} of {len(result.front)}" * (len(shown) < len(result.front)))
-    )
+    table = Table()
     table.add_column("trial", justify="right")
     for group in shown[0]["errors"]:
         table.add_column(group, justify="right")

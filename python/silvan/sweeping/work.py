@@ -165,6 +165,24 @@ def _function(name: str) -> Callable[[Result], dict[str, Any]]:
     return found
 
 
+def measure_names() -> tuple[str, ...]:
+    """Give the names of what :func:`measures` returns, before there is a run."""
+    from silvan.measures import RECEIVE_RATES
+
+    return (
+        *RECEIVE_RATES,
+        "delivered_bytes",
+        "delivered_packets",
+        "marked_packets",
+        "worst_latency_p50_ns",
+        "worst_latency_p99_ns",
+        "worst_latency_max_ns",
+        "simulated_ps",
+        "packet_hops",
+        "events",
+    )
+
+
 def measures(result: Result) -> dict[str, int | float | None]:
     """Measure a run as the points of a sweep are measured.
 

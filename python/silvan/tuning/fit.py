@@ -250,7 +250,13 @@ def fit(
             report=tell,
         )
         if not found.front:
-            raise SilvanError("all trials failed", f"the scenarios are in {out / 'failed'}")
+            failed = out / "failed"
+            if failed.is_dir() and any(failed.iterdir()):
+                raise SilvanError("all trials failed", f"the scenarios are in {failed}")
+            raise SilvanError(
+                "no trial has a number for every target",
+                "a formula divides by 0, or a rate has no hosts that it is of",
+            )
         rows = _rows(problem, runs, found, used, others)
         done = runs.done
     losses = {number: _mean_square(one) for number, one in errors.items()}
@@ -284,7 +290,7 @@ def _measured(
 
     def mean(place: int, target: FitTarget) -> float | None:
         values = [target.measure.value(numbers[place, seed]) for seed in seeds]
-        known = [one for one in values if one is not None]
+        known = [one for one in values if one is not None and math.isfinite(one)]
         return statistics.fmean(known) if len(known) == len(values) else None
 
     return [[mean(place, target) for target in targets] for place in range(len(drawn))]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from silvan.errors import ScenarioError, shown
 from silvan.input_files import CONFIGURATION_BYTES, read_text
 from silvan.reproduce.registry import find_paper, study
 from silvan.scenario import Scenario
+from silvan.sweeping.work import measure_names
 from silvan.toml_text import TomlValue
 from silvan.tuning.expression import Expression
 from silvan.tuning.runs import OFF
@@ -20,6 +22,7 @@ from silvan.tuning.space import POWER, SLOPE, Parameter, Space, require_inside
 
 _KEYS = {"paper", "study", "scenario", "parameters", "cases", "target"}
 _PARAMETER = {"range", "start"}
+_GUIDE = 'the guide page "Tuning and fitting" describes the keys of a fit'
 _TARGET = {"id", "measure", "value", "tol", "group", "held-out"}
 
 
@@ -133,8 +136,14 @@ def read_problem(source: str | Path) -> FitProblem:
         The file cannot be read, or something in it is wrong.
     """
     name = str(source)
-    if not name.endswith(".toml"):
-        fit = find_paper(name).fit
+    if not name.endswith(".toml") and not Path(name).is_file():
+        try:
+            fit = find_paper(name).fit
+        except ScenarioError as error:
+            raise ScenarioError(
+                f"{name}: no file and no paper with a fit",
+                hint=f"give a file in TOML, or the name of a paper ({error.hint})",
+            ) from error
         if fit is None:
             raise ScenarioError(f"the paper {name} has no fit", hint="give a file in TOML")
         return parse_problem(fit.read_text("utf-8"), f"{name}.toml", Path())
@@ -152,7 +161,7 @@ def parse_problem(text: str, source: str, folder: Path) -> FitProblem:
         Something in it is wrong.
     """
 
-    def wrong(message: str, hint: str | None = None) -> ScenarioError:
+    def wrong(message: str, hint: str = _GUIDE) -> ScenarioError:
         return ScenarioError(message, source, hint=hint)
 
     try:
@@ -161,15 +170,21 @@ def parse_problem(text: str, source: str, folder: Path) -> FitProblem:
         raise wrong(f"not TOML: {error}") from None
     _require_keys(tables, _KEYS, "", source)
     if "study" in tables:
-        scenario = study(_text(tables, "paper", source), _text(tables, "study", source))
+        scenario = _study(_text(tables, "paper", source), _text(tables, "study", source), source)
     elif "scenario" in tables:
         scenario = Scenario.from_file(folder / _text(tables, "scenario", source))
     else:
         raise wrong("no scenario", 'write scenario = "FILE.toml"')
-    space, start = _space(tables.get("parameters"), scenario, source)
+    with _of_file(source):
+        space, start = _space(tables.get("parameters"), scenario, source)
     cases = tables.get("cases")
-    if not isinstance(cases, dict) or not cases or not all(map(str.isidentifier, cases)):
-        raise wrong("no cases, or one whose name is no word", "write [cases] and on = {}")
+    if not isinstance(cases, dict) or not cases:
+        raise wrong("no cases", "write [cases] and on = {}")
+    for case in cases:
+        if not case.isidentifier():
+            raise wrong(
+                f"cases.{case}: a name that formulas cannot have", "use letters, digits and _"
+            )
     entries = tables.get("target")
     if not isinstance(entries, list) or not entries:
         raise wrong("no targets", "write [[target]], with id, measure, value and tol")
@@ -182,6 +197,28 @@ def parse_problem(text: str, source: str, folder: Path) -> FitProblem:
     if all(one.held_out for one in targets):
         raise wrong("all targets are held out", "fit at least one")
     return FitProblem(scenario.name, scenario, space, start, cases, targets)
+
+
+@contextmanager
+def _of_file(source: str) -> Iterator[None]:
+    """Name the file in errors that do not."""
+    try:
+        yield
+    except ScenarioError as error:
+        if source in str(error):
+            raise
+        raise ScenarioError(str(error), source, hint=error.hint or _GUIDE) from error
+
+
+def _study(paper: str, name: str, source: str) -> Scenario:
+    try:
+        return study(paper, name)
+    except (ScenarioError, OSError) as error:
+        raise ScenarioError(
+            f"study: the paper {paper} has no study {name!r}",
+            source,
+            hint="the folder studies of the paper's package has its studies, NAME.toml",
+        ) from error
 
 
 def _require_keys(table: object, known: set[str], where: str, source: str) -> None:
@@ -197,14 +234,16 @@ def _require_keys(table: object, known: set[str], where: str, source: str) -> No
 def _text(table: Mapping[str, Any], key: str, source: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise ScenarioError(f"{key}: no text", source)
+        what = "missing" if value is None else f"{shown(value)} is no text"
+        raise ScenarioError(f"{key}: {what}", source, hint=_GUIDE)
     return value
 
 
 def _number(table: Mapping[str, Any], key: str, where: str, source: str) -> float:
     value = table.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ScenarioError(f"{where}.{key}: no number", source)
+        what = "missing" if value is None else f"{shown(value)} is no number"
+        raise ScenarioError(f"{where}.{key}: {what}", source, hint=_GUIDE)
     return float(value)
 
 
@@ -221,9 +260,23 @@ def _space(entries: object, scenario: Scenario, source: str) -> tuple[Space, dic
         start[key] = _number(entry, "start", f"parameters.{key}", source)
         if parameters[-1].whole:
             start[key] = int(start[key])
+        _require_key(scenario, parameters[-1], start[key], source)
     require_inside(parameters, start)
     limit = int(scenario.to_dict()["control"]["ib-cc"]["adapter"]["ccti-limit"])
     return Space(tuple(parameters), limit, {SLOPE: 1.0, POWER: 1.0}), start
+
+
+def _require_key(scenario: Scenario, one: Parameter, start: float, source: str) -> None:
+    """Refuse a key that no scenario has. Values may be possible in the cases only."""
+    if one.key in (SLOPE, POWER):
+        return
+    try:
+        scenario.override({one.key: one.in_scenario(start)})
+    except ScenarioError as error:
+        if "unknown key" in str(error):
+            raise ScenarioError(
+                f"parameters.{one.key}: a scenario has no such key", source, hint=error.hint
+            ) from error
 
 
 def _target(
@@ -237,7 +290,11 @@ def _target(
     merged = {**known, **entry}
     value, tol = (_number(merged, key, f"target {name}", source) for key in ("value", "tol"))
     if not value or tol <= 0:
-        raise ScenarioError(f"target {name}: value is 0, or tol is not above 0", source)
+        raise ScenarioError(
+            f"target {name}: value is {value:g} and tol {tol:g}",
+            source,
+            hint="tol is relative to value: give a value other than 0, and a tol above 0",
+        )
     held_out = entry.get("held-out", False)
     if not isinstance(held_out, bool):
         raise ScenarioError(f"target {name}: held-out is neither true nor false", source)
@@ -250,6 +307,14 @@ def _target(
                 f"target {name}: there is no case {shown(case)}",
                 source,
                 hint=f"cases: {', '.join(cases)}",
+            )
+    measures = (*measure_names(), "tmax_gbps")
+    for case_and_measure in measure.names:
+        if case_and_measure.partition(".")[2] not in measures:
+            raise ScenarioError(
+                f"target {name}: a run has no measure {case_and_measure}",
+                source,
+                hint=f"write CASE.MEASURE; measures: {', '.join(measures)}",
             )
     return target
 

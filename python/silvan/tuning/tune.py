@@ -13,6 +13,7 @@ from silvan.errors import ScenarioError, SilvanError
 from silvan.folders import write_text
 from silvan.planning.changes import stated
 from silvan.scenario import Scenario
+from silvan.sweeping.work import measure_names
 from silvan.toml_text import TomlValue, literal
 from silvan.tuning.expression import Expression
 from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets, require_default_ports
@@ -248,6 +249,7 @@ def tune(
         The scenario, an objective or a parameter is impossible, the folder holds another search,
         or all trials failed.
     """
+    _require_known(objectives)
     require_default_ports(scenario)
     tuned = scenario.override({"control.scheme": "ib-cc"})
     tuned = tuned.override(as_opensm_sets(tuned))
@@ -346,9 +348,6 @@ class _Judge:
         measured = self._runs.measure(points)
         rows = [measured[place : place + len(seeds)] for place in range(0, len(points), len(seeds))]
         off = rows[0]
-        known = next((one for one in measured if one is not None), None)
-        if known is not None:
-            self._require_known(known)
 
         def score(row: Sequence[Mapping[str, float | None] | None]) -> Score:
             numbers = [
@@ -364,15 +363,18 @@ class _Judge:
 
         return [score(row) for row in rows[1:]]
 
-    def _require_known(self, measures: Mapping[str, float | None]) -> None:
-        for objective in self._objectives:
-            for name in objective.formula.names:
-                if name.removeprefix("off.") not in measures:
-                    raise ScenarioError(
-                        f"a run has no measure {name}",
-                        "--objective",
-                        hint=f"measures: {', '.join(measures)}, and the same behind off.",
-                    )
+
+def _require_known(objectives: Sequence[Objective]) -> None:
+    """Refuse names that no run measures, before anything runs or is written."""
+    measures = measure_names()
+    for objective in objectives:
+        for name in objective.formula.names:
+            if name.removeprefix("off.") not in measures:
+                raise ScenarioError(
+                    f"a run has no measure {name}",
+                    "--objective",
+                    hint=f"measures: {', '.join(measures)}, and the same behind off.",
+                )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
