@@ -31,6 +31,14 @@ _PATIENCE_S = 10.0
 # Part of the moments that goes where the file is full.
 _PART = 20
 _NO_RING = "name a file that silvan diagnose --watch has written"
+_REASONS = {
+    sqlite3.SQLITE_FULL: ("no room for another sweep", "make room on the disk"),
+    sqlite3.SQLITE_NOTADB: ("is no ring file", _NO_RING),
+    sqlite3.SQLITE_CORRUPT: (
+        "the ring file is damaged or cut off",
+        "copy a ring file as a whole; silvan diagnose --watch begins another one",
+    ),
+}
 _SCHEMA = """
 create table subnets (digest text primary key, nodes blob not null, routes blob not null);
 create table moments (
@@ -217,6 +225,6 @@ class RingFile:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-            hint = "make room on the disk" if full else _NO_RING
-            raise DiagnosisError(f"{self._path}: {error}", hint) from error
+            code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+            reason, hint = _REASONS.get(code, (str(error), _NO_RING))
+            raise DiagnosisError(f"{self._path}: {reason}", hint) from error

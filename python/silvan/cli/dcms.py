@@ -120,6 +120,8 @@ def dcms(
     if report is not None:
         _show_report(report, as_json=as_json)
         return
+    if once and restore:
+        raise typer.BadParameter("not with --restore", param_hint="--once")
     if restore and act is False:
         raise typer.BadParameter("changes switches: not with --dry-run", param_hint="--restore")
     if config is None:
@@ -186,7 +188,10 @@ def _show_report(log: Path, *, as_json: bool) -> None:
 
     report = read_report(log)
     if report.skipped:
-        note(f"warning: {log}: {report.skipped} lines are no events")
+        lines = (
+            "1 line is no event" if report.skipped == 1 else f"{report.skipped} lines are no events"
+        )
+        note(f"warning: {log}: {lines}")
     if as_json:
         value = asdict(report)
         for port in value["ports"]:

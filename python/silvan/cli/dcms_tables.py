@@ -88,7 +88,7 @@ def report_table(report: DcmsReport) -> Table:
         "low for",
         "victims",
         "victims lost",
-        "a second",
+        "lost per second",
         title_justify="left",
         title_style="bold",
         title=f"{'Dry run' if report.dry_run else 'Log'} of {stamp(round(report.first_s * 1e9))} "
@@ -101,7 +101,7 @@ def report_table(report: DcmsReport) -> Table:
         table.add_row(
             one.port,
             one.far_end,
-            f"{one.lowered} times",
+            f"{one.lowered} time{'' if one.lowered == 1 else 's'}",
             _spell(one.low_s),
             ", ".join(sorted(one.victims)),
             f"{one.lost_bytes / 1e9:.3g} GB",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _INTERVAL = "1 s"
 _INTERVAL_OF_WATCH = "10 s"
+_RING = Path("silvan-diagnose.ring")
+_KEEP = "4 h"
 _DATABASE = ".db_csv"
 
 
@@ -95,13 +97,13 @@ def diagnose(
             metavar="FILE",
             help="With --watch: the ring file that keeps the last sweeps, at most 256 MiB.",
         ),
-    ] = Path("silvan-diagnose.ring"),
+    ] = _RING,
     keep: Annotated[
         str,
         typer.Option(
             metavar="TIME", help="With --watch: what the ring file keeps, such as 30 min."
         ),
-    ] = "4 h",
+    ] = _KEEP,
     from_ring: Annotated[
         Path | None,
         typer.Option(
@@ -164,7 +166,9 @@ def diagnose(
     _check(
         {
             "needs --topology": ([] if topology else [n for n, given in files.items() if given]),
-            "needs --watch": [] if watch else ["--live"] * live,
+            "needs --watch": []
+            if watch
+            else ["--live"] * live + ["--ring"] * (ring != _RING) + ["--keep"] * (keep != _KEEP),
             "needs --live": [] if live else ["--dcms-log"] * (dcms_log is not None),
             "needs --from": [] if from_ring else ["--at"] * (at is not None),
             "not with --slurm": ["--jobs"] * (jobs is not None and slurm),
@@ -255,7 +259,8 @@ def diagnose(
         warn([f"{number} not in the subnet, such as {strangers[0]}"])
     for one in moments:
         on_hosts.add_to(one.report)
-    _print(moments, html, whole=from_ring is not None and at is None, as_json=as_json)
+    is_stored = from_ring is not None
+    _print(moments, html, is_stored=is_stored, whole=is_stored and at is None, as_json=as_json)
     if any(one.report["trees"] for one in moments):
         raise typer.Exit(1)
     if all(is_undecided(one.report) for one in moments):
@@ -300,7 +305,9 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
         return list(file.moments(found[-1], found[-1]))
 
 
-def _print(moments: Sequence[Moment], html: Path | None, *, whole: bool, as_json: bool) -> None:
+def _print(
+    moments: Sequence[Moment], html: Path | None, *, is_stored: bool, whole: bool, as_json: bool
+) -> None:
     """Print the report, and write the page if there is to be one."""
     from silvan.cli.diagnosis_tables import report_tables, span_report, span_tables, stamp
 
@@ -316,7 +323,8 @@ def _print(moments: Sequence[Moment], html: Path | None, *, whole: bool, as_json
     if summary is not None:
         for table in span_tables(summary):
             put_table(table)
-        put(f"The last sweep, of {stamp(last.at_ns)}:")
+    if is_stored:
+        put(f"The {'' if summary is None else 'last '}sweep of {stamp(last.at_ns)}:")
     for table in report_tables(last.report):
         put_table(table)
     if html is not None:

@@ -53,7 +53,7 @@ def report_tables(report: Report) -> list[Table]:
     head = Table.grid(padding=(0, 2))
     head.add_row(verdict, Text(f"{size}, {report['interval_s']:.3g} s", "dim"))
     if report["unknown_ports"]:
-        head.add_row(Text(f"{report['unknown_ports']} ports not known", "yellow"), "")
+        head.add_row(Text(_unknown(report), "yellow"), "")
     tables = [head]
     for number, tree in enumerate(trees, 1):
         table = Table(
@@ -208,11 +208,17 @@ def stamp(at_ns: int) -> str:
     return datetime.fromtimestamp(at_ns / 1e9).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def _unknown(report: Report) -> str:
+    """Say how many ports are not known."""
+    number = report["unknown_ports"]
+    return f"{number} port{'' if number == 1 else 's'} not known"
+
+
 def one_line(moment: Moment) -> str:
     """Say in a line what a sweep has shown."""
     report = moment.report
     start = stamp(moment.at_ns)
-    unknown = f"; {report['unknown_ports']} ports not known" if report["unknown_ports"] else ""
+    unknown = f"; {_unknown(report)}" if report["unknown_ports"] else ""
     grave = sum(one["severity"] == "error" for one in report["health"])
     grave_text = f"; {grave} errors of health" if grave else ""
     trees = "; ".join(
