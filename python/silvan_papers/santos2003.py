@@ -168,9 +168,9 @@ def _tabulate(titles: Mapping[str, str]) -> Callable[[Results], PointTable]:
         for label, name in titles.items():
             shares = _shares(results, label, 0)
             values = [float(value) for value in shares.columns().values()]
-            rows.append((name, *values, float(shares.jain)))
+            rows.append((name, *values))
         names = tuple(_shares(results, next(iter(titles)), 0).columns())
-        return PointTable(("case", *names, "Jain's index"), tuple(rows))
+        return PointTable(("case", *names), tuple(rows))
 
     return tabulate
 
