@@ -363,7 +363,7 @@ def wait_for(page: Page, condition: Callable[[], bool]) -> None:
         page.wait_for_timeout(50)
 
 
-def now_ms(page: Page) -> float:
+def shown_instant(page: Page) -> float:
     """Return the instant that the page shows."""
     return float(page.locator("output.now").inner_text().split()[2])
 
@@ -381,18 +381,18 @@ def test_page_follows_until_one_goes_back(
 ) -> None:
     # What an address selects is there before the first sample.
     page = live_page(live[1] + "#select=node:host-0004")
-    first = now_ms(page)
-    wait_for(page, lambda: now_ms(page) > first)
+    first = shown_instant(page)
+    wait_for(page, lambda: shown_instant(page) > first)
     button = page.get_by_role("button", name="Live")
     assert button.get_attribute("aria-pressed") == "true"
     wait_for(page, lambda: samples(page) > 6)
     page.get_by_role("slider", name="Instant").fill("1")
-    back, had = now_ms(page), samples(page)
+    back, had = shown_instant(page), samples(page)
     wait_for(page, lambda: samples(page) > had + 3)
-    assert now_ms(page) == back
+    assert shown_instant(page) == back
     assert button.get_attribute("aria-pressed") == "false"
     button.click()
-    wait_for(page, lambda: now_ms(page) > back)
+    wait_for(page, lambda: shown_instant(page) > back)
 
 
 @pytest.mark.slow

@@ -24,6 +24,11 @@ export function time(ps: number): string {
 /** The unit of instants: milliseconds of simulated time, or seconds of a live fabric. */
 export const clock = { ps: 1e9, name: "ms" };
 
+/** An instant in the unit of the clock, as fields and tables have it: to 0.1 or to 10 µs. */
+export function plainInstant(value: number): string {
+  return String(Number(value.toFixed(clock.name === "s" ? 5 : 4)));
+}
+
 /** An instant, with no more digits than a sample needs. */
 export function instant(ps: number): string {
   return `${digits(ps / clock.ps, 6)} ${clock.name}`;

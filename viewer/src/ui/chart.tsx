@@ -344,7 +344,8 @@ STEPS.sort((a, b) => a - b);
 const FEW = 20;
 
 function areWhole(x: (number | null)[]): boolean {
-  return x.length <= FEW && x.every(Number.isInteger);
+  // A live page has no samples at first.
+  return x.length > 1 && x.length <= FEW && x.every(Number.isInteger);
 }
 
 /** Logarithmic axes leave most of their ticks without a text. */

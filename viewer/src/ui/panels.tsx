@@ -7,7 +7,7 @@ import { rateName } from "../data/rates";
 import type { RunFacts } from "../data/page";
 import type { Lifetime, Run } from "../data/run";
 import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
-import { bytes, clock, count, gbps, instant, percent } from "../data/units";
+import { bytes, clock, count, gbps, instant, percent, plainInstant } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
@@ -22,7 +22,7 @@ const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value))
 const asUtilisation = (value: Cell) =>
   asPercent(value === null ? null : Math.min(1, Number(value)));
 const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
-const asInstant = (value: Cell) => String(Number(Number(value).toFixed(4)));
+const asInstant = (value: Cell) => plainInstant(Number(value));
 const asGbps = (value: Cell) => (value === null ? "" : gbps(Number(value)));
 const asCount = (value: Cell) => (value === null ? "" : count(Number(value)));
 

@@ -7,7 +7,7 @@ export interface Column {
   name: string;
   /** How a value is shown; CSV holds the value itself. */
   show?(value: Cell): string;
-  /** Whether phones have no room for it. */
+  /** Whether only wide screens have room for it. */
   isSpare?: boolean;
   /** Whether a value is good or bad; the text says so, too. */
   judge?(value: Cell): "good" | "bad" | undefined;

@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
-import { clock, instant } from "../data/units";
+import { clock, instant, plainInstant } from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
@@ -117,7 +117,7 @@ export function TimeBar() {
 
 function WindowControls({ marked }: { marked: [number, number] | null }) {
   const [from, to] = state.span.value;
-  const shown = (value: number) => String(Number((value / clock.ps).toFixed(4)));
+  const shown = (value: number) => plainInstant(value / clock.ps);
   const field = (name: string, value: number, change: (ps: number) => void) => (
     <label>
       {name}
