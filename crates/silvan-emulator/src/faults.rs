@@ -100,7 +100,9 @@ fn port_named(fabric: &Fabric, text: &str) -> Result<PortId, String> {
         let node = fabric.node_by_name(name)?;
         fabric.port(node, PortNumber::new(number.parse().ok()?))
     });
-    found.ok_or_else(|| format!("there is no port {text:?}; write NODE:NUMBER, or the name of a host"))
+    found.ok_or_else(|| {
+        format!("there is no port {text:?}; write NODE:NUMBER, or the name of a host")
+    })
 }
 
 /// A host by its name.
