@@ -76,13 +76,16 @@ class SubnetWatcher:
         self._read: tuple[float, float] | None = None
         self._subnet: Subnet | None = None
 
-    def serve(self, listen: str) -> str:
+    def serve(self, listen: str, interval_s: float) -> str:
         """Serve metrics of each sweep for Prometheus, until this object is gone.
 
         Parameters
         ----------
         listen : str
             Address and port; port 0 is any free port.
+        interval_s : float
+            Seconds from one sweep to the next. A sweep that ended three of them ago, and 10 s at
+            least, is not served any more.
 
         Returns
         -------
@@ -94,7 +97,7 @@ class SubnetWatcher:
         DiagnosisError
             Nothing can be served there.
         """
-        return self._watch.serve(listen)
+        return self._watch.serve(listen, interval_s)
 
     def note_failure(self) -> None:
         """Note in the metrics that a sweep has failed."""

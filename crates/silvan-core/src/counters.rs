@@ -235,7 +235,7 @@ port_counters! {
     /// Time with packets to send and none sent, for lack of credits or because of arbitration.
     xmit_wait: Time {
         tables: [Ports, PortSeries],
-        fields: [PortCounters.xmit_wait],
+        fields: [PortCounters.xmit_wait, PortCountersExtended.xmit_wait],
         metric: Some("port_transmit_wait"),
     }
     /// Time in the congestion state, summed over the data virtual lanes.
@@ -253,19 +253,27 @@ port_counters! {
     /// Packets that arrived here and had no forwarding entry or no virtual lane.
     relay_errors: Packets {
         tables: [PortsIfUnroutable],
-        fields: [PortCounters.rcv_switch_relay_errors, PortRcvErrorDetails.dlid_mapping_errors],
+        fields: [
+            PortCounters.rcv_switch_relay_errors,
+            PortCountersExtended.rcv_switch_relay_errors,
+            PortRcvErrorDetails.dlid_mapping_errors
+        ],
         metric: None,
     }
     /// Packets that were on the cable to this port when it was cut.
     rcv_errors: Packets {
         tables: [],
-        fields: [PortCounters.rcv_errors, PortRcvErrorDetails.local_physical_errors],
+        fields: [
+            PortCounters.rcv_errors,
+            PortCountersExtended.rcv_errors,
+            PortRcvErrorDetails.local_physical_errors
+        ],
         metric: None,
     }
     /// Packets bound for this output that it discarded.
     xmit_discards: Packets {
         tables: [],
-        fields: [PortCounters.xmit_discards],
+        fields: [PortCounters.xmit_discards, PortCountersExtended.xmit_discards],
         metric: None,
     }
     /// Packets discarded because the output was closed.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -25,10 +25,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::event::Event;
 use crate::log::Log;
-use crate::metrics::{ClosedLabels, Page};
+use crate::metrics::{ClosedLabels, Page, plain_text};
 
-const METRICS_TYPE: HeaderValue =
+const OPEN_METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const PLAIN_METRICS_TYPE: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Longest header of a request, in bytes.
 const LONGEST_HEADER: usize = 8 << 10;
@@ -209,10 +211,36 @@ fn count_closed(page: &dyn Page, reason: &'static str) {
     page.connections().closed.get_or_create(&labels).inc();
 }
 
+/// The weight of a media type in the Accept headers of a request (RFC 9110, 12.5.1); 0 if it is not named.
+fn weight(headers: &HeaderMap, media_type: &str) -> f64 {
+    let values = headers.get_all(ACCEPT).iter();
+    let ranges = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let weight = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        if !parts.next()?.eq_ignore_ascii_case(media_type) {
+            return None;
+        }
+        let given = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        Some(given.map_or(1.0, |weight| weight.trim().parse().unwrap_or(0.0)))
+    };
+    ranges.filter_map(weight).fold(0.0, f64::max)
+}
+
+/// Whether a client reads OpenMetrics, and does not prefer the older text format.
+fn wants_open_metrics(headers: &HeaderMap) -> bool {
+    let open = weight(headers, "application/openmetrics-text");
+    open > 0.0 && open >= weight(headers, "text/plain")
+}
+
 fn respond(request: &Request<Incoming>, page: &dyn Page) -> Response<Full<Bytes>> {
     let may = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, content_type, text) = match request.uri().path() {
-        "/metrics" if may => (StatusCode::OK, METRICS_TYPE, page.text()),
+        "/metrics" if may && wants_open_metrics(request.headers()) => {
+            (StatusCode::OK, OPEN_METRICS_TYPE, page.text())
+        }
+        "/metrics" if may => (StatusCode::OK, PLAIN_METRICS_TYPE, plain_text(&page.text())),
         "/metrics" => (
             StatusCode::METHOD_NOT_ALLOWED,
             TEXT_TYPE,
@@ -227,6 +255,11 @@ fn respond(request: &Request<Incoming>, page: &dyn Page) -> Response<Full<Bytes>
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
+    if status == StatusCode::OK {
+        response
+            .headers_mut()
+            .insert(VARY, HeaderValue::from_static("accept"));
+    }
     if status == StatusCode::METHOD_NOT_ALLOWED {
         let allowed = HeaderValue::from_static("GET, HEAD");
         response.headers_mut().insert(ALLOW, allowed);

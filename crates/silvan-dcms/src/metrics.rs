@@ -94,6 +94,37 @@ pub fn open_metrics(registry: &Registry) -> String {
     text
 }
 
+/// The same metrics in Prometheus's text format 0.0.4, which clients read that do not name another: there a
+/// counter is described by the name of its samples, and a unit only by the name.
+pub fn plain_text(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut help = None;
+    for line in open_metrics.lines() {
+        let described = |kind| {
+            line.strip_prefix(kind)
+                .and_then(|rest: &str| rest.split_once(' '))
+        };
+        if let Some((_, about)) = described("# HELP ") {
+            // The type follows, and with it the name.
+            help = Some(about);
+        } else if let Some((name, kind)) = described("# TYPE ") {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", "counter"),
+                "info" => ("_info", "gauge"),
+                "unknown" => ("", "untyped"),
+                kind => ("", kind),
+            };
+            if let Some(about) = help.take() {
+                text.extend(["# HELP ", name, suffix, " ", about, "\n"]);
+            }
+            text.extend(["# TYPE ", name, suffix, " ", kind, "\n"]);
+        } else if !line.starts_with('#') {
+            text.extend([line, "\n"]);
+        }
+    }
+    text
+}
+
 /// Connections to an endpoint.
 #[derive(Debug, Default)]
 pub struct ConnectionMetrics {

@@ -226,16 +226,22 @@ impl Sources {
                 let location = |location: &&FieldLocation| counter.is_in(attribute, location.name);
                 fields.iter().find(location).copied()
             };
+            // Only some switches have the additional counters; the others of 32 bits are reset in time.
+            let is_everywhere = |location: &FieldLocation| location.select < Some(FIRST_ADDITIONAL);
             Self {
                 index,
                 counters: find("PortCounters", PortCounters::FIELDS),
-                extended: find("PortCountersExtended", PortCountersExtended::FIELDS),
+                extended: find("PortCountersExtended", PortCountersExtended::FIELDS)
+                    .filter(is_everywhere),
                 congestion: find("PortXmitConCtrl", PortXmitConCtrl::FIELDS),
             }
         });
         sources.collect()
     }
 }
+
+/// The bit of CounterSelect2 that selects the first additional counter of PortCountersExtended.
+const FIRST_ADDITIONAL: u8 = 16;
 
 /// The bits of CounterSelect, and of CounterSelect2 from bit 16 on, that select these fields.
 fn selection(fields: impl Iterator<Item = Option<FieldLocation>>) -> u32 {

@@ -53,15 +53,15 @@ pub fn growth(before: Option<Counter>, now: Option<Counter>, most: u64) -> Resul
     let (Some(before), Some(now)) = (before, now) else {
         return Err(Unknown::Missing);
     };
+    if now.bits < 64 && now.value >= (1 << now.bits) - 1 {
+        return Err(Unknown::Stopped);
+    }
     if before.bits != now.bits {
         return Err(Unknown::Missing);
     }
     let grown = if now.bits >= 64 {
         now.value.wrapping_sub(before.value)
     } else {
-        if now.value >= (1 << now.bits) - 1 {
-            return Err(Unknown::Stopped);
-        }
         now.value.checked_sub(before.value).ok_or(Unknown::Reset)?
     };
     if grown <= most {

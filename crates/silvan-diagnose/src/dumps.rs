@@ -275,8 +275,8 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
             let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
             let value: u64 = digits.parse().map_err(|_| broken())?;
             // It prints counters of 64 bits where the port has them, and does not say so.
-            let is_data = matches!(name.trim(), "PortXmitData" | "PortRcvData");
-            let bits = if is_data && value != u64::from(u32::MAX) {
+            let is_wide = matches!(name.trim(), "PortXmitData" | "PortRcvData" | "PortXmitWait");
+            let bits = if is_wide && value != u64::from(u32::MAX) {
                 64
             } else {
                 32

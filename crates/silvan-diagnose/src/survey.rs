@@ -45,6 +45,9 @@ pub enum SurveyError {
     /// Not even the own port answers.
     #[error("the local port does not answer")]
     NoAnswer,
+    /// A sweep without a counter.
+    #[error("no node has answered with its counters")]
+    Silent,
     /// What was found is no fabric.
     #[error("what the subnet says of itself contradicts itself: {0}")]
     Fabric(#[from] FabricError),
@@ -58,7 +61,9 @@ impl SurveyError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Transport(error) => error.hint(),
-            Self::NoAnswer => "see the port's state with ibstat; is the port Active?",
+            Self::NoAnswer | Self::Silent => {
+                "see the port's state with ibstat; is the port Active?"
+            }
             Self::Fabric(_) | Self::Routes(_) => {
                 "wait until the subnet manager has set the subnet up, and try again"
             }
@@ -293,10 +298,15 @@ impl Watch {
         let began = client.now();
         let wanted = Wanted {
             marking: &topology.marking(),
+            has_additional: &topology.has_additional,
             all: self.wants_all,
             before: known.last.as_ref().map(|last| &last.logs),
         };
         let mut now = Sweep::take(client, &topology.fabric, wanted)?;
+        if now.silent.len() == topology.fabric.nodes.len() {
+            known.is_odd = true;
+            return Err(SurveyError::Silent);
+        }
         let raw = now.raw.take();
         let sweep_time = client.now().checked_since(began).unwrap_or(Span::ZERO);
         let odd = now.odd(&topology.fabric, known.last.as_ref());

@@ -21,6 +21,8 @@ use crate::topology::subnet_get;
 pub struct RawPort {
     /// PortCounters.
     pub counters: Option<PortCounters>,
+    /// Whether PortCountersExtended has PortXmitWait and the counters of errors.
+    pub has_additional: bool,
     /// PortCountersExtended.
     pub extended: Option<PortCountersExtended>,
     /// PortXmitConCtrl.
@@ -35,6 +37,8 @@ pub(crate) struct Wanted<'a> {
     /// Switches that mark packets, whose logs are read. If there are any, so are the logs of hosts, and the
     /// notifications that they have received.
     pub marking: &'a [NodeId],
+    /// Nodes whose PortCountersExtended has PortXmitWait.
+    pub has_additional: &'a IdVec<NodeId, bool>,
     /// What the logs had in the sweep before.
     pub before: Option<&'a Logs>,
     /// All counters, not only those that the diagnosis uses: among them the time that switch ports were congested.
@@ -128,7 +132,7 @@ impl Sweep {
         };
         let mut answered: IdVec<NodeId, bool> = IdVec::filled(false, fabric.nodes.len());
         for (meaning, result) in meanings.into_iter().zip(client.ask(&queries)?) {
-            sweep.learn(fabric, meaning, result, &mut answered);
+            sweep.learn(fabric, wanted, meaning, result, &mut answered);
         }
         for (id, node) in fabric.nodes.iter_enumerated() {
             if !answered[id] {
@@ -163,6 +167,7 @@ impl Sweep {
     fn learn(
         &mut self,
         fabric: &Fabric,
+        wanted: Wanted<'_>,
         meaning: Asked,
         result: RequestResult,
         answered: &mut IdVec<NodeId, bool>,
@@ -184,10 +189,12 @@ impl Sweep {
                 (port, node.adapter_port.unwrap_or(fabric.ports[port].number))
             }
         };
-        answered[fabric.ports[port].node] = true;
+        let node = fabric.ports[port].node;
+        answered[node] = true;
         let reading = &mut self.readings[port];
         let mut unused = RawPort::default();
         let raw = self.raw.as_mut().map_or(&mut unused, |raw| &mut raw[port]);
+        raw.has_additional = wanted.has_additional[node];
         let narrow = |value: u32| Some(Counter::new(value.into(), 32));
         let wide = |value: u64| Some(Counter::new(value, 64));
         match meaning {
@@ -199,7 +206,10 @@ impl Sweep {
                 }
                 raw.counters = Some(counters);
                 reading.at.get_or_insert(middle(&answer));
-                reading.xmit_wait = narrow(counters.xmit_wait);
+                // 32 bits are full after 17 s of waiting, at a tick of 4 ns.
+                if !wanted.has_additional[node] {
+                    reading.xmit_wait = narrow(counters.xmit_wait);
+                }
                 reading.link_downed = Some(Counter::new(counters.link_downed.into(), 8));
                 reading.xmit_data = reading.xmit_data.or(narrow(counters.xmit_data));
                 reading.rcv_data = reading.rcv_data.or(narrow(counters.rcv_data));
@@ -213,6 +223,9 @@ impl Sweep {
                 reading.at = Some(middle(&answer));
                 reading.xmit_data = wide(counters.xmit_data);
                 reading.rcv_data = wide(counters.rcv_data);
+                if wanted.has_additional[node] {
+                    reading.xmit_wait = wide(counters.xmit_wait);
+                }
             }
             Asked::Congestion(_) => {
                 let control = PortXmitConCtrl::parse(&answer.data());

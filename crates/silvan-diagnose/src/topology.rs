@@ -7,16 +7,17 @@ use silvan_dcms::client::{Answer, Client, Failure, Query};
 use silvan_dcms::discovery::{LocalPort, Peer, Subnet, SwitchPort, discover};
 use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode};
-use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
+use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Node, Speed, Width};
 use silvan_mad::congestion::{
     CaCongestionEntry, CaCongestionSetting, CongestionControl, CongestionKeyInfo,
     ManagementAttribute, SwitchCongestionSetting,
 };
+use silvan_mad::performance::PerformanceAttribute;
 use silvan_mad::smp::{
     LinearForwardingTable, PortInfo, SmInfo, Smp, SmpAttribute, SmpRoute, SwitchInfo, link_speed,
     link_speed_ext, link_speed_ext2, link_width,
 };
-use silvan_mad::{Body, Method};
+use silvan_mad::{Body, ClassPortInfo, Method, performance_capability2};
 
 use crate::dumps::assumed;
 use crate::observation::data_rate;
@@ -46,6 +47,8 @@ pub struct Topology {
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
     pub without_table: Vec<String>,
+    /// Nodes whose PortCountersExtended has PortXmitWait and the counters of errors.
+    pub has_additional: IdVec<NodeId, bool>,
     /// Data rate of the local port's link.
     pub local_rate: Option<Rate>,
 }
@@ -83,6 +86,7 @@ impl Topology {
             control,
             adapters,
             is_complete: subnet.is_complete,
+            has_additional: additional(client, &fabric)?,
             local_rate: rate_of(&subnet.local),
             without_table,
             tables,
@@ -420,6 +424,25 @@ fn capable<T: Transport>(
         (widths != 0).then(|| LinkKind::new(width(widths), speed, Length::ZERO).data_rate())
     };
     Ok(fabric.ports.ids().map(capable).collect())
+}
+
+/// Nodes whose PortCountersExtended has the additional counters. Those that do not answer have none.
+fn additional<T: Transport>(
+    client: &mut Client<T>,
+    fabric: &Fabric,
+) -> Result<IdVec<NodeId, bool>, TransportError> {
+    let query = |(id, node): (NodeId, &Node)| {
+        let info = PerformanceAttribute::from(ClassPortInfo::default());
+        let number = id.index() as u32;
+        Query::new(number, node.lid, Method::GET, Body::Performance(info), 0)
+    };
+    let queries: Vec<Query> = fabric.nodes.iter_enumerated().map(query).collect();
+    let has = |answer: Answer| {
+        let info = ClassPortInfo::parse(&answer.data());
+        info.capability_mask2.get() & performance_capability2::ADDITIONAL_EXTENDED != 0
+    };
+    let answers = client.ask(&queries)?.into_iter();
+    Ok(answers.map(|result| result.is_ok_and(has)).collect())
 }
 
 fn manager_state<T: Transport>(

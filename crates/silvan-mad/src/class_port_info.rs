@@ -19,6 +19,13 @@ pub mod performance_capability {
     pub const XMIT_WAIT: u16 = 0x1000;
 }
 
+/// Bits of ClassPortInfo.CapabilityMask2 in performance management (volume 1, section 16.1.3).
+pub mod performance_capability2 {
+    /// IsAdditionalPortCountersExtendedSupported: PortCountersExtended has PortXmitWait and the counters of
+    /// errors, too.
+    pub const ADDITIONAL_EXTENDED: u32 = 0x2;
+}
+
 attribute! {
     /// ClassPortInfo: what an agent of a class can do, and where it sends who asks and what it tells
     /// (volume 1, section 13.4.8.1). Its modifier is 0.

@@ -4,6 +4,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 #[cfg(target_os = "linux")]
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -181,14 +183,15 @@ impl SubnetWatch {
     }
 
     /// Serves metrics for Prometheus until the object is gone, and reads all counters from now on. Gives the
-    /// address; port 0 means any free port.
-    fn serve(&self, py: Python<'_>, listen: &str) -> PyResult<String> {
+    /// address; port 0 means any free port. Sweeps are to follow each other at the interval.
+    fn serve(&self, py: Python<'_>, listen: &str, interval_s: f64) -> PyResult<String> {
         let failed = |error: std::io::Error| {
             let what = format!("metrics cannot be served at {listen}: {error}");
             diagnosis_error(py, &what, Some("choose another address"))
         };
         let addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
-        let exporter = Arc::new(Exporter::default());
+        let interval = Duration::try_from_secs_f64(interval_s).unwrap_or(Duration::MAX / 4);
+        let exporter = Arc::new(Exporter::new(interval));
         let log = LineLog::new(std::io::stderr(), Format::Text, Level::Info);
         let opened = Endpoint::open(
             &addresses,

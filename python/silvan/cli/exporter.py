@@ -13,6 +13,17 @@ from silvan.cli.attached import attach
 from silvan.cli.options import AdapterName, AdapterPort, EmulatedFabric, LinkPercent, WaitTick
 from silvan.cli.printer import note
 
+_LARGEST_PORT = 65535
+
+
+def _check_address(listen: str) -> None:
+    """Refuse what is no address and port, before anything is opened."""
+    address, _, port = listen.rpartition(":")
+    if not address or not (port.isascii() and port.isdigit()) or int(port) > _LARGEST_PORT:
+        raise typer.BadParameter(
+            f"{listen!r} is no ADDRESS:PORT, such as 127.0.0.1:9685", param_hint="--listen"
+        )
+
 
 def exporter(
     listen: Annotated[
@@ -32,8 +43,8 @@ def exporter(
 
     It reads topology, forwarding tables and, at every interval, the counters of all ports, and sets
     nothing. Metrics are served from the second sweep on. A sweep that fails after the first one is
-    reported, and tried again; metrics of ports are not served until one succeeds. SIGTERM and
-    Ctrl-C end it.
+    reported, and tried again; metrics of ports are not served until one succeeds, nor where the
+    last one ended more than three intervals ago. SIGTERM and Ctrl-C end it.
     """
     from silvan.cli.diagnosis_tables import stamp
     from silvan.diagnosis import SubnetWatcher, span_ps
@@ -47,6 +58,7 @@ def exporter(
         "--port": port or None,
         "--link-percent": link_percent,
     }
+    _check_address(listen)
     clock = attach("exporter", sockname, options, {})
     interval_s = span_ps("interval", interval) / 1e12
     watcher = SubnetWatcher(
@@ -59,7 +71,7 @@ def exporter(
 
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, end)
-    note(f"metrics are served at http://{watcher.serve(listen)}/metrics")
+    note(f"metrics are served at http://{watcher.serve(listen, interval_s)}/metrics")
     has_swept = False
     while not ended.is_set():
         due = time.monotonic() + interval_s

@@ -49,8 +49,14 @@ fn until(condition: impl Fn() -> bool) {
 
 /// The answer to a request; the head's lines and the body.
 fn ask(endpoint: &Endpoint, request: &str) -> (Vec<String>, String) {
+    let accept = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5";
+    query_accepting(endpoint, request, accept)
+}
+
+/// The answer to a request with this Accept header.
+fn query_accepting(endpoint: &Endpoint, request: &str, accept: &str) -> (Vec<String>, String) {
     let mut stream = connect(endpoint);
-    write!(stream, "{request}\r\nHost: x\r\n\r\n").unwrap();
+    write!(stream, "{request}\r\nHost: x\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -111,6 +117,46 @@ fn the_endpoint_serves_metrics_and_nothing_else() {
     let log = Box::new(|_: &Event| {});
     let again = [endpoint.address()];
     assert!(Endpoint::open(&again, PATIENT, Arc::<Metrics>::default(), log).is_err());
+}
+
+/// Oracle: RFC 9110, 12.5.1, and the text format 0.0.4, whose counters are described by the name of their samples.
+#[test]
+fn a_client_reads_the_format_that_it_prefers() {
+    let (endpoint, _) = open(PATIENT);
+    let open = "application/openmetrics-text";
+    for (accept, is_open) in [
+        ("*/*", false),
+        ("text/html, */*;q=0.1", false),
+        ("text/plain", false),
+        (open, true),
+        (
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            true,
+        ),
+        ("application/openmetrics-text;q=0", false),
+        (
+            "application/openmetrics-text;q=0.4,text/plain;version=0.0.4;q=0.5",
+            false,
+        ),
+        (
+            "application/openmetrics-text;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            true,
+        ),
+    ] {
+        let (head, body) = query_accepting(&endpoint, "GET /metrics HTTP/1.1", accept);
+        let expected = match is_open {
+            true => "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+            false => "content-type: text/plain; version=0.0.4; charset=utf-8",
+        };
+        assert!(head.contains(&expected.to_owned()), "{accept}: {head:?}");
+        assert!(head.contains(&"vary: accept".to_owned()), "{head:?}");
+        assert_eq!(body.ends_with("# EOF\n"), is_open, "{accept}");
+        assert_eq!(
+            body.contains("# TYPE silvan_dcms_sweeps_total counter"),
+            !is_open
+        );
+        assert!(body.contains("\nsilvan_dcms_sweeps_total 0\n"));
+    }
 }
 
 /// Oracle: the limit: of 516 connections that ask for nothing, all but the last 32 are closed, and
@@ -208,7 +254,7 @@ fn connections_end_with_either_side() {
     half.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
     half.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("# EOF\n"));
+    assert!(answer.contains("\nsilvan_dcms_sweeps_total 0\n"));
     for _ in 0..100 {
         let gone = connect(&endpoint);
         gone.shutdown(Shutdown::Both).unwrap();

@@ -44,9 +44,22 @@ macro_rules! exported {
     (unit) => { false };
 }
 
-macro_rules! narrow {
+/// A counter that PortCountersExtended has on some devices only, and else PortCounters.
+macro_rules! additional {
     ($field:ident) => {
-        |raw| raw.counters.as_ref().map(|counters| counters.$field.into())
+        |raw| match raw.has_additional {
+            true => raw.extended.as_ref().map(|counters| counters.$field),
+            false => raw.counters.as_ref().map(|counters| counters.$field.into()),
+        }
+    };
+    ($field:ident of few bits) => {
+        |raw| match raw.has_additional {
+            true => raw.extended.as_ref().map(|counters| counters.$field),
+            false => raw
+                .counters
+                .as_ref()
+                .map(|counters| counters.$field.get().into()),
+        }
     };
 }
 
@@ -73,25 +86,23 @@ exported! {
     "port_unicast_receive_packets" "PortUnicastRcvPkts" = wide!(unicast_rcv_pkts);
     "port_multicast_transmit_packets" "PortMulticastXmitPkts" = wide!(multicast_xmit_pkts);
     "port_multicast_receive_packets" "PortMulticastRcvPkts" = wide!(multicast_rcv_pkts);
-    "port_symbol_error" "SymbolErrorCounter" = narrow!(symbol_errors);
-    "port_link_error_recovery" "LinkErrorRecoveryCounter" = narrow!(link_error_recovery);
-    "port_link_downed" "LinkDownedCounter" = narrow!(link_downed);
-    "port_receive_errors" "PortRcvErrors" = narrow!(rcv_errors);
+    "port_symbol_error" "SymbolErrorCounter" = additional!(symbol_errors);
+    "port_link_error_recovery" "LinkErrorRecoveryCounter" = additional!(link_error_recovery);
+    "port_link_downed" "LinkDownedCounter" = additional!(link_downed);
+    "port_receive_errors" "PortRcvErrors" = additional!(rcv_errors);
     "port_receive_remote_physical_errors" "PortRcvRemotePhysicalErrors" =
-        narrow!(rcv_remote_physical_errors);
-    "port_receive_switch_relay_errors" "PortRcvSwitchRelayErrors" = narrow!(rcv_switch_relay_errors);
-    "port_transmit_discards" "PortXmitDiscards" = narrow!(xmit_discards);
-    "port_transmit_constraint_errors" "PortXmitConstraintErrors" = narrow!(xmit_constraint_errors);
-    "port_receive_constraint_errors" "PortRcvConstraintErrors" = narrow!(rcv_constraint_errors);
-    "port_local_link_integrity_errors" "LocalLinkIntegrityErrors" = |raw| {
-        Some(raw.counters?.local_link_integrity_errors.get().into())
-    };
-    "port_excessive_buffer_overrun_errors" "ExcessiveBufferOverrunErrors" = |raw| {
-        Some(raw.counters?.excessive_buffer_overrun_errors.get().into())
-    };
-    "port_vl15_dropped" "VL15Dropped" = narrow!(vl15_dropped);
-    "port_qp1_dropped" "QP1Dropped" = narrow!(qp1_dropped);
-    "port_transmit_wait" "PortXmitWait" = narrow!(xmit_wait);
+        additional!(rcv_remote_physical_errors);
+    "port_receive_switch_relay_errors" "PortRcvSwitchRelayErrors" = additional!(rcv_switch_relay_errors);
+    "port_transmit_discards" "PortXmitDiscards" = additional!(xmit_discards);
+    "port_transmit_constraint_errors" "PortXmitConstraintErrors" = additional!(xmit_constraint_errors);
+    "port_receive_constraint_errors" "PortRcvConstraintErrors" = additional!(rcv_constraint_errors);
+    "port_local_link_integrity_errors" "LocalLinkIntegrityErrors" =
+        additional!(local_link_integrity_errors of few bits);
+    "port_excessive_buffer_overrun_errors" "ExcessiveBufferOverrunErrors" =
+        additional!(excessive_buffer_overrun_errors of few bits);
+    "port_vl15_dropped" "VL15Dropped" = additional!(vl15_dropped);
+    "port_qp1_dropped" "QP1Dropped" = additional!(qp1_dropped);
+    "port_transmit_wait" "PortXmitWait" = additional!(xmit_wait);
     "port_transmit_time_congested" "PortXmitTimeCong" = |raw| Some(raw.congestion?.time_cong.into());
     "port_receive_fecn" "PortPktRcvFECN" = |raw| Some(raw.notifications?.fecn.into());
     "port_receive_becn" "PortPktRcvBECN" = |raw| Some(raw.notifications?.becn.into());

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use prometheus_client::metrics::counter::Counter;
 use silvan_core::{Guid, IdVec, PortId, Span};
@@ -106,11 +107,39 @@ struct Snapshot {
     sweep_s: f64,
 }
 
-/// The metrics of a watched subnet.
+/// Intervals without a sweep after which the last one is old.
+const OLD_AFTER: u32 = 3;
+/// No sweep is old before; a busy machine may take so long for one.
+const NEVER_OLD_BEFORE: Duration = Duration::from_secs(10);
+
+/// The last sweep.
 #[derive(Debug, Default)]
-pub struct Exporter {
+struct Latest {
     /// `None` before the second sweep, and after one that has failed.
-    snapshot: Arc<RwLock<Option<Snapshot>>>,
+    snapshot: Option<Snapshot>,
+    /// When the last sweep that has succeeded ended, by both clocks.
+    ended: Option<(Instant, SystemTime)>,
+    /// Time from one sweep to the next: that wanted, or what it took between the last two if that is longer.
+    interval: Duration,
+}
+
+impl Latest {
+    /// What the last sweep has shown, unless it is old: a sweep that waits for answers must not have the one
+    /// before pass for the state of the subnet.
+    fn fresh(&self) -> Option<&Snapshot> {
+        let (ended, _) = self.ended?;
+        let old_after = NEVER_OLD_BEFORE.max(self.interval.saturating_mul(OLD_AFTER));
+        let is_fresh = ended.elapsed() < old_after;
+        self.snapshot.as_ref().filter(|_| is_fresh)
+    }
+}
+
+/// The metrics of a watched subnet.
+#[derive(Debug)]
+pub struct Exporter {
+    latest: Arc<RwLock<Latest>>,
+    /// Time from one sweep to the next.
+    interval: Duration,
     totals: RwLock<HashMap<(Guid, u8), Totals>>,
     sweeps: Counter,
     failures: Counter,
@@ -136,24 +165,38 @@ pub struct Swept<'a> {
 }
 
 impl Exporter {
+    /// Metrics of a subnet that is swept at this interval.
+    pub fn new(interval: Duration) -> Self {
+        Self {
+            latest: Arc::default(),
+            interval,
+            totals: RwLock::default(),
+            sweeps: Counter::default(),
+            failures: Counter::default(),
+            datagrams: DatagramMetrics::default(),
+            connections: ConnectionMetrics::default(),
+        }
+    }
+
     /// Takes a sweep.
     pub fn update(&self, swept: Swept<'_>) {
         let snapshot = self.snapshot_of(&swept);
         self.sweeps.inc();
         self.datagrams.set(swept.statistics);
-        *self
-            .snapshot
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+        let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        let took = latest
+            .ended
+            .map_or(Duration::ZERO, |(ended, _)| ended.elapsed());
+        latest.interval = self.interval.max(took);
+        latest.ended = Some((Instant::now(), SystemTime::now()));
+        latest.snapshot = Some(snapshot);
     }
 
     /// Notes that a sweep has failed. What the sweep before has shown is not served any more.
     pub fn fail(&self) {
         self.failures.inc();
-        *self
-            .snapshot
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = None;
+        let mut latest = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        latest.snapshot = None;
     }
 
     fn snapshot_of(&self, swept: &Swept<'_>) -> Snapshot {

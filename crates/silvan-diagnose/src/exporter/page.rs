@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -11,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::counters::EXPORTED;
-use super::{Device, Exporter, Labels, PortRow, Snapshot, Totals, TreeRow};
+use super::{Device, Exporter, Labels, Latest, PortRow, Snapshot, Totals, TreeRow};
 use crate::health::Severity;
 use crate::verdict::Cause;
 
@@ -49,20 +50,33 @@ const DERIVED: [Derived; 3] = [
 
 /// Encodes the last sweep, whatever ports it has.
 #[derive(Debug)]
-struct LastSweep(Arc<RwLock<Option<Snapshot>>>);
+struct LastSweep(Arc<RwLock<Latest>>);
 
 impl Collector for LastSweep {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let snapshot = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let latest = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, ended)) = latest.ended {
+            let metric = encoder.encode_descriptor(
+                "silvan_exporter_last_sweep_timestamp",
+                "When the last sweep of the counters that has succeeded ended, in Unix time",
+                Some(&Unit::Seconds),
+                MetricType::Gauge,
+            )?;
+            let since = ended
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            ConstGauge::new(since.as_secs_f64()).encode(metric)?;
+        }
+        let snapshot = latest.fresh();
         let is_known = ConstGauge::new(i64::from(snapshot.is_some()));
         let metric = encoder.encode_descriptor(
             "silvan_exporter_up",
-            "Whether the last sweep of the counters has succeeded, and so the metrics of ports are served",
+            "Whether the last sweep of the counters has succeeded and is not old, and so the metrics of ports are served",
             None,
             MetricType::Gauge,
         )?;
         is_known.encode(metric)?;
-        let Some(snapshot) = &*snapshot else {
+        let Some(snapshot) = snapshot else {
             return Ok(());
         };
         for device in Device::ALL {
@@ -245,7 +259,7 @@ impl Exporter {
     /// What is served; the values are shared.
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(LastSweep(Arc::clone(&self.snapshot))));
+        registry.register_collector(Box::new(LastSweep(Arc::clone(&self.latest))));
         let own = registry.sub_registry_with_prefix("silvan_exporter");
         own.register(
             "sweeps",

@@ -25,11 +25,15 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::with_interval(Duration::from_secs(3600))
+    }
+
+    fn with_interval(interval: Duration) -> Self {
         let link = LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO);
         let fabric = SingleSwitch { hosts: 3 }.build(link).unwrap();
         Self {
             fabric,
-            exporter: Exporter::default(),
+            exporter: Exporter::new(interval),
             seconds: 0,
         }
     }
@@ -68,6 +72,7 @@ impl Bench {
                 xmit_data: 1,
                 ..PortCounters::default()
             }),
+            has_additional: false,
             extended: Some(PortCountersExtended {
                 xmit_data: reading.xmit_data.unwrap().value,
                 ..PortCountersExtended::default()
@@ -223,4 +228,72 @@ fn names_of_nodes_cannot_pass_for_metrics() {
     let text = bench.exporter.text();
     assert_eq!(bench.value("silvan_exporter_up", &[]), Some(1.0));
     assert!(text.contains("evil\\\"} 1\\nsilvan_exporter_up 7 \\\\\""));
+}
+
+/// A device with the additional counters: those of 32 and 16 bits are full, or not.
+#[test]
+fn the_widest_counter_is_exported() {
+    let raw = RawPort {
+        counters: Some(PortCounters {
+            symbol_errors: u16::MAX,
+            xmit_wait: u32::MAX,
+            ..PortCounters::default()
+        }),
+        has_additional: true,
+        extended: Some(PortCountersExtended {
+            symbol_errors: 70_000,
+            xmit_wait: 1 << 40,
+            ..PortCountersExtended::default()
+        }),
+        ..RawPort::default()
+    };
+    let read = |raw: &RawPort, field| {
+        let counter = EXPORTED.iter().find(|counter| counter.field == field);
+        (counter.unwrap().read)(raw)
+    };
+    assert_eq!(read(&raw, "PortXmitWait"), Some(1 << 40));
+    assert_eq!(read(&raw, "SymbolErrorCounter"), Some(70_000));
+    // The answer with the wide ones is lost: the narrow ones would pass for a reset.
+    let lost = RawPort {
+        extended: None,
+        ..raw
+    };
+    assert_eq!(read(&lost, "PortXmitWait"), None);
+    let old = RawPort {
+        has_additional: false,
+        ..raw
+    };
+    assert_eq!(read(&old, "PortXmitWait"), Some(u32::MAX.into()));
+    assert_eq!(read(&old, "SymbolErrorCounter"), Some(u16::MAX.into()));
+}
+
+/// A sweep that ended longer ago than 10 s and three intervals is not served; when it ended is.
+#[test]
+fn an_old_sweep_is_not_served() {
+    for (interval_s, is_old) in [(0, true), (3600, false)] {
+        let mut bench = Bench::with_interval(Duration::from_secs(interval_s));
+        let value = |bench: &Bench, name| bench.value(name, &[]);
+        assert_eq!(
+            value(&bench, "silvan_exporter_last_sweep_timestamp_seconds"),
+            None
+        );
+        bench.pass(4);
+        assert_eq!(value(&bench, "silvan_exporter_up"), Some(1.0));
+        {
+            let mut latest = bench.exporter.latest.write().unwrap();
+            let (ended, time) = latest.ended.unwrap();
+            let earlier = ended.checked_sub(Duration::from_secs(11)).unwrap();
+            latest.ended = Some((earlier, time));
+        }
+        assert_eq!(
+            value(&bench, "silvan_exporter_up"),
+            Some(f64::from(!is_old))
+        );
+        assert_eq!(value(&bench, "silvan_exporter_ports").is_none(), is_old);
+        let ended = value(&bench, "silvan_exporter_last_sweep_timestamp_seconds");
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap();
+        assert!((now.as_secs_f64() - ended.unwrap()).abs() < 3600.0);
+    }
 }

@@ -10,11 +10,14 @@ use std::sync::LazyLock;
 use silvan_core::counters::{DATA_WORD, EMULATED_TICK};
 use silvan_core::{NodeId, PortCounter, PortId, PortNumber, Sl, Vl};
 use silvan_mad::performance::{
-    PerformanceAttribute, PortCounters, PortRcvConCtrl, PortRcvDataSl, PortSamplesControl,
-    PortSlRcvBecn, PortSlRcvFecn, PortVlXmitTimeCong, PortVlXmitWaitCounters, PortXmitDataSl,
-    SwPortVlCongestion,
+    PerformanceAttribute, PortCounters, PortCountersExtended, PortRcvConCtrl, PortRcvDataSl,
+    PortSamplesControl, PortSlRcvBecn, PortSlRcvFecn, PortVlXmitTimeCong, PortVlXmitWaitCounters,
+    PortXmitDataSl, SwPortVlCongestion,
 };
-use silvan_mad::{Bits, ClassPortInfo, FieldLocation, performance_capability as capability};
+use silvan_mad::{
+    Bits, ClassPortInfo, FieldLocation, performance_capability as capability,
+    performance_capability2,
+};
 
 use super::{
     AgentResult, Exchange, INVALID_VALUE, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD,
@@ -73,6 +76,10 @@ const LIVE: &[Live] = live! {
         at.subnet.record(at.port).symbol_errors.count(at.subnet.now())
     },
     PortCounters.link_downed: |at, _| at.subnet.record(at.port).link_downed,
+    PortCountersExtended.symbol_errors: |at, _| {
+        at.subnet.record(at.port).symbol_errors.count(at.subnet.now())
+    },
+    PortCountersExtended.link_downed: |at, _| at.subnet.record(at.port).link_downed,
     PortRcvConCtrl.fecn: |at, _| at.sum_sl(LivePort::fecn),
     PortRcvConCtrl.becn: |at, _| at.sum_sl(LivePort::becn),
     PortXmitDataSl.data: |at, sl| words(at.plane().by_sl(at.port).bytes[usize::from(sl)]),
@@ -180,10 +187,12 @@ fn slots(attribute: u16) -> Option<Vec<Slot>> {
 fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
     const FIRST: FieldLocation = PortCounters::location("counter_select");
     const SECOND: FieldLocation = PortCounters::location("counter_select2");
+    const SECOND_EXTENDED: FieldLocation = PortCountersExtended::location("counter_select2");
     let select = FIRST.read(asked, 0) as u32;
-    // PortCounters has more counters than bits.
+    // These have more counters than bits.
     match attribute {
         PortCounters::ID => select | (SECOND.read(asked, 0) as u32) << 16,
+        PortCountersExtended::ID => select | (SECOND_EXTENDED.read(asked, 0) as u32) << 16,
         _ => select,
     }
 }
@@ -199,6 +208,9 @@ impl Subnet {
                     capability_mask: capability::ALL_PORT_SELECT
                         | capability::EXTENDED_WIDTH
                         | capability::XMIT_WAIT,
+                    capability_mask2: Bits::saturating(
+                        performance_capability2::ADDITIONAL_EXTENDED.into(),
+                    ),
                     response_time: Bits::saturating(16),
                     ..ClassPortInfo::default()
                 };
@@ -209,7 +221,8 @@ impl Subnet {
             PortSamplesControl::ID => {
                 let asked = PortSamplesControl::parse(&exchange.data());
                 self.selected(exchange, asked.port_select.as_u8())?;
-                // Nothing can be sampled; 4 means counters of 32 bits.
+                // Nothing can be sampled; 4 means counters of 32 bits. A Tick of 0 is that of a link of
+                // 2.5 Gbit/s, 4 ns: the tick of PortXmitWait.
                 let control = PortSamplesControl {
                     port_select: asked.port_select,
                     counter_width: Bits::saturating(4),

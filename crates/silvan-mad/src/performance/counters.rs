@@ -61,7 +61,7 @@ attribute! {
         pub port_select: PortNumber = 8,
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
-        /// CounterSelect2, for the additional counters.
+        /// CounterSelect2, for the additional counters: its bits are those from 16 on.
         pub counter_select2: u32 = 32 hex,
         /// PortXmitData, in words of four bytes.
         pub xmit_data: u64 = 64 select 0,
@@ -80,33 +80,33 @@ attribute! {
         /// PortMulticastRcvPkts.
         pub multicast_rcv_pkts: u64 = 512 select 7,
         /// SymbolErrorCounter.
-        pub symbol_errors: u64 = 576,
+        pub symbol_errors: u64 = 576 select 16,
         /// LinkErrorRecoveryCounter.
-        pub link_error_recovery: u64 = 640,
+        pub link_error_recovery: u64 = 640 select 17,
         /// LinkDownedCounter.
-        pub link_downed: u64 = 704,
+        pub link_downed: u64 = 704 select 18,
         /// PortRcvErrors.
-        pub rcv_errors: u64 = 768,
+        pub rcv_errors: u64 = 768 select 19,
         /// PortRcvRemotePhysicalErrors.
-        pub rcv_remote_physical_errors: u64 = 832,
+        pub rcv_remote_physical_errors: u64 = 832 select 20,
         /// PortRcvSwitchRelayErrors.
-        pub rcv_switch_relay_errors: u64 = 896,
+        pub rcv_switch_relay_errors: u64 = 896 select 21,
         /// PortXmitDiscards.
-        pub xmit_discards: u64 = 960,
+        pub xmit_discards: u64 = 960 select 22,
         /// PortXmitConstraintErrors.
-        pub xmit_constraint_errors: u64 = 1024,
+        pub xmit_constraint_errors: u64 = 1024 select 23,
         /// PortRcvConstraintErrors.
-        pub rcv_constraint_errors: u64 = 1088,
+        pub rcv_constraint_errors: u64 = 1088 select 24,
         /// LocalLinkIntegrityErrors.
-        pub local_link_integrity_errors: u64 = 1152,
+        pub local_link_integrity_errors: u64 = 1152 select 25,
         /// ExcessiveBufferOverrunErrors.
-        pub excessive_buffer_overrun_errors: u64 = 1216,
+        pub excessive_buffer_overrun_errors: u64 = 1216 select 26,
         /// VL15Dropped.
-        pub vl15_dropped: u64 = 1280,
+        pub vl15_dropped: u64 = 1280 select 27,
         /// PortXmitWait, in ticks.
-        pub xmit_wait: u64 = 1344,
+        pub xmit_wait: u64 = 1344 select 28,
         /// QP1Dropped.
-        pub qp1_dropped: u64 = 1408,
+        pub qp1_dropped: u64 = 1408 select 29,
     }
 }
 
