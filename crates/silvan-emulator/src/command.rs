@@ -169,8 +169,17 @@ impl CounterRates {
         self.older = std::mem::replace(&mut self.newer, sample);
     }
 
-    /// Rate of a class in Gbit/s of payload between the last two samples.
-    fn gbps(&self, class: usize) -> f64 {
+    /// Rate of a class in Gbit/s of payload between the last two samples; before the first one, from the start
+    /// until `now`, by when `delivered` bytes have arrived.
+    fn gbps(&self, class: usize, delivered: u64, now: Time) -> f64 {
+        if self.newer.bytes.is_empty() {
+            let span = now.since(Time::ZERO).as_secs_f64();
+            return if span > 0.0 {
+                delivered as f64 * 8e-9 / span
+            } else {
+                0.0
+            };
+        }
         let span = self.newer.at.since(self.older.at).as_secs_f64();
         let at = |sample: &Sample| sample.bytes.get(class).copied().unwrap_or(0);
         if span <= 0.0 {
@@ -206,7 +215,14 @@ impl ControlSession<'_> {
                 Ok(sample.header)
             }
             Ok(command) => self.obey(command),
-            Err(error) => Err(format!("not a command: {error}")),
+            Err(error) => {
+                // The place in the line is of no use to people who never see it.
+                let text = error.to_string();
+                let reason = text
+                    .rsplit_once(" at line ")
+                    .map_or(&*text, |(reason, _)| reason);
+                Err(format!("not a command: {reason}"))
+            }
         };
         let answer = match answer {
             Ok(value) => json!({ "ok": value }),
@@ -231,6 +247,9 @@ impl ControlSession<'_> {
                 sl,
                 name,
             } => {
+                if from == to {
+                    return Err(format!("{from} would send to itself"));
+                }
                 let flow = NewFlow {
                     name,
                     from: host_named(self.fabric(), &from)?,
@@ -300,8 +319,9 @@ impl ControlSession<'_> {
                 .then(|| format!("{} ({state})", fabric.port_name(port)))
         });
         // The sum of no numbers is -0.
-        let total = (0..self.rates.newer.bytes.len())
-            .map(|class| self.rates.gbps(class))
+        let flows = subnet.plane.flows().into_iter().enumerate();
+        let total = flows
+            .map(|(class, (_, _, bytes))| self.rates.gbps(class, bytes, subnet.now()))
             .fold(0.0, |sum, rate| sum + rate);
         json!({
             "simulated_s": subnet.now().as_secs_f64(),
@@ -347,7 +367,7 @@ impl ControlSession<'_> {
                     "flow": name,
                     "running": running,
                     "delivered_bytes": bytes,
-                    "receive_gbps": self.rates.gbps(class),
+                    "receive_gbps": self.rates.gbps(class, bytes, self.clients.subnet.now()),
                 })
             })
             .collect()
@@ -418,7 +438,8 @@ impl ControlSession<'_> {
 
     fn degrade(&mut self, port: &str, width: Option<&str>, speed: Option<&str>) -> Answer {
         let (id, answer) = self.cable(port)?;
-        let fault = Fault::Degrade(id, cable_limit(width, speed)?);
+        let limit = cable_limit(self.fabric(), id, width, speed).map_err(|(_, error)| error)?;
+        let fault = Fault::Degrade(id, limit);
         self.bring_about(fault, answer)
     }
 

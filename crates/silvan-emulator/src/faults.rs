@@ -132,7 +132,9 @@ fn unknown(fabric: &Fabric, what: &str, name: &str) -> String {
 pub(crate) fn lost_share(percent: f64) -> Result<f64, String> {
     match (0.0..=100.0).contains(&percent) {
         true => Ok(percent / 100.0),
-        false => Err(format!("{percent} of a hundred datagrams cannot be lost")),
+        false => Err(format!(
+            "{percent} %: 0 to 100 % of the datagrams can be lost"
+        )),
     }
 }
 
@@ -140,19 +142,51 @@ pub(crate) fn lost_share(percent: f64) -> Result<f64, String> {
 pub(crate) fn error_rate(per_second: f64) -> Result<f64, String> {
     match per_second >= 0.0 && per_second.is_finite() {
         true => Ok(per_second),
-        false => Err(format!("{per_second} symbol errors a second")),
+        false => Err(format!(
+            "{per_second} symbol errors per second: 0 or more are possible"
+        )),
     }
 }
 
-/// Width and speed as people write them, of which there is at least one.
-pub(crate) fn cable_limit(width: Option<&str>, speed: Option<&str>) -> Result<CableLimit, String> {
+/// Less than the cable of a port carries, by width and speed as people write them, of which there is at least one;
+/// or the key that is wrong, with what is wrong with it.
+pub(crate) fn cable_limit(
+    fabric: &Fabric,
+    port: PortId,
+    width: Option<&str>,
+    speed: Option<&str>,
+) -> Result<CableLimit, (&'static str, String)> {
     if width.is_none() && speed.is_none() {
-        return Err("a degraded cable has a lower width or speed; neither is given".to_owned());
+        let error = "a degraded cable has a lower width or speed; neither is given";
+        return Err(("do", error.to_owned()));
     }
-    Ok(CableLimit {
-        width: width.map(parse).transpose()?,
-        speed: speed.map(parse).transpose()?,
-    })
+    let limit = CableLimit {
+        width: width
+            .map(parse)
+            .transpose()
+            .map_err(|error| ("width", error))?,
+        speed: speed
+            .map(parse)
+            .transpose()
+            .map_err(|error| ("speed", error))?,
+    };
+    let Some(link) = fabric.ports[port].link else {
+        return Ok(limit);
+    };
+    let cable = fabric.links[link].kind;
+    let is_lower = limit.width.is_some_and(|width| width < cable.width)
+        || limit.speed.is_some_and(|speed| speed < cable.speed);
+    if is_lower {
+        return Ok(limit);
+    }
+    let (name, key) = (
+        fabric.port_name(port),
+        if width.is_some() { "width" } else { "speed" },
+    );
+    let given: Vec<&str> = [width, speed].into_iter().flatten().collect();
+    let (given, width, speed) = (given.join(" "), cable.width, cable.speed);
+    let error = format!("{given} has no effect: the cable in {name} is {width} {speed}");
+    Err((key, error))
 }
 
 /// Reads what has a text.

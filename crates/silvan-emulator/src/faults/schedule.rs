@@ -99,10 +99,11 @@ impl FaultEntry {
         match self.kind {
             Kind::Cut => Ok(Fault::Cut(port()?)),
             Kind::Degrade => {
-                let limit = cable_limit(self.width.as_deref(), self.speed.as_deref());
+                let port = port()?;
+                let (width, speed) = (self.width.as_deref(), self.speed.as_deref());
                 Ok(Fault::Degrade(
-                    port()?,
-                    limit.map_err(|error| ("do", error))?,
+                    port,
+                    cable_limit(fabric, port, width, speed)?,
                 ))
             }
             Kind::SymbolErrors => {
@@ -141,6 +142,23 @@ impl FaultEntry {
             (Some(_), None) => Some(("every", "a fault that does not end cannot come again")),
             _ => None,
         }
+    }
+}
+
+/// What the value of a key can be.
+fn hint(key: &str) -> &'static str {
+    match key {
+        "port" => "name a port with a cable, NODE:NUMBER, or a host",
+        "host" | "switch" => "silvan show prints the names of the scenario",
+        "width" => "give a width below that of the cable, such as \"1x\"",
+        "speed" => "give a speed below that of the cable: SDR, DDR, QDR, FDR, EDR, HDR or NDR",
+        "rate" => "give a rate with its unit, such as \"10 Gbit/s\"",
+        "per-second" => "give a number of errors, such as 100",
+        "percent" => "give a percentage, such as 10",
+        "for" | "every" => {
+            "give a time such as \"2 s\"; a fault lasts \"for\" less time than \"every\""
+        }
+        _ => "the guide page \"The live fabric\" lists all faults with their keys",
     }
 }
 
@@ -187,12 +205,11 @@ impl Timetable {
         let mut timetable = Self::default();
         for (index, entry) in file.fault.iter().enumerate() {
             let at = |key: &str| format!("fault.{index}.{key}");
-            let hint = "the guide page \"The live fabric\" lists all faults with their keys";
             let fault = entry
                 .fault(fabric)
-                .map_err(|(key, error)| document.error(&at(key), error, hint))?;
+                .map_err(|(key, error)| document.error(&at(key), error, hint(key)))?;
             if let Some((key, error)) = entry.wrong_time() {
-                return Err(document.error(&at(key), error, hint));
+                return Err(document.error(&at(key), error, hint(key)));
             }
             let place = [&entry.port, &entry.host, &entry.switch];
             let place = place.into_iter().flatten().next();

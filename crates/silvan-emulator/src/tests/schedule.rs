@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use silvan_core::Span;
 use silvan_fabric::{Speed, Width};
+use silvan_mad::{ClassPortInfo, performance_capability2};
 
 use super::*;
 use crate::faults::{FaultSchedule, Timetable};
@@ -130,6 +131,67 @@ fn symbol_errors_grow_with_simulated_time() {
     }
 }
 
+/// Oracle: the engine's time, and the widths of the specification: 32 bits are full, and 64 go on.
+#[test]
+fn waiting_is_counted_beyond_32_bits_where_the_agent_says_so() {
+    let mut clients = clients(Start::Configured);
+    let text = "[[fault]]\ndo = \"slow\"\nat = \"0 s\"\nhost = \"c\"\nrate = \"1 Gbit/s\"\n";
+    let mut faults = timetable(&clients, text).unwrap();
+    let me = attach(&mut clients, "a", false);
+    let a = lid(&clients, "a");
+    let read = |clients: &mut Clients, attribute: PerformanceAttribute, method| match ask(
+        clients,
+        me,
+        a,
+        &performance(attribute, method),
+    )
+    .body
+    {
+        Body::Performance(answer) => answer,
+        _ => panic!("no counters"),
+    };
+    let info = ClassPortInfo::default().into();
+    let PerformanceAttribute::ClassPortInfo(info) = read(&mut clients, info, Method::GET) else {
+        panic!("no ClassPortInfo");
+    };
+    let bit = performance_capability2::ADDITIONAL_EXTENDED;
+    assert_eq!(info.capability_mask2.get() & bit, bit);
+    let narrow = PortCounters {
+        port_select: PortNumber::new(1),
+        counter_select2: 1,
+        xmit_wait: u32::MAX - 5,
+        ..PortCounters::default()
+    };
+    let wide = PortCountersExtended {
+        port_select: PortNumber::new(1),
+        ..PortCountersExtended::default()
+    };
+    read(&mut clients, narrow.into(), Method::SET);
+    run_to(&mut clients, &mut faults, at_us(2000));
+    let port = clients.subnet.fabric.host_port(silvan_core::HostId::new(0));
+    let ticks = clients.subnet.plane.counters(port).xmit_wait.as_ps() / 4_000;
+    assert!(ticks > 5);
+    let both = |clients: &mut Clients| {
+        let narrow = read(clients, narrow.into(), Method::GET);
+        let wide = read(clients, wide.into(), Method::GET);
+        match (narrow, wide) {
+            (
+                PerformanceAttribute::PortCounters(narrow),
+                PerformanceAttribute::PortCountersExtended(wide),
+            ) => (narrow.xmit_wait, wide.xmit_wait),
+            _ => panic!("other attributes"),
+        }
+    };
+    assert_eq!(both(&mut clients), (u32::MAX, ticks));
+    // Bit 12 of CounterSelect2 selects it; the counter of 32 bits is another one.
+    let reset = PortCountersExtended {
+        counter_select2: 1 << 12,
+        ..wide
+    };
+    read(&mut clients, reset.into(), Method::SET);
+    assert_eq!(both(&mut clients), (u32::MAX, 0));
+}
+
 #[test]
 fn a_file_that_does_not_hold_is_refused_with_its_line() {
     let clients = clients(Start::Configured);
@@ -171,6 +233,18 @@ fn a_file_that_does_not_hold_is_refused_with_its_line() {
             "known: 1x",
         ),
         (
+            "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"\nwidth = \"12x\"",
+            "fault.0.width: 12x has no effect: the cable in a",
+        ),
+        (
+            "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"\nspeed = \"NDR\"",
+            "fault.0.speed: NDR has no effect",
+        ),
+        (
+            "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"\nspeed = \"bogus\"",
+            "fault.0.speed: ",
+        ),
+        (
             "do = \"slow\"\nat = \"1 s\"\nhost = \"e\"\nrate = \"1 Gbit/s\"",
             "there is no host named",
         ),
@@ -180,7 +254,7 @@ fn a_file_that_does_not_hold_is_refused_with_its_line() {
         ),
         (
             "do = \"lose\"\nat = \"1 s\"\npercent = 101",
-            "cannot be lost",
+            "101 %: 0 to 100 %",
         ),
         (
             "do = \"reboot\"\nat = \"1 s\"\nswitch = \"a\"",
@@ -212,7 +286,12 @@ proptest! {
         let text = format!(
             "[[fault]]\ndo = \"degrade\"\nat = \"0 s\"\nport = \"c\"\nwidth = \"{width}\"\nspeed = \"{speed}\"\n"
         );
-        let mut faults = timetable(&clients, &text).unwrap();
+        let port = crate::faults::cabled_port(&clients.subnet.fabric, "c").unwrap();
+        let cable = clients.subnet.fabric.links[clients.subnet.fabric.ports[port].link.unwrap()].kind;
+        let is_lower = width < cable.width || speed < cable.speed;
+        let faults = timetable(&clients, &text);
+        prop_assert_eq!(faults.is_ok(), is_lower);
+        let Ok(mut faults) = faults else { return Ok(()) };
         run_to(&mut clients, &mut faults, at_us(300));
         let rate = gbps(&mut clients, &mut faults, 300);
         let lanes = width.lanes().min(4) as f64;
