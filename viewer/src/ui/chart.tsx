@@ -6,6 +6,7 @@ import { digits } from "../data/units";
 import { css } from "../map/colours";
 import { theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
+import { areWhole, STEPS } from "./lines";
 
 export interface Line {
   label: string;
@@ -271,23 +272,6 @@ export function Chart(props: ChartProps) {
   );
 }
 
-// Pixels of a dash.
-const DASH = 6;
-
-/** Dash lines that would hide earlier ones of the same values, so that all of them are seen. */
-export function apart(lines: Line[]): Line[] {
-  return lines.map((line, index) => {
-    const before = lines.slice(0, index).filter((other) => isSame(line, other)).length;
-    return before ? { ...line, dash: [DASH, DASH * before] } : line;
-  });
-}
-
-function isSame(one: Line, other: Line): boolean {
-  const equal = (a: ArrayLike<number | null>, b: ArrayLike<number | null>) =>
-    a.length === b.length && Array.from(a).every((value, at) => value === b[at]);
-  return one.points !== "discs" && equal(one.x, other.x) && equal(one.y, other.y);
-}
-
 /** What a plot is made again for if it changes. */
 function appearance(line: Line): string {
   return [line.label, line.colour, line.points, line.dash, valueCount(line) === 1].join(" ");
@@ -336,16 +320,6 @@ function pointNear(plot: uPlot, lines: Line[], event: MouseEvent): [number, numb
     }
   });
   return best;
-}
-
-/** Distances of ticks where there is nothing between whole numbers, as between seeds. */
-const STEPS = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5].map((power) => step * 10 ** power));
-STEPS.sort((a, b) => a - b);
-const FEW = 20;
-
-function areWhole(x: (number | null)[]): boolean {
-  // A live page has no samples at first.
-  return x.length > 1 && x.length <= FEW && x.every(Number.isInteger);
 }
 
 /** Logarithmic axes leave most of their ticks without a text. */

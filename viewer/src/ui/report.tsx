@@ -5,8 +5,9 @@ import { measureName, scaleOf } from "../data/rates";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
 import { digits } from "../data/units";
 import * as state from "../state";
-import { apart, Chart, type Line } from "./chart";
+import { Chart, type Line } from "./chart";
 import { saveText, type Cell } from "./download";
+import { apart } from "./lines";
 import { SweepCurves } from "./sweep";
 import { DataTable, type Column, type Row } from "./table";
 

@@ -5,8 +5,9 @@ import { quantities } from "../data/quantity";
 import { isRate, measureName, scaleOf } from "../data/rates";
 import type { Report } from "../data/report";
 import { digits } from "../data/units";
-import { apart, Chart, type Line } from "./chart";
+import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
+import { apart } from "./lines";
 import { DataTable } from "./table";
 
 const MOST_ROWS = 1000;
