@@ -167,6 +167,10 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Callbacks(pub Rc<Shared>);
 
+// SAFETY: a simulation with a driver stays on the thread that calls its functions. Only programs without a driver are
+// simulated on several.
+unsafe impl Send for Callbacks {}
+
 impl Driver for Callbacks {
     fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
         let shared = &self.0;

@@ -602,13 +602,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.check_pause();
     }
 
+    /// Wakes hosts. Where the workload links hosts, those of other parts remain; else each part wakes its own.
     pub(crate) fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
-        for host in woken.drain(..) {
+        woken.retain(|&host| {
             let host = self.plane.known_host(host);
-            if !F::LOOKAHEAD || !self.plane.remote.has_host(host) {
+            let is_remote = F::LOOKAHEAD && self.plane.remote.has_host(host);
+            if !is_remote {
                 self.wake_host(host, now);
             }
-        }
+            W::LINKS_HOSTS && is_remote
+        });
     }
 
     pub(crate) fn schedule_change(&mut self) {

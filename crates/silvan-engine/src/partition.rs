@@ -17,6 +17,8 @@ mod thread_count;
 mod whole;
 
 use silvan_cc::hooks::{PerHost, PerPortVl};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use silvan_core::Time;
@@ -24,6 +26,7 @@ use silvan_model::EngineError;
 
 use crate::deadlock::DeadlockChecks;
 use crate::engine::{Engine, check_independence, earliest};
+use crate::linked_hosts::window_of_linked_hosts;
 use crate::plane::LATEST;
 use crate::variant::{CompiledFabric, EngineVariant, GeneralLookahead, Lookahead};
 use crate::workload::Workload;
@@ -68,7 +71,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
     /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches.
     ///
     /// # Panics
-    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible) or the workload links hosts.
+    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
     pub fn new(
         fabric: CompiledFabric,
         switch: S,
@@ -113,16 +116,19 @@ where
     ) -> Self {
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
-        assert!(!W::LINKS_HOSTS, "the hosts of different parts are linked");
         let assignment = Assignment::new(&fabric.0, threads * parts);
         let planes = fabric.0.split(&assignment);
-        let parts: Vec<_> = planes
+        let mut parts: Vec<_> = planes
             .into_iter()
             .map(|plane| {
                 let (switch, source) = (switch.clone(), source.clone());
                 Engine::of_plane(plane, switch, source, workload.clone())
             })
             .collect();
+        let whole_messages = parts.iter().all(|part| part.whole_messages);
+        for part in &mut parts {
+            part.whole_messages = whole_messages;
+        }
         Self {
             exchange: Exchange::new(parts.len()),
             threads: ThreadCount::new(threads.min(parts.len())),
@@ -190,18 +196,18 @@ where
             let (threads, time) = self.threads.next();
             let started = Instant::now();
             let each = self.parts.len().div_ceil(threads);
-            let mut groups = self.parts.chunks_mut(each);
-            let meeting = &Meeting::new(groups.len());
-            let exchange = &self.exchange;
-            let run = move |group, deadline| run_group(group, (end, deadline), exchange, meeting);
+            let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
+            let meeting = &Meeting::new(parts.len().div_ceil(each));
+            let (parts, exchange) = (&parts[..], &self.exchange);
+            let run = move |first: usize, deadline| {
+                let own = first..(first + each).min(parts.len());
+                run_group(parts, own, (end, deadline), exchange, meeting);
+            };
             std::thread::scope(|scope| {
-                let own = groups.next();
-                for group in groups {
-                    scope.spawn(move || run(group, None));
+                for first in (0..parts.len()).step_by(each).skip(1) {
+                    scope.spawn(move || run(first, None));
                 }
-                if let Some(own) = own {
-                    run(own, Some(started + time));
-                }
+                run(0, Some(started + time));
             });
             self.threads
                 .record(self.events() - before, started.elapsed());
@@ -212,10 +218,22 @@ where
 /// Windows between two checks of the clock.
 const WINDOWS_PER_CHECK: usize = 16;
 
-/// Processes the windows of some parts before `end`, in step with the other threads. The thread with a deadline
+/// Parts that a thread may use.
+type Held<'a, 'b, E> = Vec<MutexGuard<'a, &'b mut E>>;
+
+fn hold<'a, 'b, E>(held: &mut Held<'a, 'b, E>, parts: &'a [Mutex<&'b mut E>]) {
+    let lock = |part: &'a Mutex<_>| part.lock().unwrap_or_else(PoisonError::into_inner);
+    held.extend(parts.iter().map(lock));
+}
+
+/// Brought to a meeting in place of the start of the next window: the hosts of this one depend on each other.
+const LINKED: u64 = 0;
+
+/// Processes the windows of the parts `own` before `end`, in step with the other threads. The thread with a deadline
 /// stops all.
 fn run_group<S, C, W, F>(
-    parts: &mut [Engine<S, C, W, F>],
+    parts: &[Mutex<&mut Engine<S, C, W, F>>],
+    own: Range<usize>,
     (end, deadline): (u64, Option<Instant>),
     exchange: &Exchange,
     meeting: &Meeting,
@@ -226,18 +244,52 @@ fn run_group<S, C, W, F>(
     F: EngineVariant,
 {
     let _guard = meeting.guard();
+    let mut held = Vec::with_capacity(parts.len());
+    hold(&mut held, &parts[own.clone()]);
     let mut window = 0;
-    let mut now = parts[0].now;
+    let mut now = held[0].now;
     while now < end {
-        let mut next = end;
-        for part in &mut *parts {
-            let after = part.run_window(end);
+        let mut next = if W::LINKS_HOSTS {
+            // The same window for all parts, but for whether something happens in it.
+            let windows = held.iter_mut().map(|part| part.window_at_switches(end));
+            let Some(open) = windows.min_by_key(|window| window.next) else {
+                return;
+            };
+            let mut linked = held
+                .iter_mut()
+                .map(|part| part.are_hosts_linked(open.limit));
+            let links = linked.any(|linked| linked);
+            held.clear();
+            let brought = if links { LINKED } else { open.next };
+            let Some((first, _)) = meeting.wait(brought, false) else {
+                return;
+            };
+            if first != LINKED {
+                hold(&mut held, &parts[own.clone()]);
+                for part in &mut held {
+                    part.window_at_hosts(open);
+                }
+                open.next
+            } else if own.start == 0 {
+                hold(&mut held, parts);
+                window_of_linked_hosts(&mut held, open);
+                open.limit
+            } else {
+                end
+            }
+        } else {
+            let after = held.iter_mut().map(|part| part.run_window(end));
+            after.fold(end, u64::min)
+        };
+        // A part that has sent something has processed this window, so that the next one is not skipped.
+        for part in &mut held {
             exchange.hand_over(window, &mut part.plane.remote);
-            // A part that has sent something has processed this window, so that the next one is not skipped.
-            next = next.min(after);
             if part.fault.is_some() {
                 next = 0;
             }
+        }
+        if held.len() > own.len() {
+            held.clear();
         }
         window += 1;
         let is_late = |deadline| Instant::now() >= deadline;
@@ -245,8 +297,11 @@ fn run_group<S, C, W, F>(
         let Some((next, stop)) = meeting.wait(next, stop) else {
             return;
         };
+        if held.is_empty() {
+            hold(&mut held, &parts[own.clone()]);
+        }
         // Also after a fault, so that all parts are in the state of one instant.
-        for part in &mut *parts {
+        for part in &mut held {
             part.now = if next == 0 { end } else { next };
             part.receive_parcels(exchange, window - 1);
         }

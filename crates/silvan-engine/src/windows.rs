@@ -18,6 +18,7 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
 use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, phase};
+use crate::linked_hosts::window_of_linked_hosts;
 use crate::packet::NONE;
 use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
@@ -92,6 +93,16 @@ impl Plane {
     }
 }
 
+/// The window that is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenWindow {
+    /// Up to where its events are processed.
+    pub limit: u64,
+    pub end: u64,
+    /// The same as `limit`; if nothing happens in the window, where the next one begins that may have events.
+    pub next: u64,
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Processes every event before `end`. Meanwhile `now` is where the window begins: what comes before it
     /// has happened everywhere.
@@ -105,6 +116,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// may have events.
     #[inline(always)]
     pub(crate) fn run_window(&mut self, end: u64) -> u64 {
+        let window = self.window_at_switches(end);
+        if window.next != window.limit {
+            return window.next;
+        }
+        if W::LINKS_HOSTS && self.are_hosts_linked(window.limit) {
+            let mut alone = self;
+            window_of_linked_hosts(&mut [&mut alone], window);
+        } else {
+            self.window_at_hosts(window);
+        }
+        window.limit
+    }
+
+    /// The first part of a window: what happens at switches.
+    #[inline(always)]
+    pub(crate) fn window_at_switches(&mut self, end: u64) -> OpenWindow {
         let window_end = self.plane.events.calendar.open(self.now);
         self.fill_window(window_end);
         if !W::LINKS_HOSTS && self.change_at == self.now {
@@ -121,25 +148,32 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         let limit = window_end.min(end).min(cut);
         let nothing_changes = !W::LINKS_HOSTS || self.change_at >= limit;
+        let mut window = OpenWindow {
+            limit,
+            end: window_end,
+            next: limit,
+        };
         if self.plane.events.calendar.is_empty() && nothing_changes {
-            return self.plane.events.next_window(end.min(self.change_at));
+            window.next = self.plane.events.next_window(end.min(self.change_at));
+            return window;
         }
         self.window_of_heads(limit);
         self.window_of_outputs(limit, window_end);
         if S::ACTIVE || C::ACTIVE || W::LINKS_HOSTS {
             self.fill_window(window_end);
         }
-        if W::LINKS_HOSTS && self.are_hosts_linked(limit) {
-            self.window_of_linked_hosts(limit, window_end);
-            return limit;
-        }
+        window
+    }
+
+    /// The second part: what happens at hosts that do not depend on each other.
+    #[inline(always)]
+    pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
         if S::ACTIVE || C::ACTIVE {
             self.add_posted();
-            self.window_for_hosts(limit);
+            self.window_for_hosts(window.limit);
             self.plane.events.calendar.posted().clear();
         }
-        self.window_of_hosts(limit, window_end);
-        limit
+        self.window_of_hosts(window.limit, window.end);
     }
 
     /// Notes in the calendar what the wheel has for before `end`, where the open window ends.

@@ -22,6 +22,12 @@ pub(crate) trait HostLoad: Workload {
     fn classes(&self) -> &[String];
     fn programs(&self) -> Option<&Programs>;
     fn programs_mut(&mut self) -> Option<&mut Programs>;
+
+    /// Lends what threads share to the engine before it runs.
+    fn lend(&mut self) {}
+
+    /// Takes it back afterwards, so that it can be read.
+    fn take_back(&mut self) {}
 }
 
 impl HostLoad for Traffic {
@@ -116,7 +122,8 @@ pub(crate) struct Divided<S, C, W, F = Lookahead>(Partitioned<S, C, W, F>);
 
 impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W> {
     pub fn new(fabric: CompiledFabric, switch: S, source: C, load: W, threads: usize) -> Box<Self> {
-        let engine = Partitioned::new(fabric, switch, source, load, (threads, 1));
+        let mut engine = Partitioned::new(fabric, switch, source, load, (threads, 1));
+        engine.workload_mut().take_back();
         Box::new(Self(engine))
     }
 }
@@ -129,7 +136,8 @@ impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, GeneralLook
         load: W,
         threads: usize,
     ) -> Box<Self> {
-        let engine = Partitioned::general_lookahead(fabric, switch, source, load, (threads, 1));
+        let mut engine = Partitioned::general_lookahead(fabric, switch, source, load, (threads, 1));
+        engine.workload_mut().take_back();
         Box::new(Self(engine))
     }
 }
@@ -269,9 +277,15 @@ where
         self.0.workload().programs()
     }
 
+    fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.0.workload_mut().lend();
+        let result = self.0.run_until(end);
+        self.0.workload_mut().take_back();
+        result
+    }
+
     forward_mut! {
         apply(change: &SettingChange) -> Result<(), UnknownSetting>;
-        run_until(end: Time) -> Result<(), EngineError>;
         track_flows(flows: &[(u16, HostId)]);
         reset_latency();
     }

@@ -8,6 +8,7 @@
 //! Results do not depend on which engine it is.
 
 mod compiled;
+mod shared_load;
 
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
@@ -18,6 +19,7 @@ use silvan_workload::programs::Load;
 use silvan_workload::traffic::Traffic;
 
 use compiled::{Compiled, Divided};
+use shared_load::SharedLoad;
 
 fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     CompiledFabric::new(network.fabric, network.routes, network.config)
@@ -87,22 +89,25 @@ struct Fast {
 }
 
 impl Fast {
-    /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided. Programs run
-    /// on one: what arrives at one host may have an effect on any other at the same instant.
+    /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided.
     fn by_windows<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
     where
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
         let Self { fabric, load, .. } = self;
+        let divides = self.threads > 1 && fabric.is_divisible();
         if load.programs().is_some() {
-            return match fabric.has_lookahead() {
-                true => Compiled::lookahead(fabric, switch, source, load),
-                false => Compiled::general_lookahead(fabric, switch, source, load),
+            return match (fabric.has_lookahead(), divides) {
+                (_, true) => {
+                    let load = SharedLoad::new(load);
+                    Divided::general_lookahead(fabric, switch, source, load, self.threads)
+                }
+                (true, false) => Compiled::lookahead(fabric, switch, source, load),
+                (false, false) => Compiled::general_lookahead(fabric, switch, source, load),
             };
         }
         let load = load.into_traffic();
-        let divides = self.threads > 1 && fabric.is_divisible();
         match (fabric.has_lookahead(), divides) {
             (true, true) => Divided::new(fabric, switch, source, load, self.threads),
             (true, false) => Compiled::lookahead(fabric, switch, source, load),

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::num::NonZeroU16;
 use std::ops::ControlFlow;
 
 use silvan_instances::{Fastest, Shared};
 use silvan_model::Engines;
+use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Override, Scenario};
 use silvan_sim::{RunOutput, run};
 
@@ -167,5 +169,22 @@ fn drawn_programs_have_the_same_messages_by_windows() {
         assert_eq!(fastest.tables, shared.tables, "{text}");
         assert_eq!(fastest.summary.packet_hops, shared.summary.packet_hops);
         assert!(fastest.summary.packet_hops > 0, "{text}");
+    }
+}
+
+/// Ranks on hosts of different parts act on each other without delay.
+#[test]
+fn drawn_programs_have_the_same_messages_on_any_number_of_threads() {
+    for number in 1..=96 {
+        let text = drawn(number);
+        let scenario = Scenario::from_toml(&text, "test.toml", &[]).unwrap();
+        let alone = run_with(&Fastest, &scenario);
+        for threads in [2, 3, 7] {
+            let divided = scenario.with_threads(Threads::Count(NonZeroU16::new(threads).unwrap()));
+            let divided = run_with(&Fastest, &divided);
+            assert!(divided.summary.threads > 1, "{text}");
+            assert_eq!(divided.tables, alone.tables, "{threads} threads\n{text}");
+            assert_eq!(divided.summary.packet_hops, alone.summary.packet_hops);
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Simulations that a driver steers.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use silvan_core::{HostId, Span, Time};
 use silvan_instances::{Fastest, Shared};
@@ -17,12 +16,12 @@ const SWITCH: &str = "[fabric]\ngenerator = \"single-switch\"\nhosts = 3\n";
 #[derive(Debug, Default)]
 struct Script {
     then: Vec<(u32, Request)>,
-    log: Rc<RefCell<Vec<(u32, u64)>>>,
+    log: Arc<Mutex<Vec<(u32, u64)>>>,
 }
 
 impl Driver for Script {
     fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
-        self.log.borrow_mut().push((token, now.as_ps()));
+        self.log.lock().unwrap().push((token, now.as_ps()));
         let due = self.then.iter().filter(|(after, _)| *after == token);
         requests.extend(due.map(|(_, request)| *request));
     }
@@ -42,7 +41,7 @@ fn timer(delay: Span, token: u32) -> Request {
     Request::Timer { delay, token }
 }
 
-type Log = Rc<RefCell<Vec<(u32, u64)>>>;
+type Log = Arc<Mutex<Vec<(u32, u64)>>>;
 
 fn open(engines: &dyn Engines, text: &str, then: &[(u32, Request)]) -> (Session, Log) {
     let script = Script {
@@ -61,7 +60,7 @@ fn events(text: &str, first: &[Request], then: &[(u32, Request)]) -> Vec<(u32, u
     session.request(&mut first.to_vec()).unwrap();
     assert_eq!(session.run_until_idle(), Ok(Pause::Reached));
     assert_eq!(session.totals().pending, 0);
-    let log = log.borrow().clone();
+    let log = log.lock().unwrap().clone();
     assert_eq!(session.now().as_ps(), log.last().unwrap().1);
     log
 }
@@ -114,7 +113,7 @@ fn a_run_pauses_at_the_instant_of_the_last_event() {
             session.request(&mut vec![request]).unwrap();
             session.run_until_idle().unwrap();
         }
-        assert_eq!(*log.borrow(), within);
+        assert_eq!(*log.lock().unwrap(), within);
         // Nothing is pending: time stands still.
         let now = session.now();
         session.run_until_idle().unwrap();
@@ -131,12 +130,12 @@ fn pauses_change_nothing() {
     let (mut session, log) = open(&Fastest, &flow, &then);
     session.request(&mut vec![send(0, 1, 70_000, 0)]).unwrap();
     let mut now = Time::ZERO;
-    while log.borrow().len() < 3 {
+    while log.lock().unwrap().len() < 3 {
         now += Span::from_ps(777_777);
         assert_eq!(session.run_until(now), Ok(Pause::Reached));
         assert_eq!(session.now(), now);
     }
-    assert_eq!(*log.borrow(), straight);
+    assert_eq!(*log.lock().unwrap(), straight);
 }
 
 #[test]
@@ -156,7 +155,7 @@ fn a_driver_stops_the_run_at_its_instant() {
             Ok(Pause::Stopped)
         );
         assert_eq!(
-            (log.borrow().len(), session.now().as_ps()),
+            (log.lock().unwrap().len(), session.now().as_ps()),
             (stops, 3_000_000)
         );
     }

@@ -1,9 +1,7 @@
 //! Events by windows of time, within which their order does not matter.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::{Event, Head};
+use crate::linked_hosts::LinkedHosts;
 use crate::packet::NONE;
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
@@ -44,8 +42,8 @@ pub(crate) struct Calendar {
     for_hosts: Vec<Event>,
     /// Credits posted to hosts in the open window.
     posted: Vec<Posted>,
-    /// Room for the injections of the open window in their order.
-    injections: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Of the open window, where hosts are linked.
+    linked: LinkedHosts,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
     /// The stamp of the window in which a head was last seen for an output, one higher if there was more
@@ -68,7 +66,7 @@ impl Calendar {
             hosts: lists(WINDOWS).into(),
             for_hosts: Vec::new(),
             posted: Vec::new(),
-            injections: BinaryHeap::new(),
+            linked: LinkedHosts::default(),
             fed: vec![u64::MAX; hosts].into(),
             seen: vec![0; outputs + 1].into(),
             stamp: 0,
@@ -171,10 +169,10 @@ impl Calendar {
         &mut self.posted
     }
 
-    /// Room for the injections of the open window, by time and host; empty but while it is used.
+    /// How far linked hosts have come in the open window.
     #[inline]
-    pub fn injections(&mut self) -> &mut BinaryHeap<Reverse<(u64, u32)>> {
-        &mut self.injections
+    pub fn linked(&mut self) -> &mut LinkedHosts {
+        &mut self.linked
     }
 
     /// Notes which hosts these events of the open window reach.
@@ -241,7 +239,8 @@ impl Calendar {
         heads * size_of::<Head>()
             + self.for_hosts.capacity() * size_of::<Event>()
             + self.posted.capacity() * size_of::<Posted>()
-            + (self.fed.capacity() + 2 * self.injections.capacity()) * 8
+            + self.fed.capacity() * 8
+            + self.linked.bytes()
             + (noted + self.seen.capacity()) * 4
     }
 }

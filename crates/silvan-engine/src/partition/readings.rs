@@ -188,6 +188,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         &self.parts[0].workload
     }
 
+    /// The same, to change what all parts share.
+    pub fn workload_mut(&mut self) -> &mut W {
+        &mut self.parts[0].workload
+    }
+
     /// The traffic as the part of a host has it.
     ///
     /// # Panics

@@ -39,8 +39,8 @@ pub enum Request {
     Stop,
 }
 
-/// What decides at run time which messages are sent, outside the simulation.
-pub trait Driver: Debug {
+/// What decides at run time which messages are sent, outside the simulation. A simulation with a driver stays on one thread.
+pub trait Driver: Debug + Send {
     /// All of a message has arrived, or the time of a timer has come, at `now`; adds what is to be done next to
     /// `requests`.
     fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>);

@@ -100,7 +100,7 @@ impl Group {
 /// The operations of one rank, made when they are needed: a program may be longer than memory.
 ///
 /// Called once for many operations, never for a packet.
-pub trait Steps: std::fmt::Debug {
+pub trait Steps: std::fmt::Debug + Send {
     /// Appends the operations of a step to `out`; steps are counted from 0. Returns whether there may
     /// be another step.
     fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool;
