@@ -43,6 +43,8 @@ def test_bench_prints_every_measure(tmp_path: Path) -> None:
         "setup_s",
     ):
         assert one[measure] > 0
+    assert one["barrier_s"] is None
+    assert one["imbalance"] is None
     assert one["events_per_packet_hop"] == pytest.approx(
         one["events_per_s"] / one["packet_hops_per_s"]
     )

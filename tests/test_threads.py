@@ -54,12 +54,17 @@ LANES: dict[str, TomlValue] = {"vl.data-vls": 2, "vl.sl-to-vl": [0, 1] * 8, "tra
 ADAPTIVE: dict[str, TomlValue] = {"fabric.path-choice": "adaptive"}
 DCQCN: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.feedback.delay": "1 us"}
 SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
+PROGRAM: dict[str, TomlValue] = {
+    **CONTROL,
+    "traffic.program": [{"name": "job", "kind": "allreduce", "bytes": "30 KiB", "iterations": 3}],
+    "probe.messages": True,
+}
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN],
-    ids=["none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn"],
+    [{}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN, PROGRAM],
+    ids=["none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn", "program"],
 )
 def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
     scenario = TREE.override(changes)
@@ -69,6 +74,9 @@ def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlVa
     for threads in (2, 3, 7):
         several = silvan.run(scenario, threads=threads)
         assert several.summary["threads"] == threads
+        # With fewer, as on a busy machine, nothing has been measured.
+        imbalance = several.summary["imbalance"]
+        assert imbalance is None or 1 <= imbalance <= threads
         assert several.tables == one.tables
         assert several.summary["packet_hops"] == one.summary["packet_hops"]
 

@@ -9,6 +9,7 @@
 //! one engine with the same windows.
 
 mod assignment;
+mod balance;
 mod exchange;
 mod meeting;
 mod readings;
@@ -18,6 +19,7 @@ mod whole;
 
 use silvan_cc::hooks::{PerHost, PerPortVl};
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -33,6 +35,7 @@ use crate::workload::Workload;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use assignment::Assignment;
+use balance::{Sample, Sums, Watch};
 pub(crate) use exchange::Remote;
 use exchange::{Exchange, Parcel};
 use meeting::Meeting;
@@ -51,6 +54,7 @@ pub struct Partitioned<S, C, W, F = Lookahead> {
     parts: Vec<Engine<S, C, W, F>>,
     exchange: Exchange,
     threads: ThreadCount,
+    sums: Sums,
     now: u64,
     fault: Option<EngineError>,
     deadlock_checks: DeadlockChecks,
@@ -132,6 +136,7 @@ where
         Self {
             exchange: Exchange::new(parts.len()),
             threads: ThreadCount::new(threads.min(parts.len())),
+            sums: Sums::default(),
             parts,
             now: 0,
             fault: None,
@@ -201,14 +206,19 @@ where
             let (parts, exchange) = (&parts[..], &self.exchange);
             let run = move |first: usize, deadline| {
                 let own = first..(first + each).min(parts.len());
-                run_group(parts, own, (end, deadline), exchange, meeting);
+                run_group(parts, own, (end, deadline), exchange, meeting)
             };
-            std::thread::scope(|scope| {
-                for first in (0..parts.len()).step_by(each).skip(1) {
-                    scope.spawn(move || run(first, None));
+            let samples = std::thread::scope(|scope| {
+                let others = (0..parts.len()).step_by(each).skip(1);
+                let spawn = |first| scope.spawn(move || run(first, None));
+                let others: Vec<_> = others.map(spawn).collect();
+                let mut samples = vec![run(0, Some(started + time))];
+                for other in others {
+                    samples.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
                 }
-                run(0, Some(started + time));
+                samples
             });
+            self.sums.add(&samples);
             self.threads
                 .record(self.events() - before, started.elapsed());
         }
@@ -230,30 +240,33 @@ fn hold<'a, 'b, E>(held: &mut Held<'a, 'b, E>, parts: &'a [Mutex<&'b mut E>]) {
 const LINKED: u64 = 0;
 
 /// Processes the windows of the parts `own` before `end`, in step with the other threads. The thread with a deadline
-/// stops all.
+/// stops all. Returns how long it has waited for the others.
 fn run_group<S, C, W, F>(
     parts: &[Mutex<&mut Engine<S, C, W, F>>],
     own: Range<usize>,
     (end, deadline): (u64, Option<Instant>),
     exchange: &Exchange,
     meeting: &Meeting,
-) where
+) -> Vec<Sample>
+where
     S: SwitchControl,
     C: SourceControl,
     W: Workload,
     F: EngineVariant,
 {
     let _guard = meeting.guard();
+    let mut watch = Watch::default();
     let mut held = Vec::with_capacity(parts.len());
     hold(&mut held, &parts[own.clone()]);
     let mut window = 0;
     let mut now = held[0].now;
     while now < end {
+        watch.begin(window);
         let mut next = if W::LINKS_HOSTS {
             // The same window for all parts, but for whether something happens in it.
             let windows = held.iter_mut().map(|part| part.window_at_switches(end));
             let Some(open) = windows.min_by_key(|window| window.next) else {
-                return;
+                break;
             };
             let mut linked = held
                 .iter_mut()
@@ -261,8 +274,8 @@ fn run_group<S, C, W, F>(
             let links = linked.any(|linked| linked);
             held.clear();
             let brought = if links { LINKED } else { open.next };
-            let Some((first, _)) = meeting.wait(brought, false) else {
-                return;
+            let Some((first, _)) = watch.wait(|| meeting.wait(brought, false)) else {
+                break;
             };
             if first != LINKED {
                 hold(&mut held, &parts[own.clone()]);
@@ -294,9 +307,10 @@ fn run_group<S, C, W, F>(
         window += 1;
         let is_late = |deadline| Instant::now() >= deadline;
         let stop = window % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late);
-        let Some((next, stop)) = meeting.wait(next, stop) else {
-            return;
+        let Some((next, stop)) = watch.wait(|| meeting.wait(next, stop)) else {
+            break;
         };
+        watch.end();
         if held.is_empty() {
             hold(&mut held, &parts[own.clone()]);
         }
@@ -306,10 +320,11 @@ fn run_group<S, C, W, F>(
             part.receive_parcels(exchange, window - 1);
         }
         if next == 0 || stop {
-            return;
+            break;
         }
         now = next;
     }
+    watch.into_samples()
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {

@@ -12,7 +12,7 @@ use silvan_engine::{
     PacketFilter, PacketHop, Partitioned, Specialised, Traced, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_model::{ClassTotals, LiveSimulation, Simulation};
+use silvan_model::{Balance, ClassTotals, LiveSimulation, Simulation};
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
@@ -292,6 +292,7 @@ where
 
     forward! {
         threads() -> usize;
+        balance() -> Option<Balance>;
         now() -> Time;
         events() -> u64;
         packet_hops() -> u64;

@@ -24,6 +24,15 @@ pub struct ClassTotals {
     pub marked_packets: u64,
 }
 
+/// How evenly threads share the work of a run, in the mean of the lookahead windows that were measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Balance {
+    /// Seconds that the last thread to be done with a window waits for the others to notice.
+    pub barrier_s: f64,
+    /// Work of the thread with most of it over the mean of all.
+    pub imbalance: f64,
+}
+
 /// An engine in progress, whatever it was compiled for.
 ///
 /// A call goes through a pointer, which costs little compared with the work between two samples of a run.
@@ -47,6 +56,11 @@ pub trait Simulation {
     /// Threads that process events.
     fn threads(&self) -> usize {
         1
+    }
+
+    /// How evenly threads share the work; `None` on one.
+    fn balance(&self) -> Option<Balance> {
+        None
     }
 
     /// Events processed.

@@ -107,6 +107,11 @@ pub struct Summary {
     pub wall_s: f64,
     /// Threads that processed events; one where the run cannot be divided.
     pub threads: u64,
+    /// Seconds that it takes the threads to meet, in the mean of the lookahead windows that were measured; `None` on one
+    /// thread.
+    pub barrier_s: Option<f64>,
+    /// Work of the thread with most of it over the mean of all, by lookahead window; 1 is even, `None` on one thread.
+    pub imbalance: Option<f64>,
     /// Events processed.
     pub events: u64,
     /// Delivered packets, each times the links it crossed, the warm-up included.
@@ -531,6 +536,7 @@ impl<'a> Run<'a> {
     fn summary(&self, measurement: &Measurement) -> Summary {
         let ports = self.scenario.fabric().ports.len() as u64;
         let memory = self.engine.memory_bytes() as u64;
+        let balance = self.engine.balance();
         Summary {
             name: self.scenario.name().to_owned(),
             hash: self.scenario.hash(),
@@ -539,6 +545,8 @@ impl<'a> Run<'a> {
             simulated_ps: self.engine.now().as_ps(),
             wall_s: self.started.elapsed().as_secs_f64(),
             threads: self.engine.threads() as u64,
+            barrier_s: balance.map(|balance| balance.barrier_s),
+            imbalance: balance.map(|balance| balance.imbalance),
             events: self.engine.events(),
             packet_hops: self.engine.packet_hops(),
             delivered_packets: self.engine.delivered_packets(),

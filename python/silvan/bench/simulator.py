@@ -81,6 +81,12 @@ class Measured:
         How often it was run.
     threads : int
         Threads that it used.
+    barrier_s : float, optional
+        Seconds that it takes the threads to meet, in the mean of the lookahead windows that were
+        measured; None on one thread.
+    imbalance : float, optional
+        Work of the thread with most of it over the mean of all, by lookahead window; 1 is even,
+        None on one thread.
     packet_hops_per_s, events_per_s : float
         Speed of the event loop, setting up not counted.
     slowest_packet_hops_per_s, fastest_packet_hops_per_s : float
@@ -100,6 +106,8 @@ class Measured:
     scenario_hash: str
     repeats: int
     threads: int
+    barrier_s: float | None
+    imbalance: float | None
     packet_hops_per_s: float
     slowest_packet_hops_per_s: float
     fastest_packet_hops_per_s: float
@@ -161,6 +169,10 @@ def _medians(benchmark: Benchmark, summaries: Sequence[dict[str, Any]]) -> Measu
     def median(value: Callable[[dict[str, Any]], float]) -> float:
         return statistics.median(map(value, summaries))
 
+    def median_if_any(key: str) -> float | None:
+        known = [one[key] for one in summaries if one[key] is not None]
+        return statistics.median(known) if known else None
+
     speeds = [one["packet_hops"] / one["wall_s"] for one in summaries]
     return Measured(
         name=benchmark.name,
@@ -168,6 +180,8 @@ def _medians(benchmark: Benchmark, summaries: Sequence[dict[str, Any]]) -> Measu
         scenario_hash=summaries[0]["hash"],
         repeats=len(summaries),
         threads=summaries[0]["threads"],
+        barrier_s=median_if_any("barrier_s"),
+        imbalance=median_if_any("imbalance"),
         packet_hops_per_s=statistics.median(speeds),
         slowest_packet_hops_per_s=min(speeds),
         fastest_packet_hops_per_s=max(speeds),

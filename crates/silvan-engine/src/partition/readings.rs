@@ -5,7 +5,7 @@ use silvan_cc::hooks::{
     UnknownSetting,
 };
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Time, Vl};
-use silvan_model::{FlowProgress, Forest, HostCounters, InvariantError, Latencies};
+use silvan_model::{Balance, FlowProgress, Forest, HostCounters, InvariantError, Latencies};
 
 use super::{Partitioned, Whole};
 use crate::engine::Engine;
@@ -37,6 +37,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
     /// The number of threads, of which fewer are used while others keep the processors busy.
     pub fn threads(&self) -> usize {
         self.threads.most()
+    }
+
+    /// How evenly threads share the work.
+    pub fn balance(&self) -> Option<Balance> {
+        self.sums.balance()
     }
 
     /// The state of the fabric.

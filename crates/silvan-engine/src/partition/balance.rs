@@ -1,0 +1,140 @@
+//! How long threads wait for each other, measured in some of the windows.
+
+use std::time::{Duration, Instant};
+
+use silvan_model::Balance;
+
+/// Windows between two measurements, which read the clock.
+const WINDOWS_PER_SAMPLE: usize = 16;
+
+/// How long a thread has worked in a window, and how long it has waited for the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    worked: Duration,
+    waited: Duration,
+}
+
+/// What one thread measures. All measure the same windows.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    samples: Vec<Sample>,
+    /// When the window began, if it is one that is measured.
+    began: Option<Instant>,
+    waited: Duration,
+}
+
+impl Watch {
+    /// A window begins.
+    #[inline]
+    pub fn begin(&mut self, window: usize) {
+        let measured = window.is_multiple_of(WINDOWS_PER_SAMPLE);
+        self.began = measured.then(Instant::now);
+        self.waited = Duration::ZERO;
+    }
+
+    /// Waits for the other threads.
+    #[inline]
+    pub fn wait<T>(&mut self, wait: impl FnOnce() -> T) -> T {
+        if self.began.is_none() {
+            return wait();
+        }
+        let from = Instant::now();
+        let result = wait();
+        self.waited += from.elapsed();
+        result
+    }
+
+    /// The window ends.
+    #[inline]
+    pub fn end(&mut self) {
+        if let Some(began) = self.began {
+            let waited = self.waited;
+            let worked = began.elapsed().saturating_sub(waited);
+            self.samples.push(Sample { worked, waited });
+        }
+    }
+
+    pub fn into_samples(self) -> Vec<Sample> {
+        self.samples
+    }
+}
+
+/// Sums over all windows that have been measured with more than one thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    windows: u32,
+    /// Waiting of the thread that waits least: what it costs to meet.
+    meeting: Duration,
+    /// Work of the thread that works longest, and of all in the mean.
+    longest: Duration,
+    mean: Duration,
+}
+
+impl Sums {
+    /// Adds the samples of each thread.
+    pub fn add(&mut self, threads: &[Vec<Sample>]) {
+        let windows = threads.iter().map(Vec::len).min().unwrap_or(0);
+        if threads.len() < 2 {
+            return;
+        }
+        for window in 0..windows {
+            let samples = || threads.iter().map(|samples| samples[window]);
+            self.windows += 1;
+            self.meeting += samples().map(|one| one.waited).min().unwrap_or_default();
+            self.longest += samples().map(|one| one.worked).max().unwrap_or_default();
+            self.mean += samples().map(|one| one.worked).sum::<Duration>() / threads.len() as u32;
+        }
+    }
+
+    /// Means over the windows; `None` if none has been measured.
+    pub fn balance(&self) -> Option<Balance> {
+        (self.windows > 0).then(|| Balance {
+            barrier_s: self.meeting.as_secs_f64() / f64::from(self.windows),
+            imbalance: self.longest.as_secs_f64() / self.mean.as_secs_f64().max(1e-12),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn imbalance_is_the_longest_work_over_the_mean() {
+        let sample = |worked, waited| Sample {
+            worked: Duration::from_micros(worked),
+            waited: Duration::from_micros(waited),
+        };
+        let mut sums = Sums::default();
+        assert_eq!(sums.balance(), None);
+        sums.add(&[vec![sample(5, 0)]]);
+        assert_eq!(sums.balance(), None);
+        // The second thread of the first window works 3 of 4 us less, and meeting takes 1 us.
+        sums.add(&[
+            vec![sample(4, 1), sample(2, 3)],
+            vec![sample(1, 4), sample(4, 1)],
+        ]);
+        let balance = sums.balance().unwrap();
+        assert!((balance.barrier_s - 1e-6).abs() < 1e-12);
+        assert!((balance.imbalance - 8.0 / 5.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_window_of_many_is_measured_with_all_its_waiting() {
+        let mut watch = Watch::default();
+        let pause = Duration::from_millis(1);
+        for window in 0..WINDOWS_PER_SAMPLE + 1 {
+            watch.begin(window);
+            assert_eq!(watch.wait(|| 1) + watch.wait(|| 2), 3);
+            if window == 0 {
+                watch.wait(|| std::thread::sleep(pause));
+            }
+            watch.end();
+        }
+        let samples = watch.into_samples();
+        assert_eq!(samples.len(), 2);
+        assert!(samples[0].waited >= pause);
+    }
+}
