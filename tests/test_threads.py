@@ -56,8 +56,9 @@ DCQCN: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.feedback.dela
 SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
 PROGRAM: dict[str, TomlValue] = {
     **CONTROL,
-    "traffic.program": [{"name": "job", "kind": "allreduce", "bytes": "30 KiB", "iterations": 3}],
+    "traffic.program": [{"name": "job", "kind": "allreduce", "bytes": "2 KiB", "iterations": 2}],
     "probe.messages": True,
+    "run.duration": "8 ms",
 }
 
 

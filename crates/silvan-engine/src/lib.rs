@@ -56,6 +56,7 @@ mod resident;
 mod routing;
 mod stats;
 mod switch;
+mod sync;
 mod table;
 mod tracer;
 mod trees;

@@ -63,7 +63,7 @@ where
         };
         parts[place].happen_at_host(next);
         if parts.len() > 1 {
-            tell_others(parts, place, next.0);
+            wake_others(parts, place, next.0);
         }
     }
     for part in parts.iter_mut() {
@@ -73,7 +73,7 @@ where
 
 /// Wakes the hosts of other parts that something at a host of this one wakes. When the workload changes next is the same for
 /// all parts.
-fn tell_others<'a, P, S, C, W, F>(parts: &mut [P], place: usize, now: u64)
+fn wake_others<'a, P, S, C, W, F>(parts: &mut [P], place: usize, now: u64)
 where
     P: DerefMut<Target = &'a mut Engine<S, C, W, F>>,
     S: SwitchControl + 'a,

@@ -11,7 +11,10 @@
 mod assignment;
 mod balance;
 mod exchange;
+mod inboxes;
 mod meeting;
+#[cfg(test)]
+mod meeting_tests;
 mod readings;
 mod split;
 mod thread_count;
@@ -296,7 +299,7 @@ where
         };
         // A part that has sent something has processed this window, so that the next one is not skipped.
         for part in &mut held {
-            exchange.hand_over(window, &mut part.plane.remote);
+            part.plane.remote.hand_over(exchange, window);
             if part.fault.is_some() {
                 next = 0;
             }
@@ -331,7 +334,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Receives what other parts have sent in a window.
     fn receive_parcels(&mut self, exchange: &Exchange, window: usize) {
         let own = self.plane.remote.own();
-        exchange.receive(window, own, |parcel| self.unpack(parcel));
+        exchange.receive(window, usize::from(own), |parcel| self.unpack(parcel));
     }
 
     fn unpack(&mut self, parcel: &mut Parcel) {

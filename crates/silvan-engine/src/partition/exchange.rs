@@ -4,9 +4,8 @@
 //! what the others have sent at the beginning of the next. All of it takes effect later than that: this is
 //! how long a lookahead window may be.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::assignment::{Assignment, PartId};
+use super::inboxes::{Contents, Inboxes};
 use crate::events::Head;
 use crate::packet::Packet;
 
@@ -28,12 +27,6 @@ pub(crate) struct Parcel {
     pub credits: Vec<RemoteCredits>,
     /// Notifications that travel past the fabric, and when they arrive.
     pub notifications: Vec<(u64, Packet)>,
-}
-
-impl Parcel {
-    fn is_empty(&self) -> bool {
-        self.heads.is_empty() && self.credits.is_empty() && self.notifications.is_empty()
-    }
 }
 
 /// What a part knows of the others, and what it sends them in the open window. Empty in a fabric that is not
@@ -110,53 +103,21 @@ impl Remote {
     }
 }
 
-/// Where parts hand over parcels: one place for each pair of parts and for every other window.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    parts: usize,
-    places: [Vec<Mutex<Parcel>>; 2],
-}
-
-impl Exchange {
-    pub fn new(parts: usize) -> Self {
-        let places = || (0..parts * parts).map(|_| Mutex::default()).collect();
-        Self {
-            parts,
-            places: [places(), places()],
-        }
-    }
-
-    fn place(&self, window: usize, from: usize, to: usize) -> &Mutex<Parcel> {
-        &self.places[window % 2][from * self.parts + to]
-    }
-
-    /// Hands over what a part has sent in a window.
-    pub fn hand_over(&self, window: usize, remote: &mut Remote) {
-        let from = usize::from(remote.own);
-        for (to, parcel) in remote.parcels.iter_mut().enumerate() {
-            if !parcel.is_empty() {
-                let place = self.place(window, from, to);
-                let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-                std::mem::swap(&mut *place, parcel);
-            }
-        }
-    }
-
-    /// Calls `receive` with what each other part has sent to this one in a window, in the order of the parts; it
-    /// empties the parcels.
-    pub fn receive(&self, window: usize, to: PartId, mut receive: impl FnMut(&mut Parcel)) {
-        let to = usize::from(to);
-        for from in (0..self.parts).filter(|&from| from != to) {
-            let place = self.place(window, from, to);
-            let mut parcel = place.lock().unwrap_or_else(PoisonError::into_inner);
-            if !parcel.is_empty() {
-                receive(&mut parcel);
-            }
-        }
+impl Contents for Parcel {
+    fn is_empty(&self) -> bool {
+        self.heads.is_empty() && self.credits.is_empty() && self.notifications.is_empty()
     }
 }
+
+/// Where parts hand over parcels.
+pub(super) type Exchange = Inboxes<Parcel>;
 
 impl Remote {
+    /// Hands over what this part has sent in a window.
+    pub fn hand_over(&mut self, exchange: &Exchange, window: usize) {
+        exchange.hand_over(window, usize::from(self.own), &mut self.parcels);
+    }
+
     /// The number of this part.
     pub fn own(&self) -> PartId {
         self.own

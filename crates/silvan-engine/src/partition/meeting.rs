@@ -1,18 +1,15 @@
 //! The barrier at which the threads of a run meet after each lookahead window.
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
 
-/// How often a thread looks for the others before it sleeps: some tens of microseconds.
-const SPINS: u32 = 2000;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
 /// A barrier that also finds the smallest of the numbers that the threads bring.
 ///
 /// A thread spins for a moment and then sleeps, because the others take microseconds if each has a
 /// core, and milliseconds if not.
 #[derive(Debug)]
-pub(super) struct Meeting {
+pub(crate) struct Meeting {
     threads: usize,
     arrived: AtomicUsize,
     /// Meetings that have ended.
@@ -35,8 +32,8 @@ impl Meeting {
             threads,
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
-            smallest: [const { AtomicU64::new(u64::MAX) }; 2],
-            stop: [const { AtomicBool::new(false) }; 2],
+            smallest: [AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX)],
+            stop: [AtomicBool::new(false), AtomicBool::new(false)],
             sleeping: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
             lock: Mutex::new(()),
@@ -109,70 +106,25 @@ impl Meeting {
         }
     }
 
-    /// Ends this meeting and all later ones if the thread that holds this panics.
+    /// Ends this meeting and all later ones.
+    pub fn break_off(&self) {
+        self.broken.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Does so if the thread that holds this panics.
     pub fn guard(&self) -> Guard<'_> {
         Guard(self)
     }
 }
 
 /// See [`Meeting::guard`].
-pub(super) struct Guard<'a>(&'a Meeting);
+pub(crate) struct Guard<'a>(&'a Meeting);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.broken.store(true, Ordering::SeqCst);
-            self.0.wake();
+            self.0.break_off();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    /// Each thread computes which is the smallest number that any of them brings.
-    #[test]
-    fn every_thread_learns_the_smallest_number() {
-        for threads in [1, 2, 3, 7] {
-            let meeting = Meeting::new(threads);
-            let number = |thread: u64, round: u64| (thread * 7919 + round * 104_729) % 1009;
-            std::thread::scope(|scope| {
-                for thread in 0..threads as u64 {
-                    let meeting = &meeting;
-                    scope.spawn(move || {
-                        for round in 0..500 {
-                            if (thread + round) % 97 == 0 {
-                                std::thread::sleep(std::time::Duration::from_micros(200));
-                            }
-                            let all = (0..threads as u64).map(|other| number(other, round));
-                            let stops = |thread: u64| (thread + round) % 5 == 0;
-                            let stop = (0..threads as u64).any(stops);
-                            let found = meeting.wait(number(thread, round), stops(thread));
-                            assert_eq!(found, all.min().map(|smallest| (smallest, stop)));
-                        }
-                    });
-                }
-            });
-        }
-    }
-
-    #[test]
-    fn a_panic_ends_the_meetings_of_the_others() {
-        let meeting = Meeting::new(3);
-        let waits = || (0..1000).find(|_| meeting.wait(1, false).is_none());
-        let met = std::thread::scope(|scope| {
-            let others = [scope.spawn(waits), scope.spawn(waits)];
-            let failed = scope.spawn(|| {
-                let _guard = meeting.guard();
-                meeting.wait(1, false);
-                panic!("on purpose");
-            });
-            assert!(failed.join().is_err());
-            others.map(|other| other.join().unwrap())
-        });
-        assert_eq!(met, [Some(1), Some(1)]);
     }
 }

@@ -1,0 +1,54 @@
+//! Where parts hand over what they send each other: one place for each pair of parts and for every other window.
+
+use std::sync::PoisonError;
+
+use crate::sync::Mutex;
+
+/// What one part sends another in a window.
+pub(crate) trait Contents: Default {
+    fn is_empty(&self) -> bool;
+}
+
+/// The places of all pairs of parts.
+#[derive(Debug)]
+pub(crate) struct Inboxes<T> {
+    parts: usize,
+    places: [Vec<Mutex<T>>; 2],
+}
+
+impl<T: Contents> Inboxes<T> {
+    pub fn new(parts: usize) -> Self {
+        let places = || (0..parts * parts).map(|_| Mutex::new(T::default()));
+        Self {
+            parts,
+            places: [places().collect(), places().collect()],
+        }
+    }
+
+    fn place(&self, window: usize, from: usize, to: usize) -> &Mutex<T> {
+        &self.places[window % 2][from * self.parts + to]
+    }
+
+    /// Hands over what a part has sent in a window, by receiver.
+    pub fn hand_over(&self, window: usize, from: usize, sent: &mut [T]) {
+        for (to, contents) in sent.iter_mut().enumerate() {
+            if !contents.is_empty() {
+                let place = self.place(window, from, to);
+                let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+                std::mem::swap(&mut *place, contents);
+            }
+        }
+    }
+
+    /// Calls `receive` with what each other part has sent to this one in a window, in the order of the parts; it
+    /// has to empty that.
+    pub fn receive(&self, window: usize, to: usize, mut receive: impl FnMut(&mut T)) {
+        for from in (0..self.parts).filter(|&from| from != to) {
+            let place = self.place(window, from, to);
+            let mut contents = place.lock().unwrap_or_else(PoisonError::into_inner);
+            if !contents.is_empty() {
+                receive(&mut contents);
+            }
+        }
+    }
+}

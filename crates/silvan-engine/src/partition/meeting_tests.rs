@@ -1,0 +1,47 @@
+//! Threads of the system meet.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::meeting::Meeting;
+
+/// Each thread computes which is the smallest number that any of them brings.
+#[test]
+fn every_thread_learns_the_smallest_number() {
+    for threads in [1, 2, 3, 7] {
+        let meeting = Meeting::new(threads);
+        let number = |thread: u64, round: u64| (thread * 7919 + round * 104_729) % 1009;
+        std::thread::scope(|scope| {
+            for thread in 0..threads as u64 {
+                let meeting = &meeting;
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        if (thread + round) % 97 == 0 {
+                            std::thread::sleep(std::time::Duration::from_micros(200));
+                        }
+                        let all = (0..threads as u64).map(|other| number(other, round));
+                        let stops = |thread: u64| (thread + round) % 5 == 0;
+                        let stop = (0..threads as u64).any(stops);
+                        let found = meeting.wait(number(thread, round), stops(thread));
+                        assert_eq!(found, all.min().map(|smallest| (smallest, stop)));
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_panic_ends_the_meetings_of_the_others() {
+    let meeting = Meeting::new(3);
+    let waits = || (0..1000).find(|_| meeting.wait(1, false).is_none());
+    let met = std::thread::scope(|scope| {
+        let others = [scope.spawn(waits), scope.spawn(waits)];
+        let failed = scope.spawn(|| {
+            let _guard = meeting.guard();
+            meeting.wait(1, false);
+            panic!("on purpose");
+        });
+        assert!(failed.join().is_err());
+        others.map(|other| other.join().unwrap())
+    });
+    assert_eq!(met, [Some(1), Some(1)]);
+}
