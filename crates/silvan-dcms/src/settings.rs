@@ -311,10 +311,10 @@ impl ManagerSettings {
         }
         let file: File = document.read()?;
         let base = Path::new(name).parent().unwrap_or(Path::new(""));
+        check(&document, &file)?;
         let dcms = file.dcms.parameters(u16::MAX);
         dcms.validate()
             .map_err(|error| refused(&document, &error))?;
-        check(&document, &file)?;
         let key_file = file.marking.cc_key_file.map(|path| base.join(path));
         let cc_key = key_file.map(|path| CcKey::read(&path)).transpose();
         let cc_key = cc_key.map_err(|error: KeyError| {
@@ -365,6 +365,7 @@ fn rules(document: &Document, key: &str, texts: &[String]) -> Result<Vec<Rule>, 
 
 fn check(document: &Document, file: &File) -> Result<(), DocumentError> {
     let above_zero = [
+        ("dcms.interval", file.dcms.interval.is_zero()),
         ("datagrams.in-flight", file.datagrams.in_flight == 0),
         ("datagrams.per-switch", file.datagrams.per_switch == 0),
         ("datagrams.timeout", file.datagrams.timeout.is_zero()),

@@ -74,6 +74,10 @@ fn bad_configurations_are_refused_with_line_and_hint() {
             "dcms.toml:2: dcms.intervall: unknown key (hint: did you mean \"interval\"?)",
         ),
         (
+            "[dcms]\ninterval = \"0 s\"",
+            "dcms.toml:2: dcms.interval: is zero (hint: give a value above 0)",
+        ),
+        (
             "[dcms]\ninterval = \"100 ms\"",
             "dcms.toml:1: dcms.congestion-threshold: T_C is 8000000 ticks, but an interval has only 4545454",
         ),

@@ -118,13 +118,18 @@ fn node(
     let mut input = line;
     let parsed: Piece<(&str, u8, &str)> =
         (alpha1, preceded(space1, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
-    let bad = |message: String| {
-        ImportError::new(
-            number,
-            message,
-            "nodes are written as e.g. 'Switch 36 \"S-0002c90200423e70\"', with 1 to 254 ports",
-        )
+    // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port to a line.
+    let is_of_ports = line
+        .split_whitespace()
+        .nth(2)
+        .is_some_and(|word| word.parse::<u8>().is_ok());
+    let hint = match is_of_ports {
+        true => "this is what ibnetdiscover -p writes; run ibnetdiscover without -p",
+        false => {
+            "nodes are written as e.g. 'Switch 36 \"S-0002c90200423e70\"', with 1 to 254 ports"
+        }
     };
+    let bad = |message: String| ImportError::new(number, message, hint);
     let (kind, ports, id) =
         parsed.map_err(|_| bad(format!("{line:?} is neither node, port nor attribute")))?;
     let kind = match kind.to_ascii_lowercase().as_str() {

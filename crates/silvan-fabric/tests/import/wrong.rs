@@ -63,6 +63,10 @@ fn errors_have_line_and_hint() {
             "\nCa 1 \"H-2\"\n[1] \"H-3\"[1]\n\nCa 1 \"H-3\"\n",
             "line 4: a cable connects the adapters \"H-2\" and \"H-3\"",
         ),
+        (
+            "\nCA    24  1 0x0002c9030010e0ba 4x QDR\n",
+            "line 3: \"CA    24  1 0x0002c9030010e0ba 4x QDR\" is neither node, port nor attribute (hint: this is what ibnetdiscover -p writes",
+        ),
     ] {
         let error = message(&format!("{HEAD}{body}"));
         assert!(
