@@ -25,7 +25,7 @@ ALLOWED = {
     "crates/silvan-scenario/src/build/dcms.rs": {"ib-cc"},
     "crates/silvan-dcms/src/section.rs": {"ib-cc"},
     # Links with PFC have no credits, which these schemes read and delay.
-    "crates/silvan-scenario/src/build/pfc.rs": {"ib-cc", "pft"},
+    "crates/silvan-scenario/src/build/pfc.rs": {"ib-cc", "pft", "dcqcn"},
     # No control is what a program alone runs with, and has engines of its own.
     "crates/silvan-cc/src/schemes/register.rs": {"none"},
     "crates/silvan-instances/src/lib.rs": {"none"},

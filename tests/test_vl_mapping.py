@@ -1,4 +1,4 @@
-"""Lanes by destination, against what shared and separate buffers derive."""
+"""Lanes by destination and output, against what shared and separate buffers derive."""
 
 from __future__ import annotations
 
@@ -191,3 +191,135 @@ def test_fabrics_without_a_lane_for_hotspots_are_refused(
         crossing(lanes, fabric, **{"control.scheme": "dftree"})
     assert caught.value.key == "control.dftree.threshold"
     assert caught.value.hint
+
+
+# Three leaves of three hosts below two spines. Odd destinations are reached over one spine, whose
+# port n leads to leaf n.
+LEAVES = {"generator": "xgft", "children": [3, 3], "parents": [1, 2], "routing": "d-mod-k"}
+
+
+def by_output(mapping: str, lanes: int, hot: int, victim: int) -> silvan.Scenario:
+    """Send from two hosts of a leaf: to a hotspot of three senders, and past it over the spine."""
+    first = hot // 3 * 3
+    source = 3 if first == 0 else 0
+    others = [host for host in range(first, first + 3) if host != hot]
+    flows = [(source, hot), (others[0], hot), (others[1], hot), (source + 1, victim)]
+    names = ("hot", "local-1", "local-2", "victim")
+    return silvan.Scenario(
+        fabric=LEAVES,
+        link={"speed": "EDR"},
+        switch={"buffer": "64 KiB"},
+        vl={"data-vls": lanes},
+        control={"scheme": "vl-mapping", "vl-mapping": {"mapping": mapping}},
+        traffic={
+            "flow": [
+                {"name": name, "from": f"host-000{source}", "to": f"host-000{to}"}
+                for name, (source, to) in zip(names, flows, strict=True)
+            ]
+        },
+        run={"warm-up": "1 ms", "duration": "3 ms"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("mapping", "lanes", "hot", "victim", "separate"),
+    [
+        # The spine's ports 2 and 3 are different modulo two, 1 and 3 are not.
+        ("obqa", 2, 3, 7, True),
+        ("obqa", 2, 1, 7, False),
+        ("obqa", 3, 1, 7, True),
+        ("voqsw", 5, 1, 7, True),
+        # One output of the spine: the queue of the hotspot's flow ends in another switch.
+        ("obqa", 2, 3, 5, False),
+        ("voqsw", 5, 3, 5, False),
+    ],
+)
+def test_lanes_by_output_part_flows_that_part_at_the_next_switch(
+    mapping: str, lanes: int, hot: int, victim: int, separate: bool
+) -> None:
+    """
+    Oracle: as above: a third of the link for each flow to the hotspot.
+
+    On one lane of the spine's input the victim gets as much, on its own the rest of the cable.
+    """
+    measured = rates(by_output(mapping, lanes, hot, victim))
+    assert measured["hot"] == pytest.approx(1 / 3, rel=0.01)
+    assert measured["victim"] == pytest.approx(2 / 3 if separate else 1 / 3, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "lanes", "fabric", "message"),
+    [
+        ("obqa", 2, {**TREE, "path-choice": "ecmp"}, "several outputs"),
+        ("voqsw", 5, TREE, "each of 6 ports"),
+        ("obqa", 2, TORUS, "from deadlock"),
+    ],
+)
+def test_fabrics_without_lanes_by_output_are_refused(
+    mapping: str, lanes: int, fabric: Any, message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message) as refused:
+        crossing(lanes, fabric, **{"control.vl-mapping.mapping": mapping})
+    assert refused.value.key == "control.vl-mapping.mapping"
+    assert refused.value.hint
+
+
+@pytest.mark.slow
+def test_the_twin_in_python_has_the_same_lanes_by_output() -> None:
+    """Oracle: OBQA in Python, which knows a port's number by the table of ports."""
+    lanes = 2
+    scenario = by_output("obqa", lanes, 3, 7)
+    built_in = silvan.run(scenario)
+    state = np.array([row["port"] for row in built_in.ports.to_pylist()], dtype=float)
+
+    def select_next_vl(  # type: ignore[no-untyped-def]
+        state,
+        now,
+        input_port,
+        output_port,
+        next_input_port,
+        next_output_port,
+        source,
+        destination,
+        sl,
+        vl,
+    ):
+        if next_output_port < 0:
+            return 0
+        return int(state[next_output_port] - 1) % lanes
+
+    twin = silvan.Callbacks(state, select_next_vl=select_next_vl)
+    mine = silvan.run(scenario.override({"control.scheme": "none"}), control=twin)
+    assert mine.classes.equals(built_in.classes)
+    assert mine.ports["xmit_bytes"].to_pylist() == built_in.ports["xmit_bytes"].to_pylist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_flow_starves_with_lanes_by_output(seed: int) -> None:
+    """
+    Oracle: round-robin. A port serves at most six inputs in turn and a cable four hosts.
+
+    So each flow has a 24th of a link, or what it offers; no host gets more than its link.
+    """
+    random = np.random.default_rng(seed)
+    hosts = range(8)
+    ends = [(source, (source + 1 + int(random.integers(7))) % 8) for source in hosts]
+    loads = [round(float(random.uniform(0.02, 1)), 2) for _ in hosts]
+    scenario = crossing(2, **{"control.vl-mapping.mapping": "obqa"}).override(
+        {
+            "traffic.flow": [
+                {
+                    "name": f"f{source}",
+                    "from": f"host-000{source}",
+                    "to": f"host-000{to}",
+                    "load": load,
+                }
+                for (source, to), load in zip(ends, loads, strict=True)
+            ]
+        }
+    )
+    part = rates(scenario)
+    for source, load in enumerate(loads):
+        assert part[f"f{source}"] >= 0.95 * min(load, 1 / 24)
+    for host in hosts:
+        assert sum(part[f"f{source}"] for source, to in ends if to == host) <= 1.001

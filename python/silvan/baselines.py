@@ -127,7 +127,7 @@ _RCCC_MARKS = Cost(14, 12 + 18, 16, "pulls")
 _RCCC = Cost(0, 12, 16, "pulls")
 
 # What reads the credits of a host, or divides the credits of a lane. Links with PFC have none.
-_OF_CREDITS = frozenset({"pft", "ib-cc-pft", "vftree", "dftree"})
+_OF_CREDITS = frozenset({"pft", "ib-cc-pft", "vftree", "dftree", "obqa"})
 
 # Largest delay that an entry of a Congestion Control Table can have, in packet times.
 _MOST_DELAY = 16_383
@@ -491,7 +491,7 @@ def _by_paths(scenario: Scenario) -> list[Baseline]:
 
 
 def _by_lanes(scenario: Scenario) -> list[Baseline]:
-    """Set up a lane for each group of destinations, on trees whose lanes are free for it."""
+    """Set up lanes for groups of destinations or outputs, or for hotspots, on trees."""
     buffer: int = scenario.switch.buffer.bytes
     packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
     lanes = min(_LANES, buffer // (_LANE_PACKETS * packet))
@@ -504,6 +504,7 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
         "vl.data-vls": lanes,
         "switch.buffer": f"{buffer // lanes} B",
     }
+    by_output: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "obqa"}
     by_hotspot: dict[str, TomlValue] = {
         "control.scheme": "dftree",
         "control.dftree.threshold": f"{max(1, buffer // 4)} B",
@@ -518,6 +519,19 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
             f"{lanes} lanes by destination, which share the buffer of one",
             overrides,
             Cost(0, 0, 0, "none"),
+        ),
+        # The output at the next switch must be known.
+        *(
+            [
+                Baseline(
+                    "obqa",
+                    f"{lanes} lanes by output, which share the buffer of one",
+                    by_output,
+                    Cost(0, 0, 0, "none"),
+                )
+            ]
+            if scenario.fabric.path_choice == "table"
+            else []
         ),
         Baseline(
             "dftree",

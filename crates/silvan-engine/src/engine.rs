@@ -165,7 +165,7 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     let acts = S::ACTIVE || C::ACTIVE;
     let fits = fabric.has_windows() && (!acts || fabric.knows_feedback());
     assert!(fits, "the fabric has no windows");
-    let needs = Needs::of(switch, source);
+    let needs = Needs::of(switch, source, fabric.0.vls);
     let alone = !switch.delays_credits()
         && !needs.buffer_full
         && !needs.link
@@ -180,9 +180,12 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     fn assemble(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
-        let plane = fabric.0;
+        let mut plane = fabric.0;
         let hosts = plane.hosts.len();
-        let needs = Needs::of(&switch, &source);
+        let needs = Needs::of(&switch, &source, plane.vls);
+        if needs.select_next_vl {
+            plane.routing.leave_lanes_to_scheme();
+        }
         let mut engine = Self {
             stats: Statistics::new(plane.config.latency, hosts),
             notifications: Notifications::new(plane.config.feedback, hosts, needs.receive),
@@ -386,7 +389,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 let packet = self.plane.events.remove_packet(event.argument());
                 let output = self
                     .plane
-                    .output_of(self.plane.ins[id as usize].element, &packet);
+                    .output_of(self.plane.ins[id as usize].element, packet.destination());
                 self.head(Head {
                     time: now,
                     port: id,

@@ -106,6 +106,10 @@ impl<C: SourceControl, F: EngineVariant> HostGate<'_, C, F> {
     /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
     /// while others of the host may go.
     fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {
+        if self.routing.scheme_chooses_lanes() {
+            // The lane of each hop is chosen when the packet starts.
+            return true;
+        }
         let by_level = self.sl_to_vl[sl.index()];
         let chosen = Vl::try_new(by_level)
             .ok()
@@ -166,7 +170,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return;
             }
         }
-        if C::ACTIVE && self.needs.select_vl && self.start_kept(now, host, port, first) {
+        if (S::ACTIVE || C::ACTIVE)
+            && self.needs.select_vl
+            && self.start_kept(now, host, port, first)
+        {
             return;
         }
         let plane = &self.plane;
@@ -241,7 +248,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let mut vl = plane.host_lanes(host)[offer.sl.index()];
-        if C::ACTIVE && self.needs.select_vl {
+        if (S::ACTIVE || C::ACTIVE) && self.needs.select_vl {
             let Some(chosen) = self.lane_of(now, host, first, vl, &offer) else {
                 return;
             };
@@ -320,7 +327,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         let by_level = Vl::try_new(vl).ok()?;
         let chosen = self.source.select_vl(time(now), flow, by_level);
-        let vl = chosen.map_or(vl, Vl::as_u8);
+        let mut vl = chosen.map_or(vl, Vl::as_u8);
+        if self.plane.routing.scheme_chooses_lanes() {
+            let port = self.plane.hosts[host as usize].port;
+            vl = self.query_next_vl(now, None, port, flow, vl)?;
+        }
         let vls = self.plane.vls_in::<F>();
         if usize::from(vl) >= vls {
             let host = host as usize;

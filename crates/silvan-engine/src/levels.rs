@@ -1,12 +1,16 @@
 //! Service levels and virtual lanes, reconfigured while packets move.
 
-use silvan_cc::hooks::{SourceControl, SwitchControl};
-use silvan_core::{HostId, NodeId, PortNumber, Sl};
+use silvan_cc::hooks::{Flow, LaneView, SourceControl, SwitchControl};
+use silvan_core::{HostId, NodeId, PortId, PortNumber, Sl, Vl};
+use silvan_model::InvariantError;
 
 use crate::engine::Engine;
 use crate::events::Head;
-use crate::packet::service_level;
-use crate::plane::Plane;
+use crate::feedback::flow_of;
+use crate::packet::{NONE, service_level};
+use crate::plane::{Plane, time};
+use crate::records::Next;
+use crate::routing::BY_SCHEME;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
@@ -104,6 +108,59 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// The lane behind the output of a head that the scheme chooses. `None` for a head whose service level leads to
+    /// no data lane.
+    #[inline(never)]
+    pub(crate) fn lane_of_scheme(&mut self, head: Head, next: usize) -> Option<usize> {
+        if next != BY_SCHEME {
+            self.unmapped_lane(head);
+            return None;
+        }
+        let packet = &head.packet;
+        let flow = flow_of(packet);
+        let vl = packet.vl() as u8;
+        self.query_next_vl(head.time, Some(head.port), head.output, flow, vl)
+            .map(usize::from)
+    }
+
+    /// The lane behind an output, of a switch or a host, that the scheme chooses; `vl` is that before it. `None` if
+    /// there is no such lane.
+    pub(crate) fn query_next_vl(
+        &mut self,
+        now: u64,
+        input: Option<u32>,
+        output: u32,
+        flow: Flow,
+        vl: u8,
+    ) -> Option<u8> {
+        let plane = &self.plane;
+        let port = |port: u32| PortId::new(port as usize);
+        let link = &plane.outs[plane.link_port(port(output))];
+        let (next_input, next_output) = match link.kind {
+            Next::Input => {
+                let next = plane.output_of(link.next_element, plane.known_host(flow.destination));
+                (Some(port(link.next)), (next != NONE).then(|| port(next)))
+            }
+            Next::Host | Next::Nowhere => (None, None),
+        };
+        let hop = LaneView {
+            input: input.map(port),
+            output: port(output),
+            next_input,
+            next_output,
+        };
+        let before = Vl::try_new(vl).ok()?;
+        let chosen = self.switch.select_next_vl(time(now), hop, flow, before);
+        let vl = chosen.map_or(vl, Vl::as_u8);
+        let vls = self.plane.vls;
+        if usize::from(vl) >= vls {
+            let port = hop.output;
+            self.broken(now, InvariantError::NextLane { port, vl, vls });
+            return None;
+        }
+        Some(vl)
+    }
+
     /// A head whose service level leads to no data lane.
     #[cold]
     pub(crate) fn unmapped_lane(&mut self, head: Head) {

@@ -39,11 +39,13 @@ pub struct Needs {
     pub receive: bool,
     pub select_path: bool,
     pub select_vl: bool,
+    pub select_next_vl: bool,
 }
 
 impl Needs {
-    /// Queries both halves of a scheme.
-    pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C) -> Self {
+    /// Queries both halves of a scheme. Where ports have one lane, switches choose none.
+    pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
+        let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         Self {
             buffer_full: switch.needs_buffer_full(),
             link: switch.needs_link(),
@@ -53,7 +55,8 @@ impl Needs {
             ack: source.needs_ack(),
             receive: source.needs_receive(),
             select_path: source.needs_select_path(),
-            select_vl: source.needs_select_vl(),
+            select_vl: source.needs_select_vl() || select_next_vl,
+            select_next_vl,
         }
     }
 }

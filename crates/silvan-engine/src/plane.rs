@@ -404,11 +404,13 @@ impl Plane {
 
     /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.
     #[inline(always)]
-    pub fn output_of(&self, element: u32, packet: &Packet) -> u32 {
+    pub fn output_of(&self, element: u32, destination: u32) -> u32 {
         let record = self.elements[element as usize];
         match &self.rule {
-            Some(rule) if record.table != NONE => computed_output(rule, element, record, packet),
-            _ => table_output(&self.tables, record, packet),
+            Some(rule) if record.table != NONE => {
+                computed_output(rule, element, record, destination)
+            }
+            _ => table_output(&self.tables, record, destination),
         }
     }
 
@@ -424,7 +426,7 @@ impl Plane {
             };
             return UNREAD | entry;
         }
-        table_output(&self.tables, record, packet)
+        table_output(&self.tables, record, packet.destination())
     }
 
     /// The output of a head at an input port, from what [`push_head`](Self::push_head) has stored.
@@ -488,7 +490,7 @@ impl Plane {
         } = self;
         self.events.redirect_heads(|port, packet| {
             let element = ins[port as usize].element;
-            table_output(tables, elements[element as usize], packet)
+            table_output(tables, elements[element as usize], packet.destination())
         });
     }
 
@@ -649,20 +651,17 @@ impl Plane {
 
 /// The output of an element for a packet, as [`Plane::output_of`] says.
 #[inline(always)]
-fn table_output(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
+fn table_output(tables: &Table<u8>, element: Element, destination: u32) -> u32 {
     if element.table == NONE {
         return element.base;
     }
-    chosen(
-        element,
-        tables[(element.table + packet.destination()) as usize],
-    )
+    chosen(element, tables[(element.table + destination) as usize])
 }
 
 /// The output of an element for a packet by a rule.
 #[inline(always)]
-fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, packet: &Packet) -> u32 {
-    let (switch, host) = (element as usize, packet.destination() as usize);
+fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, destination: u32) -> u32 {
+    let (switch, host) = (element as usize, destination as usize);
     numbered(record, rule.read(rule.entry(switch, host), host))
 }
 

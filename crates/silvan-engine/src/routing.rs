@@ -26,6 +26,9 @@ pub(crate) const CHOOSE: u8 = 0xfe;
 /// First entry of the lanes of an element whose lanes go up along the way.
 const STEPS: u32 = NONE - 1;
 
+/// The lane of a packet for which the scheme chooses one.
+pub(crate) const BY_SCHEME: usize = usize::MAX;
+
 /// Everything about lanes and choices; empty unless the routes have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routing {
@@ -45,7 +48,8 @@ pub(crate) struct Routing {
     paths: Vec<u8>,
     /// Entries of `paths` that are in shared rows; rows of single hosts are behind them.
     shared: u32,
-    /// First entry of `lanes`, by element; `NONE` for one that keeps lanes, `STEPS` for one where they go up.
+    /// First entry of `lanes`, by element; `NONE` for one that keeps lanes, `STEPS` for one where they go up. Empty
+    /// if no lane changes, or the scheme chooses them.
     mappings: Vec<u32>,
     /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
@@ -132,7 +136,7 @@ impl Routing {
     }
 
     /// The virtual lane of a packet behind a local output of the element that it came into by a
-    /// local input.
+    /// local input; [`BY_SCHEME`] where the scheme chooses.
     #[inline]
     pub fn next_vl(
         &self,
@@ -142,7 +146,9 @@ impl Routing {
         output: u32,
         packet: &Packet,
     ) -> usize {
-        let first = self.mappings[element as usize];
+        let Some(&first) = self.mappings.get(element as usize) else {
+            return BY_SCHEME;
+        };
         if first >= STEPS {
             return match first {
                 NONE => packet.vl(),
@@ -167,6 +173,16 @@ impl Routing {
     /// Entries of all tables from service levels to lanes.
     pub fn table_entries(&self) -> usize {
         self.lanes.len()
+    }
+
+    /// Makes the scheme choose lanes, unless the routing has lanes of its own.
+    pub fn leave_lanes_to_scheme(&mut self) {
+        self.changes_lanes |= self.mappings.is_empty();
+    }
+
+    /// Whether the scheme chooses lanes at the switches.
+    pub fn scheme_chooses_lanes(&self) -> bool {
+        self.changes_lanes && self.mappings.is_empty()
     }
 
     /// Whether packets keep their virtual lane and their service level on the whole path.
@@ -293,6 +309,9 @@ impl Plane {
     /// Adds the mapping of the configuration to a switch that kept lanes.
     fn map_lanes(&mut self, element: usize, pairs: u32) {
         let routing = &mut self.routing;
+        if routing.scheme_chooses_lanes() {
+            return;
+        }
         routing.changes_lanes = true;
         routing.mappings.resize(self.elements.len(), NONE);
         if routing.mappings[element] == NONE {

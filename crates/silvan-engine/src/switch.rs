@@ -69,15 +69,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let element = plane.ins[port as usize].element;
             let Element { base, ports, .. } = plane.elements[element as usize];
             let to = output - base;
-            let next = plane.routing.next_vl(element, ports, local, to, &packet);
+            let mut next = plane.routing.next_vl(element, ports, local, to, &packet);
             if next >= plane.vls {
-                self.unmapped_lane(whole(output, packet));
-                return;
+                let Some(chosen) = self.lane_of_scheme(whole(output, packet), next) else {
+                    return;
+                };
+                next = chosen;
             }
-            plane.lane_in::<F>(output, next)
+            self.plane.lane_in::<F>(output, next)
         } else {
             plane.lane_in::<F>(output, vl)
         };
+        let plane = &mut self.plane;
         let out = &plane.outs[output as usize];
         // With several lanes even a packet that need not wait is charged by their arbitration.
         if out.waiting == 0 && out.free_at < now && plane.vls_in::<F>() == 1 {

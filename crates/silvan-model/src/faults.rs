@@ -215,6 +215,18 @@ pub enum InvariantError {
         /// How many there are.
         vls: usize,
     },
+    /// A scheme chose a virtual lane that does not exist, for a packet at a switch or a host.
+    #[error(
+        "port {port}: its scheme chose VL {vl} for the packets behind it; there are {vls} data VLs"
+    )]
+    NextLane {
+        /// The output port.
+        port: PortId,
+        /// The lane.
+        vl: u8,
+        /// How many there are.
+        vls: usize,
+    },
     /// A scheme chose an output that is not among the candidates.
     #[error("a switch's scheme chose candidate {chosen}; there are {candidates}, from 0")]
     ChosenOutput {

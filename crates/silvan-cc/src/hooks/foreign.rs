@@ -10,8 +10,8 @@
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 
 use super::{
-    Ack, Arrival, Candidate, Feedback, Flow, Grant, Grants, Hop, LinkView, PacketView, PortVl,
-    QueueView,
+    Ack, Arrival, Candidate, Feedback, Flow, Grant, Grants, Hop, LaneView, LinkView, PacketView,
+    PortVl, QueueView,
 };
 
 /// A hook as a function of another language has it.
@@ -297,6 +297,26 @@ impl Argument for Arrival {
         self.sent.write(words);
         words.push(self.behind);
         self.takes.write(words);
+    }
+}
+
+impl Argument for LaneView {
+    const FIELDS: &'static [Field] = &[
+        Field::Number("input_port"),
+        Field::Number("output_port"),
+        Field::Number("next_input_port"),
+        Field::Number("next_output_port"),
+    ];
+    fn write(&self, words: &mut Words) {
+        let ports = [
+            self.input,
+            Some(self.output),
+            self.next_input,
+            self.next_output,
+        ];
+        for port in ports {
+            words.push(port.map_or(-1, |port| port.index() as i64));
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 
 use super::{
-    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LinkView, PacketView, PortVl,
-    QueueView, Resident,
+    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LaneView, LinkView, PacketView,
+    PortVl, QueueView, Resident,
 };
 
 hooks! {
@@ -117,6 +117,16 @@ hooks! {
                 flow: Flow,
                 candidates: &[Candidate],
             ) -> Option<u32> [first_choice] if needs_select_output { None }
+
+            /// The virtual lane of a data packet or a notification behind an output, of a switch or a host: on its link and in
+            /// the buffer at its end. `vl` is its lane so far; without a choice it keeps it. Ports with one lane have no choice.
+            /// No flow must be able to close a cycle of credits by its choice.
+            fn select_next_vl(
+                now: Time,
+                hop: LaneView,
+                flow: Flow,
+                vl: Vl,
+            ) -> Option<Vl> [first_choice] if needs_select_next_vl { None }
         }
 
         inspect {

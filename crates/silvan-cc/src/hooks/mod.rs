@@ -31,8 +31,8 @@ pub use chain::Chain;
 pub use list::{SOURCE_HOOKS, SWITCH_HOOKS, SourceControl, SwitchControl};
 pub(crate) use list::{SourceHook, SwitchHook};
 pub use views::{
-    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grant, Grants, Hop, LinkView, PacketView,
-    PortVl, QueueView, Resident,
+    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grant, Grants, Hop, LaneView, LinkView,
+    PacketView, PortVl, QueueView, Resident,
 };
 
 /// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not

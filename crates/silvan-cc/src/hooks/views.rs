@@ -223,3 +223,17 @@ pub struct Candidate {
     /// behind its cable or on their way into it, as the credits tell.
     pub bytes_ahead: u64,
 }
+
+/// Where a packet is and will be, for the choice of its next virtual lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneView {
+    /// The input port whose buffer holds it; `None` at the host that sends it.
+    pub input: Option<PortId>,
+    /// The output port, of a switch or a host, that it will leave by.
+    pub output: PortId,
+    /// The input port at the end of the link; `None` if a host is there.
+    pub next_input: Option<PortId>,
+    /// The output port by which it will leave the next switch; `None` if a host is there, or that switch has no
+    /// route or several.
+    pub next_output: Option<PortId>,
+}

@@ -95,7 +95,7 @@ register! {
         nscc::Nscc = "nscc", "NSCC of Ultra Ethernet: windows by marks and delay (UE Specification 1.0).";
         rccc::Rccc = "rccc", "RCCC of Ultra Ethernet: the receiver gives credit at the rate of its link (UE Specification 1.0).";
         reps::Reps = "reps", "REPS: packets take paths again that have delivered unmarked packets (Bonato et al. 2025).";
-        vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination, without control (vFtree, DBBM, VOQnet).";
+        vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination or output, without control (vFtree, DBBM, VOQnet, OBQA, VOQsw).";
         dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a lane of their own (Guay et al. 2011).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";

@@ -1,18 +1,19 @@
-//! A virtual lane for each destination, or for each of so many groups of them: who waits for a full host waits beside
-//! the others, not in front of them.
+//! A virtual lane for each destination or output port, or for each of so many groups of them: who waits for a full host
+//! waits beside the others, not in front of them.
 //!
-//! Nothing is measured and nothing slows down: a host puts each packet on the lane of its destination, and it stays
-//! there. The mappings are those of destination-based buffer management (DBBM), of vFtree, and of a lane per
-//! destination (VOQnet), which no large fabric has the lanes for.
+//! Nothing is measured and nothing slows down. By destination, a host puts each packet on a lane, and it stays there: the
+//! mappings are those of destination-based buffer management (DBBM), of vFtree, and of a lane per destination (VOQnet),
+//! which no large fabric has the lanes for. By output, the lane of a packet in an input buffer is that of the port by which
+//! it will leave the switch: the mappings are those of a queue per output (VOQsw) and of fewer queues (OBQA).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Time, Vl};
 
-use crate::hooks::{Flow, NoControl, Settings, SourceControl};
-use crate::schemes::{Scheme, SchemeError, Setup};
+use crate::hooks::{Flow, LaneView, Settings, SourceControl, SwitchControl};
+use crate::schemes::{Scheme, SchemeError, Setup, SwitchPort};
 
-/// Which destinations share a lane.
+/// Which packets share a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
@@ -24,18 +25,29 @@ pub enum Mapping {
     Dbbm,
     /// None: each has its own, and there must be a lane for each host.
     Voqnet,
+    /// Those whose output ports at the next switch are equal modulo the lanes (Escudero-Sahuquillo et al. 2011).
+    Obqa,
+    /// None but those with one output port at the next switch: there must be a lane for each port of a switch
+    /// (Tamir and Frazier 1988).
+    Voqsw,
 }
 
-/// A lane by destination.
+impl Mapping {
+    fn is_by_output(self) -> bool {
+        matches!(self, Self::Obqa | Self::Voqsw)
+    }
+}
+
+/// A lane by destination or by output port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct VlMapping {
-    /// Which destinations share a lane. The lanes are `vl.data-vls`.
+    /// Which packets share a lane: by their destination, or by their output port at the next switch. The lanes are `vl.data-vls`.
     pub mapping: Mapping,
 }
 
 impl Scheme for VlMapping {
-    type Switch = NoControl;
+    type Switch = LaneByOutput;
     type Source = LaneOf;
 
     fn check(&self) -> Result<(), SchemeError> {
@@ -49,7 +61,7 @@ impl Scheme for VlMapping {
         };
         if setup.routes_use_lanes {
             return refused(
-                "the routing keeps paths from deadlock by their lanes, which destinations would change"
+                "the routing keeps paths from deadlock by their lanes, which the mapping would change"
                     .to_owned(),
                 "choose a fabric that needs no lanes, such as a fat tree, or another scheme",
             );
@@ -57,7 +69,7 @@ impl Scheme for VlMapping {
         let lanes = setup.data_vls;
         if lanes < 2 {
             return refused(
-                "there is one data lane for all destinations".to_owned(),
+                "there is one data lane for all packets".to_owned(),
                 "set vl.data-vls to 2 or more",
             );
         }
@@ -70,18 +82,46 @@ impl Scheme for VlMapping {
                 "ports have 15 at most: choose \"vftree\" or \"dbbm\", or a smaller fabric",
             );
         }
+        if self.mapping.is_by_output() && setup.has_alternatives {
+            return refused(
+                "the switches choose among several outputs, so the output at the next switch is not known"
+                    .to_owned(),
+                "set fabric.path-choice to \"table\", or choose a mapping by destination",
+            );
+        }
+        let ports = setup.ports.iter().flatten();
+        let ports = ports.map(|port| port.number.as_u8()).max().unwrap_or(0);
+        if self.mapping == Mapping::Voqsw && lanes < ports {
+            return refused(
+                format!(
+                    "voqsw needs a data lane for each of {ports} ports of a switch, and there are {lanes}"
+                ),
+                "ports have 15 lanes at most: choose \"obqa\", or smaller switches",
+            );
+        }
         Ok(())
     }
 
-    fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, LaneOf), SchemeError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<(LaneByOutput, LaneOf), SchemeError> {
         let lanes = setup.data_vls;
         let ways_up = ways_up(setup);
         let lane = |destination: usize| match self.mapping {
             Mapping::Vftree => lane_in_tree(destination, ways_up, lanes),
-            Mapping::Dbbm | Mapping::Voqnet => (destination % usize::from(lanes)) as u8,
+            _ => (destination % usize::from(lanes)) as u8,
         };
-        let by_destination = (0..setup.hosts).map(lane).collect();
-        Ok((NoControl, LaneOf { by_destination }))
+        let by_output = |port: &Option<SwitchPort>| {
+            // Ports of hosts are no outputs of a switch.
+            port.map_or(0, |port| (port.number.as_u8() - 1) % lanes)
+        };
+        let (outputs, destinations) = match self.mapping.is_by_output() {
+            true => (setup.ports.iter().map(by_output).collect(), Vec::new()),
+            false => (Vec::new(), (0..setup.hosts).map(lane).collect()),
+        };
+        let switch = LaneByOutput { of_port: outputs };
+        let source = LaneOf {
+            by_destination: destinations,
+        };
+        Ok((switch, source))
     }
 }
 
@@ -115,20 +155,45 @@ fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
     (sum % lanes) as u8
 }
 
+/// The switches.
+#[derive(Clone, Debug)]
+pub struct LaneByOutput {
+    /// Lane of the packets that will leave by a port; empty if the destination decides.
+    of_port: Vec<u8>,
+}
+
+impl SwitchControl for LaneByOutput {
+    fn needs_select_next_vl(&self) -> bool {
+        !self.of_port.is_empty()
+    }
+
+    #[inline]
+    fn select_next_vl(&mut self, _: Time, hop: LaneView, _: Flow, _: Vl) -> Option<Vl> {
+        // Behind the last cable there is no output to wait for.
+        let lane = hop.next_output.map_or(0, |port| self.of_port[port.index()]);
+        Vl::try_new(lane).ok()
+    }
+}
+
+impl Settings for LaneByOutput {}
+
 /// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneOf {
+    /// Lane of the packets for a host; empty if the output decides.
     by_destination: Vec<u8>,
 }
 
 impl SourceControl for LaneOf {
     fn needs_select_vl(&self) -> bool {
-        true
+        !self.by_destination.is_empty()
     }
 
     #[inline]
     fn select_vl(&mut self, _: Time, flow: Flow, _: Vl) -> Option<Vl> {
-        Vl::try_new(self.by_destination[flow.destination.index()]).ok()
+        // Also called where the switches choose lanes.
+        let lane = self.by_destination.get(flow.destination.index())?;
+        Vl::try_new(*lane).ok()
     }
 }
 
@@ -140,12 +205,10 @@ mod tests {
 
     use std::collections::BTreeSet;
 
-    use silvan_core::{HostId, PortNumber, Sl, SwitchId};
+    use silvan_core::{HostId, PortId, PortNumber, Sl, SwitchId};
 
     use super::super::flows::tests::setup;
     use super::*;
-    use crate::schemes::SwitchPort;
-
     fn lanes_of(mapping: Mapping, setup: &Setup<'_>) -> Vec<u8> {
         let (_, mut source) = VlMapping { mapping }.build(setup).unwrap();
         let lane = |host| {
@@ -237,8 +300,38 @@ mod tests {
         assert_eq!(lanes, (0..15).collect::<Vec<u8>>());
     }
 
+    /// Oracle: the modulo of the port's number, by hand; a host at the end of the link has none.
+    #[test]
+    fn ports_are_spread_over_the_lanes() {
+        let ports = leaves(2, 3, 2);
+        let setup = Setup {
+            ports: &ports,
+            data_vls: 2,
+            ..setup()
+        };
+        let mapping = Mapping::Obqa;
+        let (mut switch, source) = VlMapping { mapping }.build(&setup).unwrap();
+        assert!(switch.needs_select_next_vl() && !source.needs_select_vl());
+        let mut lane = |next_output: Option<usize>| {
+            let hop = LaneView {
+                input: None,
+                output: PortId::new(0),
+                next_input: None,
+                next_output: next_output.map(PortId::new),
+            };
+            let flow = super::super::flows::tests::flow();
+            let vl = switch.select_next_vl(Time::ZERO, hop, flow, Vl::ZERO);
+            vl.unwrap().as_u8()
+        };
+        // Five ports each: the first of the second switch is number 1 again.
+        let lanes: Vec<u8> = (0..10).map(|port| lane(Some(port))).collect();
+        assert_eq!(lanes, [0, 1, 0, 1, 0, 0, 1, 0, 1, 0]);
+        assert_eq!(lane(None), 0);
+    }
+
     #[test]
     fn fabrics_without_lanes_for_it_are_refused() {
+        let five = leaves(1, 3, 2);
         let whole = Setup {
             data_vls: 2,
             ..setup()
@@ -264,6 +357,23 @@ mod tests {
                     ..whole
                 },
                 "from deadlock",
+            ),
+            (
+                Mapping::Obqa,
+                Setup {
+                    has_alternatives: true,
+                    ..whole
+                },
+                "several outputs",
+            ),
+            (
+                Mapping::Voqsw,
+                Setup {
+                    ports: &five,
+                    data_vls: 4,
+                    ..whole
+                },
+                "each of 5 ports",
             ),
         ];
         for (mapping, setup, message) in cases {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use silvan_cc::hooks::{
-    Ack, Arrival, Candidate, Flow as QueuePair, Grant, Grants, Hop, NoControl, PacketView, PortVl,
-    QueueView, SourceControl, SwitchControl,
+    Ack, Arrival, Candidate, Flow as QueuePair, Grant, Grants, Hop, LaneView, NoControl,
+    PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 };
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig, EngineError, OnWire};
@@ -466,4 +466,79 @@ fn lanes_by_destination_keep_flows_apart() {
         vls: 2,
     };
     assert!(matches!(error, EngineError::Invariant { error, .. } if error == expected));
+}
+
+/// Chooses lanes in turn, and notes where packets are.
+#[derive(Debug, Default)]
+struct LanesInTurn {
+    lanes: u8,
+    turn: u8,
+    hops: Vec<(QueuePair, LaneView)>,
+}
+
+impl SwitchControl for LanesInTurn {
+    fn needs_select_next_vl(&self) -> bool {
+        true
+    }
+
+    fn select_next_vl(&mut self, _: Time, hop: LaneView, flow: QueuePair, _: Vl) -> Option<Vl> {
+        self.hops.push((flow, hop));
+        self.turn = (self.turn + 1) % self.lanes;
+        Some(Vl::try_new(self.turn).unwrap())
+    }
+}
+
+/// A packet's next input and output are those that it has at the next switch, from its host to its destination, and
+/// credits are those of the chosen lanes.
+#[test]
+fn lanes_are_chosen_hop_by_hop() {
+    let kind = cable("4x DDR 2 m");
+    let routed = Routed::row(&[&[kind; 2], &[kind], &[kind; 2]], &[kind; 2]);
+    let mut config = EngineConfig {
+        data_vls: 3,
+        ..EngineConfig::default()
+    };
+    config.switch.buffer = room(8);
+    // One at a time: the hops of a packet follow each other.
+    let alone = Flow {
+        gap: Span::from_us(50),
+        ..Flow::burst(0, 3, 10)
+    };
+    let in_turn = |lanes| LanesInTurn {
+        lanes,
+        ..LanesInTurn::default()
+    };
+    let mut engine = routed.controlled(&config, in_turn(3), NoControl, &[alone]);
+    engine.run_until(at(Span::from_ms(1))).unwrap();
+    let hops = &engine.switch_control().hops;
+    assert_eq!(hops.len(), 10 * 4);
+    for packet in hops.chunks(4) {
+        let hop = |place: usize| packet[place].1;
+        assert_eq!(hop(0).input, None);
+        for place in 0..3 {
+            assert_eq!(hop(place).next_input, hop(place + 1).input);
+            assert_eq!(hop(place).next_output, Some(hop(place + 1).output));
+        }
+        assert_eq!((hop(3).next_input, hop(3).next_output), (None, None));
+    }
+
+    let all: Vec<Flow> = [(0, 3), (1, 4), (2, 3), (4, 0), (3, 2)]
+        .map(|(from, to)| Flow::burst(from, to, 200))
+        .to_vec();
+    let mut engine = routed.controlled(&config, in_turn(3), NoControl, &all);
+    for us in (10..=4_000).step_by(70) {
+        engine.run_until(at(Span::from_us(us))).unwrap();
+        engine.audit().unwrap();
+    }
+    assert_eq!(engine.delivered_packets(), 1_000);
+
+    let mut engine = routed.controlled(&config, in_turn(5), NoControl, &all);
+    let error = engine.run_until(at(Span::from_ms(1))).unwrap_err();
+    let EngineError::Invariant { error, .. } = error else {
+        panic!("{error}");
+    };
+    assert!(
+        matches!(error, InvariantError::NextLane { vl: 3, vls: 3, .. }),
+        "{error}"
+    );
 }
