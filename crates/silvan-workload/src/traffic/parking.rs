@@ -141,9 +141,21 @@ impl Parking {
         whole_bytes: u32,
         mut release: impl FnMut(HostId) -> Time,
     ) -> Option<Message> {
+        // No queue is before those that are to be asked again, and of these the first goes first.
+        let mut to_ask = 0;
         loop {
-            // The first of equal ones: the queue that was throttled earliest.
-            let place = (0..self.queues.len()).min_by_key(|&place| self.queues[place].release)?;
+            let again = self.queues[to_ask..]
+                .iter()
+                .position(|queue| queue.release == Time::ZERO);
+            let place = match again {
+                Some(further) => to_ask + further,
+                // The first of equal ones: the queue that was throttled earliest.
+                None => (0..self.queues.len()).min_by_key(|&place| self.queues[place].release)?,
+            };
+            to_ask = match again {
+                Some(_) => place,
+                None => self.queues.len(),
+            };
             let queue = &mut self.queues[place];
             self.next_release = queue.release;
             if queue.release > now {
