@@ -129,7 +129,10 @@ def test_sigterm_ends_the_command_and_opensm() -> None:
             wait_until(lambda: len(children(process.pid)) == 2, "OpenSM and the command")
             started = children(process.pid)
             process.terminate()
-            assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+            try:
+                assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+            finally:
+                process.kill()
         assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
         assert not list(Path(base).glob("silvan-opensm-*"))
         assert not list(Path(base).glob("silvan-fabric-*"))

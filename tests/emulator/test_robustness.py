@@ -243,11 +243,14 @@ def test_killed_tools_cost_nothing(line: Fabric) -> None:
 @REAL_TOOLS
 def test_tools_killed_over_udp_cost_nothing(serve: Serve) -> None:
     fabric = serve_udp(serve)
+    # They wait for answers, so that they are killed at work.
+    fabric.emulation.control("lose", percent=100)
     tools = [fabric.popen("ibnetdiscover") for _ in range(6)]
-    fabric.wait(lambda: fabric.emulation.control("status")["clients"] > 0)
+    fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 6)
     for tool in tools:
         tool.send_signal(signal.SIGKILL)
         tool.communicate(timeout=PATIENCE_S)
+    fabric.emulation.control("lose", percent=0)
     fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 0)
     assert "left" in fabric.tool("ibnetdiscover")
 

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,15 +182,28 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _termination_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Let SIGTERM end the command, after which the rest is left in order."""
+def _termination_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Let SIGTERM end a command, after which the rest is left in order.
+
+    The block names the command once it has started it. SIGTERM that comes before is passed on then.
+    """
+    commands: list[subprocess.Popen[bytes]] = []
+    has_come = False
 
     def terminate(_signal: int, _frame: object) -> None:
-        process.terminate()
+        nonlocal has_come
+        has_come = True
+        for command in commands:
+            command.terminate()
+
+    def pass_on_to(command: subprocess.Popen[bytes]) -> None:
+        commands.append(command)
+        if has_come:
+            command.terminate()
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        yield pass_on_to
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -256,9 +269,10 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
     bound = ends_with_parent(signal.SIGTERM)
     try:
         with (
+            _termination_passed_on() as pass_on_to,
             subprocess.Popen(command, env=environment, preexec_fn=bound) as process,
-            _termination_passed_on(process),
         ):
+            pass_on_to(process)
             while True:
                 try:
                     status = process.wait(timeout=0.2)
