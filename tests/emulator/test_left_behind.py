@@ -99,17 +99,27 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@contextmanager
+def managed(base: str) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
+    """Give a process that serves a fabric to a command and OpenSM, and these two."""
+    words = silvan_command("emulate", "--example", "two-tier", "--opensm", "--", "sleep", "1000")
+    with subprocess.Popen(words, env=os.environ | {"TMPDIR": base}) as process:
+        try:
+            wait_until(lambda: len(children(process.pid)) == 2, "OpenSM and the command")
+            yield process, children(process.pid)
+        finally:
+            process.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.needs("opensm")
 def test_sigkill_leaves_no_program_behind() -> None:
-    with tempfile.TemporaryDirectory(prefix="silvan-test-") as base:
-        words = silvan_command(
-            "emulate", "--example", "two-tier", "--opensm", "--", "sleep", "1000"
-        )
-        with subprocess.Popen(words, env=os.environ | {"TMPDIR": base}) as process:
-            wait_until(lambda: len(children(process.pid)) == 2, "OpenSM and the command")
-            started = children(process.pid)
-            process.kill()
+    with (
+        tempfile.TemporaryDirectory(prefix="silvan-test-") as base,
+        managed(base) as (process, started),
+    ):
+        process.kill()
+        process.wait()
         wait_until(
             lambda: not [pid for pid in started if Path(f"/proc/{pid}/exe").exists()],
             "the end of OpenSM and the command",
@@ -121,18 +131,12 @@ def test_sigkill_leaves_no_program_behind() -> None:
 @pytest.mark.slow
 @pytest.mark.needs("opensm")
 def test_sigterm_ends_the_command_and_opensm() -> None:
-    with tempfile.TemporaryDirectory(prefix="silvan-test-") as base:
-        words = silvan_command(
-            "emulate", "--example", "two-tier", "--opensm", "--", "sleep", "1000"
-        )
-        with subprocess.Popen(words, env=os.environ | {"TMPDIR": base}) as process:
-            wait_until(lambda: len(children(process.pid)) == 2, "OpenSM and the command")
-            started = children(process.pid)
-            process.terminate()
-            try:
-                assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
-            finally:
-                process.kill()
+    with (
+        tempfile.TemporaryDirectory(prefix="silvan-test-") as base,
+        managed(base) as (process, started),
+    ):
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
         assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
         assert not list(Path(base).glob("silvan-opensm-*"))
         assert not list(Path(base).glob("silvan-fabric-*"))

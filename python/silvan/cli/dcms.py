@@ -133,7 +133,7 @@ def dcms(
     if live and (once or restore):
         reason = f"not with {'--once' if once else '--restore'}"
         raise typer.BadParameter(reason, param_hint="--live")
-    page = _LiveView(address_of(bind)) if live else None
+    page = _LiveView(address_of(bind, "--bind")) if live else None
 
     def opened(text: str) -> Manager:
         return _silvan.Manager(

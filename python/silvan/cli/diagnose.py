@@ -225,7 +225,7 @@ def diagnose(
                     ring=ring,
                     keep=keep,
                     interval=interval or _INTERVAL_OF_WATCH,
-                    address=address_of(bind) if live else None,
+                    address=address_of(bind, "--bind") if live else None,
                     dcms_log=dcms_log,
                     as_json=as_json,
                 ),

@@ -10,19 +10,15 @@ from typing import Annotated
 import typer
 
 from silvan.cli.attached import attach
-from silvan.cli.options import AdapterName, AdapterPort, EmulatedFabric, LinkPercent, WaitTick
+from silvan.cli.options import (
+    AdapterName,
+    AdapterPort,
+    EmulatedFabric,
+    LinkPercent,
+    WaitTick,
+    address_of,
+)
 from silvan.cli.printer import note
-
-_LARGEST_PORT = 65535
-
-
-def _check_address(listen: str) -> None:
-    """Refuse what is no address and port, before anything is opened."""
-    address, _, port = listen.rpartition(":")
-    if not address or not (port.isascii() and port.isdigit()) or int(port) > _LARGEST_PORT:
-        raise typer.BadParameter(
-            f"{listen!r} is no ADDRESS:PORT, such as 127.0.0.1:9685", param_hint="--listen"
-        )
 
 
 def exporter(
@@ -58,7 +54,8 @@ def exporter(
         "--port": port or None,
         "--link-percent": link_percent,
     }
-    _check_address(listen)
+    # Before anything is opened.
+    address_of(listen, "--listen")
     clock = attach("exporter", sockname, options, {})
     interval_s = span_ps("interval", interval) / 1e12
     watcher = SubnetWatcher(

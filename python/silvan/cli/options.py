@@ -96,12 +96,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _LAST_PORT = 65535
 
 
-def address_of(bind: str) -> tuple[str, int]:
-    """Read address and port where a live page is served."""
-    host, _, digits = bind.rpartition(":")
-    if not host or not digits.isdecimal() or int(digits) > _LAST_PORT:
+def address_of(text: str, option: str) -> tuple[str, int]:
+    """Read the value of an option that says at which address and port something is served."""
+    host, _, digits = text.rpartition(":")
+    is_port = digits.isascii() and digits.isdecimal()
+    if not host or not is_port or int(digits) > _LAST_PORT:
         raise typer.BadParameter(
-            f"{bind!r} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint="--bind"
+            f"{text!r} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint=option
         )
     return host.strip("[]"), int(digits)
 

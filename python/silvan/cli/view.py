@@ -131,7 +131,7 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
     from silvan.viewer.live import serve_live
     from silvan.viewer.samples import LiveFabric
 
-    host, port = address_of(bind)
+    host, port = address_of(bind, "--bind")
 
     def show(address: str) -> None:
         import webbrowser
