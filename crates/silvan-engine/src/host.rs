@@ -198,12 +198,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let throttled = std::mem::take(&mut gate.throttled);
             self.trace_throttled(now, host, &throttled);
         }
-        match answer {
+        // By reference: copying what has just been written in smaller parts stalls.
+        match &answer {
             Poll::Send(offer) => {
                 self.start(now, host, port, first, offer);
                 return;
             }
-            Poll::WaitUntil(at) => {
+            &Poll::WaitUntil(at) => {
                 if at <= time(now) {
                     let (host, until) = (host as usize, at);
                     self.broken(now, InvariantError::WaitsForThePast { host, until });
@@ -235,9 +236,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Starts the packet of an offer.
     #[inline]
-    fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
+    fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
         if offer.dst.index() == host as usize {
-            self.loop_back(now, host, port, offer);
+            self.loop_back(now, host, port, *offer);
             return;
         }
         let mtu = self.plane.mtu_wire - self.plane.header;
@@ -249,7 +250,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let plane = &mut self.plane;
         let mut vl = plane.host_lanes(host)[offer.sl.index()];
         if (S::ACTIVE || C::ACTIVE) && self.needs.select_vl {
-            let Some(chosen) = self.lane_of(now, host, first, vl, &offer) else {
+            let Some(chosen) = self.lane_of(now, host, first, vl, offer) else {
                 return;
             };
             vl = chosen;
@@ -276,7 +277,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         let packet = if self.extends_packets() {
-            self.extended(now, host, &offer, packet)
+            self.extended(now, host, offer, packet)
         } else {
             packet
         };
@@ -356,7 +357,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     #[inline(never)]
     fn start_kept(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
         if let Some(offer) = self.held[host as usize].take() {
-            self.start(now, host, port, first, offer);
+            self.start(now, host, port, first, &offer);
             return true;
         }
         // Lanes may have got credits for flows that waited for them.

@@ -84,14 +84,6 @@ impl Load {
     }
 }
 
-/// What to do when neither of two has a packet now.
-fn earlier(one: Poll, other: Poll) -> Poll {
-    match (one, other) {
-        (Poll::WaitUntil(a), Poll::WaitUntil(b)) => Poll::WaitUntil(a.min(b)),
-        (Poll::Idle, answer) | (answer, _) => answer,
-    }
-}
-
 impl Workload for Load {
     const LINKS_HOSTS: bool = true;
 
@@ -119,22 +111,35 @@ impl Workload for Load {
         }
     }
 
+    #[inline]
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
-        let turn = self.turn[host.index()];
-        let mut answer = Poll::Idle;
-        for programs in [turn, !turn] {
-            let next = match &mut self.programs {
-                _ if !programs => self.traffic.poll(host, now, gate),
-                Some(programs) => programs.poll(host, now, gate),
-                None => continue,
-            };
-            if let Poll::Send(_) = next {
-                self.turn[host.index()] = !programs;
-                return next;
+        let Some(programs) = &mut self.programs else {
+            return self.traffic.poll(host, now, gate);
+        };
+        let programs_first = self.turn[host.index()];
+        let mut answer = if programs_first {
+            programs.poll(host, now, gate)
+        } else {
+            self.traffic.poll(host, now, gate)
+        };
+        let wait = match &answer {
+            Poll::Send(_) => {
+                self.turn[host.index()] = !programs_first;
+                return answer;
             }
-            answer = earlier(answer, next);
+            Poll::WaitUntil(at) => *at,
+            Poll::Idle => Time::MAX,
+        };
+        answer = if programs_first {
+            self.traffic.poll(host, now, gate)
+        } else {
+            programs.poll(host, now, gate)
+        };
+        match &answer {
+            Poll::WaitUntil(at) => Poll::WaitUntil(wait.min(*at)),
+            Poll::Idle if wait < Time::MAX => Poll::WaitUntil(wait),
+            _ => answer,
         }
-        answer
     }
 
     fn next_change(&self, _now: Time) -> Option<Time> {

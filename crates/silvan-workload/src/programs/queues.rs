@@ -178,13 +178,13 @@ impl Queues {
         };
         // Most hosts have one pair at a time, which is found without a search.
         if queue.pairs.len() == 1
-            && let Some(mut first) = queue.pairs.first_entry()
+            && let Some((key, pair)) = queue.pairs.iter_mut().next()
         {
-            if let Some(bytes) = payload(first.get_mut()) {
-                queue.last = *first.key();
-                let (offer, is_empty) = emit(messages, flows, first.get_mut(), bytes);
+            if let Some(bytes) = payload(pair) {
+                queue.last = *key;
+                let (offer, is_empty) = emit(messages, flows, pair, bytes);
                 if is_empty {
-                    first.remove();
+                    queue.pairs.clear();
                 }
                 return Poll::Send(offer);
             }
