@@ -15,6 +15,7 @@ use crate::partition::Whole;
 use crate::plane::LATEST;
 use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
+use crate::speculation::Discarded;
 use crate::stats::Statistics;
 use crate::tracer::Tracer;
 use crate::variant::{
@@ -40,6 +41,8 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) notifications: Notifications,
     /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
     pub(crate) held: Vec<Option<Offer>>,
+    /// Where switches discard packets that the scheme chooses, by source: those that have not been sent again.
+    pub(crate) discarded: Vec<Vec<Discarded>>,
     /// Room for what a call of the scheme adds or reads.
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
@@ -172,6 +175,9 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
         && !needs.credit
         && !needs.ack
         && !needs.receive
+        && !needs.started
+        && !needs.answer_grant
+        && !needs.select_discard
         && !needs.select_path
         && !needs.select_vl
         && (W::LINKS_HOSTS || !workload.needs_delivery());
@@ -188,12 +194,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let mut engine = Self {
             stats: Statistics::new(plane.config.latency, hosts),
-            notifications: Notifications::new(plane.config.feedback, hosts, needs.receive),
+            notifications: Notifications::new(
+                plane.config.feedback,
+                hosts,
+                needs.receive || needs.answer_grant,
+            ),
             held: match needs.select_vl {
                 true => vec![None; hosts],
                 false => Vec::new(),
             },
+            discarded: match needs.select_discard {
+                true => vec![Vec::new(); hosts],
+                false => Vec::new(),
+            },
             whole_messages: !needs.select_path
+                && !needs.select_discard
                 && !needs.select_vl
                 && !plane.routing.has_choices()
                 && plane.reordering.is_none()

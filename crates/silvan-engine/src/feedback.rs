@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_cc::hooks::{Arrival, Feedback, Flow, SourceControl, SwitchControl};
+use silvan_cc::hooks::{Arrival, Feedback, Flow, Grants, SourceControl, SwitchControl};
 use silvan_cc::notification::Coalescer;
 use silvan_core::{HostId, Span};
 
@@ -64,6 +64,11 @@ impl Notifications {
     /// Grants that arrived at a host; `None` without a scheme whose receivers send them.
     pub fn grants_received(&self, host: HostId) -> Option<u64> {
         self.grants_received.get(host.index()).copied()
+    }
+
+    /// Counts a grant that has arrived.
+    pub fn count_grant(&mut self, host: HostId) {
+        self.grants_received[host.index()] += 1;
     }
 
     /// Whether a delivered data packet may need a notification.
@@ -158,7 +163,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// A notification or grant that `host` sends about a flow to it, given by its source and its service level.
     /// `None` if nothing can be sent on the notification's service level.
-    fn notification(
+    pub(crate) fn notification(
         &self,
         host: u32,
         (source, data_sl): (u32, u8),
@@ -188,7 +193,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Sends a notification or grant at `done`.
-    fn send_notification(&mut self, now: u64, done: u64, host: u32, notification: Packet) {
+    pub(crate) fn send_notification(
+        &mut self,
+        now: u64,
+        done: u64,
+        host: u32,
+        notification: Packet,
+    ) {
         let event = match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
@@ -234,6 +245,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let flow = flow_of(packet);
         self.source
             .on_receive(time(now), flow, arrival, &mut grants);
+        self.post_grants(now, host, grants);
+    }
+
+    /// Sends the grants that the scheme has added for a host.
+    pub(crate) fn post_grants(&mut self, now: u64, host: u32, mut grants: Grants) {
         for grant in grants.drain() {
             let source = grant.source.index();
             if source >= self.plane.hosts.len() || source == host as usize {
@@ -327,8 +343,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
         let (mut bytes, mut again) = (packet.born as u32, false);
+        if C::ACTIVE && !F::SPECIALISED && !F::LOOKAHEAD && packet.is(GRANT) {
+            if packet.is(ACK) {
+                return self.notify_nack(now, flow, bytes);
+            }
+            if self.needs.answer_grant {
+                return self.notify_granted(now, flow, bytes);
+            }
+        }
         if C::ACTIVE && self.needs.receive && packet.is(GRANT) {
-            self.notifications.grants_received[flow.source.index()] += 1;
+            self.notifications.count_grant(flow.source);
             return self.source.on_grant(time(now), flow, bytes);
         }
         if C::ACTIVE && self.needs.ack && packet.is(EXTENDED) {

@@ -176,6 +176,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         {
             return;
         }
+        let may_resend = !F::SPECIALISED && !F::LOOKAHEAD && C::ACTIVE;
+        if may_resend && self.needs.select_discard && self.start_again(now, host, port, first) {
+            return;
+        }
         let plane = &self.plane;
         let mut gate = HostGate {
             source: &mut self.source,
@@ -236,7 +240,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Starts the packet of an offer.
     #[inline]
-    fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
+    pub(crate) fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
         if offer.dst.index() == host as usize {
             self.loop_back(now, host, port, *offer);
             return;
@@ -304,6 +308,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             };
             self.source
                 .on_send(time(now), flow, Span::from_ps(free_at - now), offer.bytes);
+            if !F::SPECIALISED && !F::LOOKAHEAD && self.needs.started {
+                self.notify_started(now, flow, offer);
+            }
         }
         let next = free_at.max(now + gap);
         let record = &mut self.plane.hosts[host as usize];

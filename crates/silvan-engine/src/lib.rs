@@ -54,6 +54,7 @@ mod records;
 mod reordering;
 mod resident;
 mod routing;
+mod speculation;
 mod stats;
 mod switch;
 mod sync;

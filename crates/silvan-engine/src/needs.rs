@@ -40,6 +40,9 @@ pub struct Needs {
     pub select_path: bool,
     pub select_vl: bool,
     pub select_next_vl: bool,
+    pub select_discard: bool,
+    pub started: bool,
+    pub answer_grant: bool,
 }
 
 impl Needs {
@@ -57,6 +60,9 @@ impl Needs {
             select_path: source.needs_select_path(),
             select_vl: source.needs_select_vl() || select_next_vl,
             select_next_vl,
+            select_discard: switch.needs_select_discard(),
+            started: source.needs_started(),
+            answer_grant: source.needs_answer_grant(),
         }
     }
 }

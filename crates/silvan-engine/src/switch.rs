@@ -116,6 +116,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         lane: usize,
         packet: Packet,
     ) {
+        let may_discard = !F::SPECIALISED && !F::LOOKAHEAD && S::ACTIVE;
+        if may_discard && self.needs.select_discard && self.discard(now, port, lane, &packet, false)
+        {
+            return;
+        }
         if self.hold_back(now, port, lane, packet) {
             self.notify_queued(now, output, lane, port, &packet);
             return;
@@ -325,6 +330,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         out.waiting -= 1;
         let more = out.waiting > 0;
         let port = base + local;
+        let may_discard = !F::SPECIALISED && !F::LOOKAHEAD && S::ACTIVE;
+        if may_discard && self.needs.select_discard && self.discard(now, port, lane, &packet, true)
+        {
+            self.move_up(now, port, packet.vl());
+            if more {
+                self.wake_output(output, now);
+            }
+            return;
+        }
         self.transmit(now, output, lane, Some((port, since)), packet, queued_bytes);
         self.move_up(now, port, packet.vl());
         if more {
@@ -539,7 +553,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Whether the link behind a lane of this output has credits for one more packet of MTU size.
     #[inline]
-    fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
+    pub(crate) fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
         let plane = &mut self.plane;
         let port = plane.link_port(PortId::new(output as usize));
         let link_lane = lane + (port - output as usize) * plane.vls;

@@ -87,6 +87,7 @@ macro_rules! hooks {
                 $(#[doc = $notify_about])*
                 #[inline]
                 #[allow(unused_variables, reason = "a default needs few of its arguments")]
+                #[allow(clippy::too_many_arguments, reason = "other languages get numbers, one after the other")]
                 fn $notify(&mut self $(, $notify_argument: $notify_type)*) -> $notify_answer $notify_body
             )*
 

@@ -136,6 +136,14 @@ impl Argument for u32 {
     }
 }
 
+impl Argument for bool {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(*self);
+    }
+}
+
 impl Argument for HostId {
     const FIELDS: &'static [Field] = &[Field::Number("")];
     #[inline]

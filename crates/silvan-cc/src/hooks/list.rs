@@ -127,6 +127,19 @@ hooks! {
                 flow: Flow,
                 vl: Vl,
             ) -> Option<Vl> [first_choice] if needs_select_next_vl { None }
+
+            /// A data packet of `flow`, which was sent at `sent`, is about to wait for an output behind `queue`, that of all lanes,
+            /// or is about to leave after it `waited`. Returns a number if the switch discards it: its destination
+            /// returns a negative acknowledgement with this number, and its source may send it again.
+            fn select_discard(
+                now: Time,
+                output: PortVl,
+                queue: QueueView,
+                flow: Flow,
+                wire_bytes: u32,
+                sent: Time,
+                waited: bool,
+            ) -> Option<u32> [first_choice] if needs_select_discard { None }
         }
 
         inspect {
@@ -227,6 +240,47 @@ hooks! {
             /// it. Called before [`SourceControl::on_feedback`] for the same acknowledgement, with the same
             /// answer.
             fn on_ack(now: Time, flow: Flow, ack: Ack<'_>) -> bool [either] if needs_ack { false }
+
+            /// The flow has started a packet, `behind` payload bytes of it wait; its source may send grants to any host. Called after
+            /// [`SourceControl::on_send`], also for a packet that is sent again.
+            fn on_started(
+                now: Time,
+                flow: Flow,
+                payload: u32,
+                behind: u32,
+                grants: &mut Grants,
+            ) -> () [nothing] if needs_started {}
+
+            /// A grant has arrived, as for [`SourceControl::on_grant`], which is not called then; the host may answer it by
+            /// grants to any host.
+            fn answer_grant(
+                now: Time,
+                flow: Flow,
+                granted: u32,
+                grants: &mut Grants,
+            ) -> bool [either] if needs_answer_grant { false }
+
+            /// A switch has discarded a packet of the flow, with this number of
+            /// [`SwitchControl::select_discard`](super::SwitchControl::select_discard), and its source knows now: it may send grants to any
+            /// host. Returns the same as [`SourceControl::on_grant`].
+            fn on_nack(
+                now: Time,
+                flow: Flow,
+                payload: u32,
+                notice: u32,
+                grants: &mut Grants,
+            ) -> bool [either] { false }
+
+            /// The earliest instant at which a packet that a switch has discarded may start again; its source knew of it at
+            /// `nacked`. Any instant not later than `now` means now, and the next packet that the flow sends is this
+            /// one.
+            fn resend_time(
+                now: Time,
+                flow: Flow,
+                payload: u32,
+                notice: u32,
+                nacked: Time,
+            ) -> Time [latest] { now }
 
             /// The credits of the host's own link changed, as a packet took some or some came back: `used`
             /// of `capacity` blocks are taken now.

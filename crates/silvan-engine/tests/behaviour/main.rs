@@ -30,6 +30,7 @@ mod pfc;
 mod reconfiguration;
 mod routing;
 mod sharing;
+mod speculation;
 mod starvation;
 mod throughput;
 mod trees;

@@ -1,0 +1,163 @@
+//! Packets that switches discard because the scheme says so, and that their sources send again.
+//!
+//! A switch returns the credits of such a packet as of any other that it discards. The negative acknowledgement comes from
+//! the destination, as a notification that acknowledges nothing: no switch of the model sends packets of its own. The
+//! source keeps what the packet was until it has started again. Only the general variant has this.
+
+use silvan_cc::hooks::{Flow, PortVl, QueueView, SourceControl, SwitchControl};
+use silvan_core::{HostId, Sl};
+
+use crate::engine::Engine;
+use crate::feedback::flow_of;
+use crate::packet::{ACK, CONTROL, GRANT, LAST, Packet, service_level};
+use crate::plane::time;
+use crate::variant::EngineVariant;
+use crate::workload::{Offer, Workload};
+
+/// A packet that a switch has discarded, at its source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Discarded {
+    offer: Offer,
+    /// Service level of its header.
+    sl: Sl,
+    /// The scheme's number, and when the source got to know it.
+    nack: Option<(u32, u64)>,
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// Asks the scheme about a packet that is about to wait for a lane of an output, or to leave after it `waited`. Returns
+    /// whether the switch has discarded it.
+    #[inline(never)]
+    pub(crate) fn discard(
+        &mut self,
+        now: u64,
+        input: u32,
+        lane: usize,
+        packet: &Packet,
+        waited: bool,
+    ) -> bool {
+        let output = lane / self.plane.vls;
+        if packet.is(CONTROL) || !self.plane.outs[output].marks {
+            return false;
+        }
+        let has_credit = self.has_credit(now, output as u32, lane);
+        let plane = &self.plane;
+        // Those of lanes with a higher priority are in front of it, too.
+        let first = output * plane.vls;
+        let bytes = |lane: usize| plane.lanes[lane].queued_bytes + plane.held_back_bytes::<F>(lane);
+        let queue = QueueView {
+            queued_bytes: (first..first + plane.vls).map(bytes).sum(),
+            has_credit,
+        };
+        let flow = flow_of(packet);
+        let wire = u32::from(packet.wire());
+        let sent = time(plane.extensions.sent(now, packet));
+        let output_vl = PortVl(lane as u32);
+        let chosen =
+            self.switch
+                .select_discard(time(now), output_vl, queue, flow, wire, sent, waited);
+        let Some(notice) = chosen else {
+            return false;
+        };
+        let (source, destination) = (packet.source(), packet.destination());
+        let class = plane
+            .routing
+            .class_of(source, destination, packet.sl_bits());
+        self.discarded[source as usize].push(Discarded {
+            offer: Offer {
+                dst: HostId::new(destination as usize),
+                bytes: wire - plane.header,
+                sl: service_level(class),
+                class: packet.class(),
+                last: packet.is(LAST),
+                behind: 0,
+            },
+            sl: packet.service_level(),
+            nack: None,
+        });
+        self.plane
+            .count(now, output as u32, packet, |counts| counts.xmit += 1);
+        self.return_discarded(now, input, packet);
+        let about = (source, packet.sl_bits());
+        let flags = CONTROL | GRANT | ACK;
+        if let Some(nack) = self.notification(destination, about, flags, u64::from(notice)) {
+            self.send_notification(now, now, destination, nack);
+        }
+        true
+    }
+
+    /// A negative acknowledgement has arrived: it is for the first packet of the flow whose source does not know yet.
+    /// Returns whether the host may be able to send earlier.
+    #[inline(never)]
+    pub(crate) fn notify_nack(&mut self, now: u64, flow: Flow, notice: u32) -> bool {
+        let mut discarded = self.discarded[flow.source.index()].iter_mut();
+        let Some(packet) = discarded.find(|packet| {
+            packet.nack.is_none() && packet.offer.dst == flow.destination && packet.sl == flow.sl
+        }) else {
+            return false;
+        };
+        packet.nack = Some((notice, now));
+        let payload = packet.offer.bytes;
+        let mut grants = std::mem::take(&mut self.grants);
+        self.source
+            .on_nack(time(now), flow, payload, notice, &mut grants);
+        self.post_grants(now, flow.source.index() as u32, grants);
+        true
+    }
+
+    /// A grant has arrived that the host may answer.
+    #[inline(never)]
+    pub(crate) fn notify_granted(&mut self, now: u64, flow: Flow, granted: u32) -> bool {
+        self.notifications.count_grant(flow.source);
+        let mut grants = std::mem::take(&mut self.grants);
+        let may_send = self
+            .source
+            .answer_grant(time(now), flow, granted, &mut grants);
+        self.post_grants(now, flow.source.index() as u32, grants);
+        may_send
+    }
+
+    /// A flow has started a packet.
+    #[inline(never)]
+    pub(crate) fn notify_started(&mut self, now: u64, flow: Flow, offer: &Offer) {
+        let mut grants = std::mem::take(&mut self.grants);
+        self.source
+            .on_started(time(now), flow, offer.bytes, offer.behind, &mut grants);
+        self.post_grants(now, flow.source.index() as u32, grants);
+    }
+
+    /// Starts a packet of a host again that a switch has discarded, if the scheme allows one now. Returns whether there
+    /// is one.
+    #[inline(never)]
+    pub(crate) fn start_again(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
+        let source = HostId::new(host as usize);
+        let mut earliest = u64::MAX;
+        for place in 0..self.discarded[host as usize].len() {
+            let packet = self.discarded[host as usize][place];
+            let Some((notice, nacked)) = packet.nack else {
+                continue;
+            };
+            let flow = Flow {
+                source,
+                destination: packet.offer.dst,
+                sl: packet.sl,
+            };
+            let bytes = packet.offer.bytes;
+            let at = self
+                .source
+                .resend_time(time(now), flow, bytes, notice, time(nacked))
+                .as_ps();
+            if at <= now {
+                self.discarded[host as usize].remove(place);
+                self.start(now, host, port, first, &packet.offer);
+                self.workload.on_release_moved(source);
+                return true;
+            }
+            earliest = earliest.min(at);
+        }
+        if earliest != u64::MAX {
+            self.wake_host(host, earliest);
+        }
+        false
+    }
+}
