@@ -56,6 +56,9 @@ def rates(scenario: silvan.Scenario) -> dict[str, float]:
         ("dbbm", 3, True),
         # Digits above the spine's: 4 is 10, 6 is 11.
         ("vftree", 2, True),
+        # Hosts side by side: 4 to 7 are a group of two, and 4 and 6 are not of one of four.
+        ("flow2sl", 2, False),
+        ("flow2sl", 4, True),
         ("voqnet", 8, True),
     ],
 )
@@ -79,6 +82,7 @@ def test_a_victim_has_what_the_hotspot_leaves(mapping: str, lanes: int, separate
         (1, TREE, "vftree", "one data lane", "vl.data-vls"),
         (2, TREE, "voqnet", "each of 8 hosts", "smaller fabric"),
         (2, TORUS, "dbbm", "from deadlock", "fat tree"),
+        (1, TREE, "flow2sl", "one data lane", "vl.data-vls"),
     ],
 )
 def test_a_fabric_without_lanes_for_it_is_refused(

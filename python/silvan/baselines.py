@@ -57,8 +57,8 @@ class Cost:
     flow_bytes : int
         State of a host for each flow that is held back, or with a window for each flow.
     messages : str
-        What travels: ``none``, ``notifications``, ``acknowledgements``, ``pulls``, or those with
-        ``sweeps``.
+        What travels: ``none``, ``notifications``, ``acknowledgements``, ``pulls``,
+        ``reservations`` and their grants, ``refusals``, or those with ``sweeps``.
 
     What is not reported, of a scheme without published settings, is None.
     """
@@ -126,8 +126,20 @@ _RCCC_MARKS = Cost(14, 12 + 18, 16, "pulls")
 # owed, what it was not asked for, what waits behind, and its place in the queue.
 _RCCC = Cost(0, 12, 16, "pulls")
 
+# Bytes that wait for a port; the end of the schedule of a host; what a flow has reserved and not
+# sent, when it may be sent, whether that is known, and of SMSRP what has been asked for.
+_SRP = Cost(4, 8, 13, "reservations")
+_SMSRP = Cost(4, 8, 17, "reservations")
+# The same and the end of its schedule at a port to a host; what has been discarded of a flow.
+_LHRP = Cost(12, 0, 4, "refusals")
+
 # What reads the credits of a host, or divides the credits of a lane. Links with PFC have none.
-_OF_CREDITS = frozenset({"pft", "ib-cc-pft", "vftree", "dftree", "obqa"})
+_OF_CREDITS = frozenset(
+    {
+        *("pft", "ib-cc-pft", "vftree", "flow2sl", "dftree", "obqa"),
+        *("srp", "srp+smsrp", "srp+lhrp"),
+    }
+)
 
 # Largest delay that an entry of a Congestion Control Table can have, in packet times.
 _MOST_DELAY = 16_383
@@ -214,6 +226,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
         *_by_round_trip(scenario),
         *_by_receiver(scenario),
+        *_by_reservation(scenario),
         *_by_paths(scenario),
         *_by_lanes(scenario),
     ]
@@ -454,6 +467,44 @@ def _by_receiver(scenario: Scenario) -> list[Baseline]:
     ]
 
 
+def _by_reservation(scenario: Scenario) -> list[Baseline]:
+    """Set up speculative packets: two lanes that share the buffer of one.
+
+    Packets with a reservation go first, but for one speculative packet in 32 KiB. The timeout is
+    the base round trip and what a link takes for half of the buffer.
+    """
+    buffer: int = scenario.switch.buffer.bytes // 2
+    packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
+    if scenario.vl.data_vls > 1 or buffer < _LANE_PACKETS * packet:
+        return []
+    half_s = buffer // 2 * 8 / (scenario.link_gbps * 1e9)
+    timeout_ns = math.ceil((base_rtt_s(scenario) + half_s) * 1e9)
+    keys: dict[str, TomlValue] = {
+        "control.scheme": "srp",
+        "control.srp.timeout": f"{timeout_ns} ns",
+        "control.feedback.carrier": "cnp",
+        "vl.data-vls": 2,
+        "vl.high": [[0, 255]],
+        "vl.low": [[1, 255]],
+        "vl.limit-high": 8,
+        "switch.buffer": f"{buffer} B",
+    }
+    try:
+        scenario.override(keys).describe()
+    except SilvanError:
+        # Its routes need the lanes.
+        return []
+    found = (
+        ("srp", "srp", "each block of a flow reserves time at its destination", _SRP),
+        ("srp+smsrp", "smsrp", "what is discarded reserves time at its destination", _SMSRP),
+        ("srp+lhrp", "lhrp", "the last switch discards and reserves", _LHRP),
+    )
+    return [
+        Baseline(name, summary, {**keys, "control.srp.protocol": protocol}, cost)
+        for name, protocol, summary, cost in found
+    ]
+
+
 def _by_paths(scenario: Scenario) -> list[Baseline]:
     """Set up load balancing by the hosts, where the fabric has several shortest paths."""
     # Acknowledgements out of band take no path, others that of a hash.
@@ -505,6 +556,7 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
         "switch.buffer": f"{buffer // lanes} B",
     }
     by_output: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "obqa"}
+    by_group: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "flow2sl"}
     by_hotspot: dict[str, TomlValue] = {
         "control.scheme": "dftree",
         "control.dftree.threshold": f"{max(1, buffer // 4)} B",
@@ -518,6 +570,12 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
             "vftree",
             f"{lanes} lanes by destination, which share the buffer of one",
             overrides,
+            Cost(0, 0, 0, "none"),
+        ),
+        Baseline(
+            "flow2sl",
+            f"{lanes} lanes by groups of hosts side by side, which share the buffer of one",
+            by_group,
             Cost(0, 0, 0, "none"),
         ),
         # The output at the next switch must be known.

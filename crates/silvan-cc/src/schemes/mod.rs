@@ -94,8 +94,9 @@ register! {
         swift::Swift = "swift", "Swift: windows by the delay of the round trip (Kumar et al. 2020).";
         nscc::Nscc = "nscc", "NSCC of Ultra Ethernet: windows by marks and delay (UE Specification 1.0).";
         rccc::Rccc = "rccc", "RCCC of Ultra Ethernet: the receiver gives credit at the rate of its link (UE Specification 1.0).";
+        srp::Srp = "srp", "SRP, SMSRP and LHRP: speculative packets that switches discard, and reservations (Jiang et al. 2012, 2015).";
         reps::Reps = "reps", "REPS: packets take paths again that have delivered unmarked packets (Bonato et al. 2025).";
-        vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination or output, without control (vFtree, DBBM, VOQnet, OBQA, VOQsw).";
+        vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination or output, without control (vFtree, DBBM, Flow2SL, VOQnet, OBQA, VOQsw).";
         dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a lane of their own (Guay et al. 2011).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";

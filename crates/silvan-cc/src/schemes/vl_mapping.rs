@@ -2,8 +2,8 @@
 //! waits beside the others, not in front of them.
 //!
 //! Nothing is measured and nothing slows down. By destination, a host puts each packet on a lane, and it stays there: the
-//! mappings are those of destination-based buffer management (DBBM), of vFtree, and of a lane per destination (VOQnet),
-//! which no large fabric has the lanes for. By output, the lane of a packet in an input buffer is that of the port by which
+//! mappings are those of destination-based buffer management (DBBM), of vFtree, of groups of hosts side by side (Flow2SL),
+//! and of a lane per destination (VOQnet), which no large fabric has the lanes for. By output, the lane of a packet in an input buffer is that of the port by which
 //! it will leave the switch: the mappings are those of a queue per output (VOQsw) and of fewer queues (OBQA).
 
 use schemars::JsonSchema;
@@ -23,6 +23,9 @@ pub enum Mapping {
     Vftree,
     /// Those whose numbers are equal modulo the lanes (Nachiondo et al. 2005).
     Dbbm,
+    /// Those of hosts side by side, `group-hosts` of them: a hotspot fills the lane of its own group on all cables, and
+    /// no other (Escudero-Sahuquillo et al. 2014).
+    Flow2sl,
     /// None: each has its own, and there must be a lane for each host.
     Voqnet,
     /// Those whose output ports at the next switch are equal modulo the lanes (Escudero-Sahuquillo et al. 2011).
@@ -44,6 +47,10 @@ impl Mapping {
 pub struct VlMapping {
     /// Which packets share a lane: by their destination, or by their output port at the next switch. The lanes are `vl.data-vls`.
     pub mapping: Mapping,
+    /// Hosts side by side whose packets share a lane; by default as many as make a group for each lane. Further groups take the
+    /// lanes in turn. For `flow2sl`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_hosts: Option<u32>,
 }
 
 impl Scheme for VlMapping {
@@ -51,7 +58,15 @@ impl Scheme for VlMapping {
     type Source = LaneOf;
 
     fn check(&self) -> Result<(), SchemeError> {
-        Ok(())
+        let (message, hint) = match (self.group_hosts, self.mapping) {
+            (Some(0), _) => ("a group of 0 hosts is none", "write e.g. 36"),
+            (Some(_), mapping) if mapping != Mapping::Flow2sl => (
+                "only flow2sl has groups of hosts",
+                "set mapping to \"flow2sl\", or remove the key",
+            ),
+            _ => return Ok(()),
+        };
+        Err(SchemeError::new("group-hosts", message, hint))
     }
 
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
@@ -105,8 +120,11 @@ impl Scheme for VlMapping {
     fn build(&self, setup: &Setup<'_>) -> Result<(LaneByOutput, LaneOf), SchemeError> {
         let lanes = setup.data_vls;
         let ways_up = ways_up(setup);
+        let each = setup.hosts.div_ceil(usize::from(lanes)).max(1);
+        let group_hosts = self.group_hosts.map_or(each, |hosts| hosts as usize);
         let lane = |destination: usize| match self.mapping {
             Mapping::Vftree => lane_in_tree(destination, ways_up, lanes),
+            Mapping::Flow2sl => ((destination / group_hosts) % usize::from(lanes)) as u8,
             _ => (destination % usize::from(lanes)) as u8,
         };
         let by_output = |port: &Option<SwitchPort>| {
@@ -207,10 +225,18 @@ mod tests {
 
     use silvan_core::{HostId, PortId, PortNumber, Sl, SwitchId};
 
-    use super::super::flows::tests::setup;
+    use super::super::flows::tests::{are_refused, setup};
     use super::*;
+
+    fn of(mapping: Mapping) -> VlMapping {
+        VlMapping {
+            mapping,
+            ..VlMapping::default()
+        }
+    }
+
     fn lanes_of(mapping: Mapping, setup: &Setup<'_>) -> Vec<u8> {
-        let (_, mut source) = VlMapping { mapping }.build(setup).unwrap();
+        let (_, mut source) = of(mapping).build(setup).unwrap();
         let lane = |host| {
             let flow = Flow {
                 source: HostId::new(0),
@@ -300,6 +326,38 @@ mod tests {
         assert_eq!(lanes, (0..15).collect::<Vec<u8>>());
     }
 
+    #[test]
+    fn hosts_side_by_side_share_a_lane() {
+        let setup = Setup {
+            data_vls: 3,
+            hosts: 8,
+            ..setup()
+        };
+        assert_eq!(lanes_of(Mapping::Flow2sl, &setup), [0, 0, 0, 1, 1, 1, 2, 2]);
+        let leaves = VlMapping {
+            mapping: Mapping::Flow2sl,
+            group_hosts: Some(2),
+        };
+        let (_, source) = leaves.build(&setup).unwrap();
+        assert_eq!(source.by_destination, [0, 0, 1, 1, 2, 2, 0, 0]);
+        are_refused([
+            (
+                VlMapping {
+                    group_hosts: Some(0),
+                    ..leaves.clone()
+                },
+                "group-hosts",
+            ),
+            (
+                VlMapping {
+                    mapping: Mapping::Dbbm,
+                    ..leaves
+                },
+                "group-hosts",
+            ),
+        ]);
+    }
+
     /// Oracle: the modulo of the port's number, by hand; a host at the end of the link has none.
     #[test]
     fn ports_are_spread_over_the_lanes() {
@@ -310,7 +368,7 @@ mod tests {
             ..setup()
         };
         let mapping = Mapping::Obqa;
-        let (mut switch, source) = VlMapping { mapping }.build(&setup).unwrap();
+        let (mut switch, source) = of(mapping).build(&setup).unwrap();
         assert!(switch.needs_select_next_vl() && !source.needs_select_vl());
         let mut lane = |next_output: Option<usize>| {
             let hop = LaneView {
@@ -377,7 +435,7 @@ mod tests {
             ),
         ];
         for (mapping, setup, message) in cases {
-            let error = VlMapping { mapping }.check_setup(&setup).unwrap_err();
+            let error = of(mapping).check_setup(&setup).unwrap_err();
             assert!(error.message.contains(message), "{error}");
         }
         assert!(VlMapping::default().check_setup(&whole).is_ok());

@@ -1,0 +1,477 @@
+//! Speculative packets and reservations: SRP (N. Jiang, D. U. Becker, G. Michelogiannakis, W. J. Dally, "Network congestion
+//! avoidance through speculative reservation", HPCA 2012), SMSRP and LHRP (N. Jiang, L. Dennison, W. J. Dally, "Network
+//! endpoint congestion control for fine-grained communication", SC 2015).
+//!
+//! A host sends at once, but speculatively: on a lane of lower priority, and switches discard such packets instead of
+//! letting them wait. Time on the receiver's link is reserved for what has to be sent for certain, on the lane of all other
+//! packets, which nothing discards.
+//!
+//! | | reserves | who has the schedule | a speculative packet is discarded |
+//! |---|---|---|---|
+//! | SRP | each block of a flow, as it starts | the destination | when it would be older than `timeout` |
+//! | SMSRP | what has been discarded | the destination | when it would be older than `timeout` |
+//! | LHRP | what has been discarded | the switch before the destination | there, behind `threshold` bytes |
+//!
+//! In SRP a flow is speculative until its reservation is granted, or all of its block is sent; what has been discarded is
+//! part of the block again. In the other two a flow sends nothing new while something of it is discarded.
+//!
+//! A switch looks at a packet when it is about to wait, and at what is in front of it; with a timeout, again when it is about
+//! to leave, so that one that is too old takes no time of the link. A reservation and a grant are one number each: the highest bit tells them apart, the rest are bytes or a wait in
+//! nanoseconds from the arrival of the grant on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, HostId, Span, Time, Vl};
+
+use super::flows::{Senders, check_bytes, check_span};
+use crate::hooks::{
+    Arrival, Flow, FlowLimit, Grant, Grants, PortVl, QueueView, Settings, SourceControl,
+    SwitchControl,
+};
+use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, SwitchPort, quantity};
+
+/// Who reserves what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Each block of a flow reserves time at its destination as it starts (Jiang et al. 2012).
+    #[default]
+    Srp,
+    /// What has been discarded reserves time at its destination (Jiang et al. 2015).
+    Smsrp,
+    /// The switch before the destination discards, and reserves time for it (Jiang et al. 2015).
+    Lhrp,
+}
+
+/// SRP, SMSRP and LHRP. The lanes are 0 for packets with a reservation, 1 for speculative ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Srp {
+    /// Who reserves what.
+    pub protocol: Protocol,
+    /// Age of a speculative packet, with the time that those in front of it take, above which a switch discards it; by
+    /// default what a link takes for half the input buffer of a switch port, at least 5 us. It must be longer than the
+    /// longest path without queues. For `srp` and `smsrp`.
+    #[schemars(with = "Option<quantity::SpanText>")]
+    pub timeout: Option<Span>,
+    /// Bytes that wait for a host, from which on its switch discards speculative packets; by default half the input
+    /// buffer of a switch port. For `lhrp`.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub threshold: Option<Bytes>,
+    /// Most payload of a reservation; by default what a link carries in twice `timeout`. For `srp`.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub reservation: Option<Bytes>,
+}
+
+/// The lane of packets with a reservation, and that of speculative ones.
+const RESERVED: u8 = 0;
+const SPECULATIVE: u8 = 1;
+
+/// The shortest timeout that is not given: several times the longest path of most fabrics.
+const LEAST_TIMEOUT: Span = Span::from_us(5);
+
+/// Set in a reservation, not in a grant.
+const IS_RESERVATION: u32 = 1 << 31;
+/// The largest number of either.
+const MOST: u32 = IS_RESERVATION - 1;
+
+impl Scheme for Srp {
+    type Switch = Discarder;
+    type Source = Reservations;
+
+    const DEFAULTS: Defaults = Defaults::CNP;
+
+    fn fill_in(&mut self, data_plane: &DataPlane) {
+        let half = Bytes::from_bytes((data_plane.switch_buffer.as_u64() / 2).max(1));
+        let timeout = *self
+            .timeout
+            .get_or_insert_with(|| data_plane.link_rate.span_for(half).max(LEAST_TIMEOUT));
+        self.threshold.get_or_insert(half);
+        self.reservation.get_or_insert_with(|| {
+            let bits = data_plane.link_rate.bits_per_sec() as f64;
+            let carried = 2.0 * timeout.as_secs_f64() * bits / 8.0;
+            Bytes::from_bytes((carried.round() as u64).max(data_plane.mtu.as_u64()))
+        });
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        if let Some(timeout) = self.timeout {
+            check_span("timeout", timeout, "10 us")?;
+        }
+        for (key, bytes) in [
+            ("threshold", self.threshold),
+            ("reservation", self.reservation),
+        ] {
+            let Some(bytes) = bytes else { continue };
+            check_bytes(key, bytes, "32 KiB")?;
+            if bytes.as_u64() > u64::from(MOST) {
+                let message = format!("{bytes} is more than {MOST} B");
+                return Err(SchemeError::new(key, message, "write e.g. \"32 KiB\""));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        if setup.routes_use_lanes {
+            return Err(SchemeError::new(
+                "protocol",
+                "the routing keeps paths from deadlock by their lanes, which speculative packets would change",
+                "choose a fabric that needs no lanes, such as a fat tree, or another scheme",
+            ));
+        }
+        if setup.data_vls <= SPECULATIVE {
+            return Err(SchemeError::new(
+                "protocol",
+                "there is one data lane, and speculative packets need one of their own",
+                "set vl.data-vls to 2 or more, and give lane 0 priority: vl.high = [[0, 255]], vl.low = [[1, 255]]",
+            ));
+        }
+        Ok(())
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(Discarder, Reservations), SchemeError> {
+        let to_host = |port: &Option<SwitchPort>| port.is_some_and(|port| port.to_host);
+        let byte_time = 8e12 / setup.link_rate.bits_per_sec() as f64;
+        let switch = Discarder {
+            protocol: self.protocol,
+            lanes: u32::from(setup.data_vls),
+            timeout: self.timeout.unwrap_or_default(),
+            threshold: u32::try_from(self.threshold.map_or(u64::MAX, Bytes::as_u64))
+                .unwrap_or(u32::MAX),
+            byte_time,
+            to_host: setup.ports.iter().map(to_host).collect(),
+            next: match self.protocol {
+                Protocol::Lhrp => vec![Time::ZERO; setup.ports.len()],
+                Protocol::Srp | Protocol::Smsrp => Vec::new(),
+            },
+            discarded: vec![0; setup.ports.len()],
+        };
+        let source = Reservations {
+            protocol: self.protocol,
+            block: self
+                .reservation
+                .map_or(0, Bytes::as_u64)
+                .clamp(u64::from(setup.mtu), u64::from(MOST)) as i64,
+            of_link: byte_time,
+            senders: Senders::new(setup.hosts),
+            receivers: vec![
+                Receiver {
+                    next: Time::ZERO,
+                    byte_time: None,
+                };
+                setup.hosts
+            ],
+        };
+        Ok((switch, source))
+    }
+}
+
+/// A wait in nanoseconds, as grants have it.
+fn nanoseconds(wait: Span) -> u32 {
+    u32::try_from(wait.as_ps().div_ceil(1_000)).map_or(MOST, |ns| ns.min(MOST))
+}
+
+/// The instant after a granted wait.
+fn after(now: Time, granted: u32) -> Time {
+    now.saturating_add(Span::from_ns(u64::from(granted)))
+}
+
+/// Time that so many bytes take.
+fn takes(bytes: f64, byte_time: f64) -> Span {
+    Span::from_ps((bytes * byte_time).round() as u64)
+}
+
+/// The switches.
+#[derive(Clone, Debug)]
+pub struct Discarder {
+    protocol: Protocol,
+    lanes: u32,
+    timeout: Span,
+    threshold: u32,
+    /// Time that a link takes for a byte, in ps.
+    byte_time: f64,
+    /// Whether a port leads to a host.
+    to_host: Vec<bool>,
+    /// With LHRP: the end of the schedule of each port.
+    next: Vec<Time>,
+    /// Packets that each port has discarded.
+    discarded: Vec<u64>,
+}
+
+impl Discarder {
+    /// Speculative packets that have been discarded instead of leaving by this port.
+    pub fn discarded(&self, port: usize) -> u64 {
+        self.discarded[port]
+    }
+}
+
+impl SwitchControl for Discarder {
+    fn needs_select_discard(&self) -> bool {
+        true
+    }
+
+    fn select_discard(
+        &mut self,
+        now: Time,
+        output: PortVl,
+        queue: QueueView,
+        _: Flow,
+        wire_bytes: u32,
+        sent: Time,
+        waited: bool,
+    ) -> Option<u32> {
+        let (port, lane) = ((output.0 / self.lanes) as usize, output.0 % self.lanes);
+        if lane != u32::from(SPECULATIVE) {
+            return None;
+        }
+        let notice = match self.protocol {
+            Protocol::Srp | Protocol::Smsrp => {
+                let ahead = if waited { 0 } else { queue.queued_bytes };
+                let wait = takes(f64::from(ahead), self.byte_time);
+                let age = now.since(sent).as_ps().saturating_add(wait.as_ps());
+                (age > self.timeout.as_ps()).then_some(0)
+            }
+            Protocol::Lhrp if waited || !self.to_host[port] => None,
+            Protocol::Lhrp => {
+                // One that may wait takes its time, too.
+                let at = self.next[port].max(now);
+                self.next[port] = at.saturating_add(takes(f64::from(wire_bytes), self.byte_time));
+                let discards = queue.queued_bytes >= self.threshold;
+                discards.then(|| nanoseconds(at.since(now)))
+            }
+        };
+        self.discarded[port] += u64::from(notice.is_some());
+        notice
+    }
+}
+
+impl Settings for Discarder {}
+
+/// A flow at its sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    /// Payload with a reservation that has not been sent, or has been discarded: in SRP of the block, else of what has been
+    /// discarded.
+    reserved: i64,
+    /// The part of it that has been asked for (SMSRP).
+    asked: i64,
+    /// When the reservation begins; [`Time::MAX`] until it is granted.
+    start: Time,
+    /// Whether the next packet is one that is sent again.
+    again: bool,
+    /// Whether the packet that has just been sent is the first of a block (SRP).
+    opens: bool,
+}
+
+impl Sender {
+    /// Asks for time for what has been discarded since the last reservation, if that is used up (SMSRP).
+    fn ask(&mut self, now: Time, flow: Flow, grants: &mut Grants) {
+        if self.asked <= 0 && self.reserved > 0 {
+            self.asked = self.reserved;
+            self.start = Time::MAX;
+            grants.send(reservation(now, flow, self.asked));
+        }
+    }
+}
+
+/// A host that receives.
+#[derive(Clone, Copy, Debug)]
+struct Receiver {
+    /// The end of its schedule.
+    next: Time,
+    /// Time that it takes for a byte of payload, in ps, by the fullest packet that has arrived, if one has.
+    byte_time: Option<f64>,
+}
+
+impl Receiver {
+    /// Reserves time for so much payload. Returns how long its sender has to wait.
+    fn reserve(&mut self, now: Time, payload: u32, of_link: f64) -> Span {
+        let at = self.next.max(now);
+        let byte_time = self.byte_time.unwrap_or(of_link);
+        self.next = at.saturating_add(takes(f64::from(payload), byte_time));
+        at.since(now)
+    }
+}
+
+/// The hosts.
+#[derive(Clone, Debug)]
+pub struct Reservations {
+    protocol: Protocol,
+    /// Most payload of a reservation (SRP).
+    block: i64,
+    /// Time that a link takes for a byte, in ps.
+    of_link: f64,
+    senders: Senders<Sender>,
+    receivers: Vec<Receiver>,
+}
+
+impl Reservations {
+    /// Payload of a flow with a reservation that has not been sent, or has been discarded.
+    pub fn reserved(&self, flow: Flow) -> i64 {
+        self.senders.get(flow).map_or(0, |state| state.reserved)
+    }
+
+    fn release_of(protocol: Protocol, state: &Sender, now: Time) -> Time {
+        match protocol {
+            Protocol::Srp if state.reserved > 0 && state.start != Time::MAX => state.start,
+            // All of the block has been sent, and the grant is still to come.
+            Protocol::Srp if state.reserved <= 0 && state.start == Time::MAX => Time::MAX,
+            Protocol::Srp => now,
+            Protocol::Smsrp | Protocol::Lhrp if state.reserved > 0 => Time::MAX,
+            Protocol::Smsrp | Protocol::Lhrp => now,
+        }
+    }
+}
+
+/// A reservation of so much payload of a flow, which its source sends.
+fn reservation(now: Time, flow: Flow, payload: i64) -> Grant {
+    Grant {
+        source: flow.destination,
+        sl: flow.sl,
+        bytes: IS_RESERVATION | payload.clamp(0, i64::from(MOST)) as u32,
+        at: now,
+    }
+}
+
+impl SourceControl for Reservations {
+    fn needs_select_vl(&self) -> bool {
+        true
+    }
+
+    fn needs_started(&self) -> bool {
+        self.protocol != Protocol::Lhrp
+    }
+
+    fn needs_answer_grant(&self) -> bool {
+        self.protocol != Protocol::Lhrp
+    }
+
+    fn needs_receive(&self) -> bool {
+        self.protocol != Protocol::Lhrp
+    }
+
+    fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
+        self.senders.limits(host.index(), |link, state| {
+            let waits = Self::release_of(self.protocol, state, now) > now;
+            if waits { 0.0 } else { link }
+        })
+    }
+
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        let state = self.senders.get(flow);
+        state.map_or(now, |state| Self::release_of(self.protocol, state, now))
+    }
+
+    fn select_vl(&mut self, now: Time, flow: Flow, _: Vl) -> Option<Vl> {
+        let has_reservation = self.senders.get(flow).is_some_and(|state| {
+            let granted = state.reserved > 0 && state.start <= now;
+            state.again || self.protocol == Protocol::Srp && granted
+        });
+        let lane = if has_reservation {
+            RESERVED
+        } else {
+            SPECULATIVE
+        };
+        Vl::try_new(lane).ok()
+    }
+
+    fn on_send(&mut self, _: Time, flow: Flow, wire_time: Span, payload: u32) {
+        let protocol = self.protocol;
+        let (_, state) = self
+            .senders
+            .sending(flow, wire_time, payload, |_, _| Sender::default());
+        let again = std::mem::take(&mut state.again);
+        state.opens = protocol == Protocol::Srp && !again && state.reserved <= 0;
+        if again || protocol == Protocol::Srp && !state.opens {
+            state.reserved -= i64::from(payload);
+            state.asked -= i64::from(payload);
+        }
+    }
+
+    fn on_started(
+        &mut self,
+        now: Time,
+        flow: Flow,
+        payload: u32,
+        behind: u32,
+        grants: &mut Grants,
+    ) {
+        let (protocol, block) = (self.protocol, self.block);
+        let Some(state) = self.senders.get_mut(flow) else {
+            return;
+        };
+        if state.opens {
+            let whole = (i64::from(payload) + i64::from(behind)).min(block);
+            state.reserved += whole - i64::from(payload);
+            state.start = Time::MAX;
+            grants.send(reservation(now, flow, whole));
+        } else if protocol == Protocol::Smsrp {
+            state.ask(now, flow, grants);
+        }
+    }
+
+    fn on_nack(
+        &mut self,
+        now: Time,
+        flow: Flow,
+        payload: u32,
+        _: u32,
+        grants: &mut Grants,
+    ) -> bool {
+        let protocol = self.protocol;
+        let Some(state) = self.senders.get_mut(flow) else {
+            return false;
+        };
+        state.reserved += i64::from(payload);
+        if protocol == Protocol::Smsrp {
+            state.ask(now, flow, grants);
+        }
+        true
+    }
+
+    fn resend_time(&mut self, now: Time, flow: Flow, _: u32, notice: u32, nacked: Time) -> Time {
+        let protocol = self.protocol;
+        let Some(state) = self.senders.get_mut(flow) else {
+            return now;
+        };
+        let at = match protocol {
+            Protocol::Lhrp => after(nacked, notice),
+            Protocol::Srp | Protocol::Smsrp => state.start,
+        };
+        state.again = at <= now;
+        at
+    }
+
+    fn answer_grant(&mut self, now: Time, flow: Flow, granted: u32, grants: &mut Grants) -> bool {
+        if granted & IS_RESERVATION != 0 {
+            // The flow is the other way: this host is its destination.
+            let receiver = &mut self.receivers[flow.source.index()];
+            let wait = receiver.reserve(now, granted & MOST, self.of_link);
+            grants.send(Grant {
+                source: flow.destination,
+                sl: flow.sl,
+                bytes: nanoseconds(wait),
+                at: now,
+            });
+            return false;
+        }
+        if let Some(state) = self.senders.get_mut(flow) {
+            state.start = after(now, granted);
+        }
+        true
+    }
+
+    fn on_receive(&mut self, _: Time, flow: Flow, arrival: Arrival, _: &mut Grants) {
+        let receiver = &mut self.receivers[flow.destination.index()];
+        let byte_time = arrival.takes.as_ps() as f64 / f64::from(arrival.payload.max(1));
+        let fullest = receiver.byte_time.get_or_insert(byte_time);
+        *fullest = fullest.min(byte_time);
+    }
+}
+
+impl Settings for Reservations {}
+
+#[cfg(test)]
+#[path = "srp/tests.rs"]
+mod tests;
