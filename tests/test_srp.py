@@ -134,6 +134,59 @@ def test_a_victim_beside_a_flow_to_a_hotspot(name: str, hot: float, victim: floa
     assert part_of_link(result, 4) == pytest.approx(1, abs=0.001)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "choice", "least", "most"),
+    [
+        ("srp", "table", 0.7, 1.0),
+        ("srp+smsrp", "table", 0.7, 1.0),
+        # The tables lead all to a hotspot over one spine, so that the last switch has no queue.
+        ("srp+lhrp", "table", 0.0, 0.3),
+        ("srp+lhrp", "adaptive", 0.85, 1.0),
+    ],
+)
+def test_hosts_beside_eight_hotspots_on_two_levels(
+    name: str, choice: str, least: float, most: float
+) -> None:
+    """
+    Oracle: the hosts that send at random could have their links but for what goes to hotspots.
+
+    LHRP discards at the last switch alone. What exceeds a cable before it grows a tree there.
+    """
+    scenario = silvan.Scenario(
+        fabric={
+            **{"generator": "xgft", "children": [12, 12], "parents": [1, 12]},
+            **{"routing": "d-mod-k", "path-choice": choice},
+        },
+        link={"speed": "EDR"},
+        switch={"buffer": "128 KiB"},
+        traffic={"nodes": {"v": 0.2, "c": 0.8, "b": 0.0, "hotspots": 8}},
+        run={"warm-up": "500 us", "duration": "1 ms"},
+    )
+    result = silvan.run(controlled(scenario, name))
+    whole = 500 * BYTES_PER_US * MTU / WIRE
+    received = sorted(got / whole for got in result.hosts["delivered_bytes"].to_pylist())
+    assert min(received[-8:]) > 0.9
+    senders = 29
+    assert least < sum(received[:-8]) / senders < most
+
+
+def test_a_hotspot_stays_busy_on_links_with_pfc() -> None:
+    """Oracle: the link, whose packets have Ethernet's headers; nothing is lost."""
+    scenario = switch(
+        6,
+        link={"speed": "EDR", "flow-control": "pfc"},
+        vl={"data-vls": 2, "high": [[0, 255]], "low": [[1, 255]], "limit-high": 8},
+        control={"scheme": "srp"},
+        traffic={"incast": [{"to": "host-0000"}]},
+    )
+    result = silvan.run(scenario)
+    wire = MTU + scenario.packet.header.bytes
+    received = result.hosts["delivered_bytes"].to_pylist()[0]
+    assert received == pytest.approx(2_000 * BYTES_PER_US * MTU / wire, rel=0.001)
+    assert sent_again(result) > 0.1
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_without_congestion_nothing_is_slower(name: str) -> None:
     """
