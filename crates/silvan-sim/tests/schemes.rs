@@ -40,6 +40,8 @@ struct Promise {
     /// Most payload of a flow that has been sent and not been delivered, if the scheme bounds it: the queue of a port is
     /// then at most that of the flows that pass it.
     in_flight: Option<u64>,
+    /// Most bytes that wait for a port, if the scheme bounds them itself.
+    queue: Option<u64>,
 }
 
 /// What a scheme keeps that says nothing else.
@@ -51,6 +53,7 @@ const COMMON: Promise = Promise {
     recovery: Span::from_us(1_000),
     share: 0.9,
     in_flight: None,
+    queue: None,
 };
 
 /// Without marks a flow would never leave the paths that it has.
@@ -174,12 +177,14 @@ fn lane_mappings() -> Vec<Promise> {
     ]
 }
 
-/// Packets with a reservation go first, but for one in 32 KiB.
+/// Packets with a reservation go first, but for one in 32 KiB. Speculative packets wait for half an input buffer at most, in bytes
+/// or in time, and two more are let in at once or have a reservation.
 fn reservations() -> Vec<Promise> {
     let of = |keys| Promise {
         keys,
         in_order: false,
         discards: true,
+        queue: Some(32 * 1_024 + 2 * (MTU + HEADER)),
         ..COMMON
     };
     vec![
@@ -427,6 +432,11 @@ fn keeps_what_it_promises(
             format!("{place}: {most_waiting} B wait, more than {bound} B")
         })?;
     }
+
+    let bound = promise.queue.unwrap_or(u64::MAX);
+    holds(most_waiting <= bound, || {
+        format!("{place}: {most_waiting} B wait, more than {bound} B")
+    })?;
 
     // Without new messages the fabric empties, and has delivered what was sent.
     session
