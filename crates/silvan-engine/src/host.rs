@@ -176,10 +176,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         {
             return;
         }
-        let may_resend = !F::SPECIALISED && !F::LOOKAHEAD && C::ACTIVE;
-        if may_resend && self.needs.select_discard && self.start_again(now, host, port, first) {
-            return;
-        }
         let plane = &self.plane;
         let mut gate = HostGate {
             source: &mut self.source,
@@ -240,7 +236,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Starts the packet of an offer.
     #[inline]
-    pub(crate) fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
+    fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
         if offer.dst.index() == host as usize {
             self.loop_back(now, host, port, *offer);
             return;
@@ -360,10 +356,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         None
     }
 
-    /// Starts the packet that a host keeps until its lane has credits. Returns whether there is one.
+    /// Starts the packet that a host keeps until its lane has credits, or one that a switch has discarded. Returns whether
+    /// there is one.
     #[inline(never)]
     fn start_kept(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
-        if let Some(offer) = self.held[host as usize].take() {
+        let kept = self.held[host as usize].take();
+        if let Some(offer) = kept.or_else(|| self.next_discarded(now, host)) {
             self.start(now, host, port, first, &offer);
             return true;
         }

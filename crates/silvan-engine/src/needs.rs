@@ -49,6 +49,7 @@ impl Needs {
     /// Queries both halves of a scheme. Where ports have one lane, switches choose none.
     pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C, vls: usize) -> Self {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
+        let select_discard = switch.needs_select_discard();
         Self {
             buffer_full: switch.needs_buffer_full(),
             link: switch.needs_link(),
@@ -58,9 +59,10 @@ impl Needs {
             ack: source.needs_ack(),
             receive: source.needs_receive(),
             select_path: source.needs_select_path(),
-            select_vl: source.needs_select_vl() || select_next_vl,
+            // A packet that is sent again is kept as one whose lane has no credits.
+            select_vl: source.needs_select_vl() || select_next_vl || select_discard,
             select_next_vl,
-            select_discard: switch.needs_select_discard(),
+            select_discard,
             started: source.needs_started(),
             answer_grant: source.needs_answer_grant(),
         }

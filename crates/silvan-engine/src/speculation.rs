@@ -126,13 +126,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.post_grants(now, flow.source.index() as u32, grants);
     }
 
-    /// Starts a packet of a host again that a switch has discarded, if the scheme allows one now. Returns whether there
-    /// is one.
-    #[inline(never)]
-    pub(crate) fn start_again(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
+    /// The packet of a host that a switch has discarded and that the scheme lets start again now, if there is one. It
+    /// starts next.
+    pub(crate) fn next_discarded(&mut self, now: u64, host: u32) -> Option<Offer> {
         let source = HostId::new(host as usize);
         let mut earliest = u64::MAX;
-        for place in 0..self.discarded[host as usize].len() {
+        for place in 0..self.discarded.get(host as usize)?.len() {
             let packet = self.discarded[host as usize][place];
             let Some((notice, nacked)) = packet.nack else {
                 continue;
@@ -148,16 +147,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 .resend_time(time(now), flow, bytes, notice, time(nacked))
                 .as_ps();
             if at <= now {
-                self.discarded[host as usize].remove(place);
-                self.start(now, host, port, first, &packet.offer);
-                self.workload.on_release_moved(source);
-                return true;
+                return Some(self.discarded[host as usize].remove(place).offer);
             }
             earliest = earliest.min(at);
         }
         if earliest != u64::MAX {
             self.wake_host(host, earliest);
         }
-        false
+        None
     }
 }
