@@ -63,19 +63,23 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             true => 0,
             false => self.now.saturating_sub(out.wait_since),
         };
-        let cong = (0..plane.vls)
-            .map(|vl| self.congested(port, vl).as_ps())
-            .sum();
+        // Without a scheme in the switches nothing is marked, and only links with PFC pause.
+        let (mut cong, mut marked) = (0, 0);
+        if S::ACTIVE {
+            let cong_of = |vl| self.congested(port, vl).as_ps();
+            cong = (0..plane.vls).map(cong_of).sum();
+            marked = self.marked(port);
+        }
         let discards = self.discards(port);
-        let pauses = plane.pause_counts(self.now, plane.link_port(port));
-        let pauses_sent = match upstream {
-            NONE => PauseCounts::default(),
-            _ => {
+        let (mut pauses, mut pauses_sent) = (PauseCounts::default(), PauseCounts::default());
+        if plane.pauses.is_some() {
+            pauses = plane.pause_counts(self.now, plane.link_port(port));
+            if upstream != NONE {
                 // Behind an output buffer a host has the crossbar's output upstream.
                 let sender = PortId::new(plane.fabric_port(upstream) as usize);
-                plane.pause_counts(self.now, plane.link_port(sender))
+                pauses_sent = plane.pause_counts(self.now, plane.link_port(sender));
             }
-        };
+        }
         PortCounters {
             xmit_bytes: out.xmit_bytes,
             xmit_pkts: out.xmit_packets,
@@ -83,7 +87,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             rcv_pkts,
             xmit_wait: Span::from_ps(out.wait_total + waiting),
             xmit_cong: Span::from_ps(cong),
-            fecn_marked: self.marked(port),
+            fecn_marked: marked,
             relay_errors: discards.relay_errors,
             rcv_errors: discards.rcv_errors,
             xmit_discards: discards.xmit,
@@ -104,7 +108,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     fn congested(&self, port: PortId, vl: usize) -> Span {
-        if !S::ACTIVE || !self.plane.outs[port.index()].marks {
+        if !self.plane.outs[port.index()].marks {
             return Span::ZERO;
         }
         let lane = self.plane.lane(port.index() as u32, vl);

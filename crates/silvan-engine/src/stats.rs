@@ -183,10 +183,10 @@ impl HostLatencies {
         *count == 0
     }
 
-    /// By no more than a line of the cache: most hosts never need the counts of longer latencies.
+    /// To twice as many counts at least, so that a host does so a few times.
     #[cold]
     fn grow(&mut self, bucket: usize) {
-        let buckets = (bucket + 1).next_multiple_of(32);
+        let buckets = (bucket + 1).next_multiple_of(32).max(2 * self.counts.len());
         self.counts.reserve_exact(buckets - self.counts.len());
         self.counts.resize(buckets, 0);
     }
