@@ -9,7 +9,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
-from silvan.errors import SilvanError, SimulationError
+from silvan.errors import ProgramError, SilvanError
 from silvan.programs import COLLECTIVES, Program
 
 
@@ -113,8 +113,10 @@ def test_unmatched_tags_end_the_run_with_an_error() -> None:
     program = Program(2)
     program[0].send(1, "8 B", tag=1)
     program[1].recv(0, "8 B", tag=2)
-    with pytest.raises(SimulationError, match=r"stuck.*rank 1, line \d+.*tag 2.*tag 1"):
+    with pytest.raises(ProgramError, match=r"stuck.*rank 1, line \d+.*tag 2.*tag 1") as error:
         _run(program)
+    assert error.value.hint
+    assert "receive needs a send" in error.value.hint
 
 
 _CUT = bytes.fromhex("070a05302e302e34") + bytes([90, 8, 3])
@@ -197,8 +199,8 @@ def test_a_table_chooses_algorithms_by_size() -> None:
         ("num_ranks 2\nrank 0 {\nsend 8b to 5\n}\n", 2, r"trace\.goal:3: rank 5 is out of range"),
         (
             "num_ranks 2\nrank 0 {\n}\nrank 1 {\nrecv 8b from 0\n}\n",
-            1,
-            "rank 1, line 5: no rank sends",
+            2,
+            r"rank 1, line 5: no rank sends.*\nhint: each receive needs a send",
         ),
     ],
 )

@@ -216,6 +216,14 @@ class SimulationError(SilvanError):
         self.cycle = tuple(cycle)
 
 
+class ProgramError(SimulationError):
+    """A message-passing program that no fabric can finish.
+
+    A receive without a send, a send without a receive, or ranks that wait for each other. The
+    message names the ranks, and their operations by number or by line of the trace.
+    """
+
+
 class EvaluationError(SilvanError):
     """An experiment whose finished runs cannot be measured or drawn."""
 

@@ -72,9 +72,14 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
             Some("route without the cycle, or give it more virtual lanes".to_owned()),
         ),
         RunError::Loss { hint, .. } => (Vec::new(), Some(hint.clone())),
+        RunError::Program(fault) => (Vec::new(), Some(fault.hint().to_owned())),
         _ => (Vec::new(), None),
     };
-    match class(py, "SimulationError") {
+    let name = match error {
+        RunError::Program(_) => "ProgramError",
+        _ => "SimulationError",
+    };
+    match class(py, name) {
         Ok(class) => PyErr::from_type(class, (error.to_string(), cycle, hint)),
         Err(error) => error,
     }

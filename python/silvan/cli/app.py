@@ -33,6 +33,7 @@ from silvan.cli.groups import GroupedCommands
 from silvan.cli.printer import fail, is_stdout, note, put
 from silvan.errors import (
     EvaluationError,
+    ProgramError,
     ScenarioError,
     ScenarioWarning,
     SchemeError,
@@ -177,6 +178,7 @@ def run_command(
         failed = isinstance(error, SimulationError | EvaluationError) or (
             isinstance(error, SchemeError) and error.time_ps is not None
         )
+        failed = failed and not isinstance(error, ProgramError)
         return Status.RUN_FAILED if failed else Status.COULD_NOT_RUN
     except OSError as error:
         if is_stdout(error):

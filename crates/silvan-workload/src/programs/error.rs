@@ -41,6 +41,21 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Stuck { .. } => {
+                "each receive needs a send between the same two ranks with its tag, and no two ranks may wait for each other"
+            }
+            Self::LeftOver { .. } => {
+                "each send needs a receive between the same two ranks with its tag"
+            }
+            Self::TooLong { .. } => "receive at least as many bytes as are sent",
+        }
+    }
+}
+
 /// How many waiting receives, and how many unwanted messages, an error names.
 const NAMED: usize = 4;
 
