@@ -6,6 +6,7 @@
 )]
 
 mod caps;
+mod cdf_law;
 mod contributors;
 mod determinism;
 mod errors;

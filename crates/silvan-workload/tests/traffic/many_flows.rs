@@ -10,6 +10,7 @@ use silvan_workload::traffic::{
     read_cdf,
 };
 
+use crate::cdf_law;
 use crate::mock::{MockHost, environment, given, injection};
 
 fn traffic(entry: Flows, hosts: usize, seed: u64) -> Result<Traffic, Reason> {
@@ -352,6 +353,18 @@ fn mistakes_are_refused() {
         refused(Flows::at_load(shape, 0.5)),
         Reason::ParetoShape(0.0)
     );
+}
+
+proptest! {
+    /// Numbers and separators at random make both distributions and mistakes.
+    #[test]
+    fn any_text_is_a_rising_distribution_or_has_a_line_at_fault(
+        text in "([0-9]{1,3}[ ,\t]{1,2}[0-9.e-]{1,3}\n){0,6}(100000 1(00)?)?",
+        any in ".{0,60}",
+    ) {
+        cdf_law::check(&text);
+        cdf_law::check(&any);
+    }
 }
 
 #[test]
