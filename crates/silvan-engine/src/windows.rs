@@ -192,7 +192,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_of_heads(&mut self, limit: u64) {
         let mut heads = std::mem::take(self.plane.events.calendar.heads());
         self.resolve_window_heads(&mut heads);
-        let (mut together, mut later) = (Vec::new(), Vec::new());
+        let mut together = std::mem::take(self.plane.events.calendar.together());
+        let mut later = Vec::new();
         for index in 0..heads.len() {
             self.prefetch_window_head(&heads, index);
             let head = heads[index];
@@ -207,9 +208,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         together.sort_unstable();
-        for order in together {
+        for order in together.drain(..) {
             self.window_head(heads[order as u32 as usize]);
         }
+        *self.plane.events.calendar.together() = together;
         heads.clear();
         heads.append(&mut later);
         *self.plane.events.calendar.heads() = heads;

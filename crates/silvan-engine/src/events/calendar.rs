@@ -38,6 +38,8 @@ pub(crate) struct Calendar {
     heads: Table<Vec<Head>>,
     outputs: Table<Vec<u32>>,
     hosts: Table<Vec<u32>>,
+    /// Room for the order of the open window's heads that may depend on each other, kept so that no window allocates it.
+    together: Vec<u128>,
     /// Of the open window: feedback, and credits posted to hosts that may wait for them.
     for_hosts: Vec<Event>,
     /// Credits posted to hosts in the open window.
@@ -64,6 +66,7 @@ impl Calendar {
             heads: vec![Vec::new(); heads as usize].into(),
             outputs: lists(WINDOWS).into(),
             hosts: lists(WINDOWS).into(),
+            together: Vec::new(),
             for_hosts: Vec::new(),
             posted: Vec::new(),
             linked: LinkedHosts::default(),
@@ -143,6 +146,12 @@ impl Calendar {
     pub fn heads(&mut self) -> &mut Vec<Head> {
         let place = self.window as usize & (self.heads.len() - 1);
         &mut self.heads[place]
+    }
+
+    /// Room for the order of heads; empty between two calls.
+    #[inline]
+    pub fn together(&mut self) -> &mut Vec<u128> {
+        &mut self.together
     }
 
     /// The outputs of the open window; more may be added while it is gone through.
@@ -237,6 +246,7 @@ impl Calendar {
         let lists = self.outputs.iter().chain(self.hosts.iter());
         let noted: usize = lists.map(Vec::capacity).sum();
         heads * size_of::<Head>()
+            + self.together.capacity() * size_of::<u128>()
             + self.for_hosts.capacity() * size_of::<Event>()
             + self.posted.capacity() * size_of::<Posted>()
             + self.fed.capacity() * 8
