@@ -155,6 +155,22 @@ def test_a_scheme_without_limits_says_so(open_page: Opener, tmp_path: Path) -> N
     expect(page.get_by_text("The scheme vl-mapping has stated no limit")).to_be_visible()
 
 
+def test_infiniband_control_that_throttles_nothing_says_so(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    # With threshold 0 no switch marks.
+    scenario = silvan.Scenario.from_toml(SCENARIO).override(
+        {
+            "control.scheme": "ib-cc",
+            "control.ib-cc.switch.threshold": 0,
+            "control.ib-cc.change": [],
+            "probe.flow-limits": True,
+        }
+    )
+    page = open_page(write_page([silvan.run(scenario)], tmp_path / "unmarked.html"))
+    expect(page.get_by_text("No flow is throttled at any sample of this run.")).to_be_visible()
+
+
 def test_rankings_follow_the_window(open_page: Opener, page_file: Path, run: silvan.Result) -> None:
     page = open_page(page_file)
     page.get_by_role("spinbutton", name="from").fill("0.2")

@@ -107,6 +107,7 @@ function noLimits(run: Run): string {
   const { scheme } = run.facts;
   if (scheme === "none") return "The run has no congestion control, so no flow is limited.";
   if (limitsOf(run).flows.length) return "None of them is limited in this stretch of time.";
+  if (scheme.startsWith("ib-cc")) return "No flow is throttled at any sample of this run.";
   return (
     `The scheme ${scheme} has stated no limit of a flow in this run. Schemes state limits if they ` +
     "set a window, a rate or a CCTI; half, pft and schemes in Python decide when a packet may " +
