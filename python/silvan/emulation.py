@@ -39,6 +39,24 @@ _PATIENCE_S = 120
 _LONGEST_ANSWER = 4 << 30
 """Bytes of an answer; the tables of the largest fabrics have most."""
 
+_OF_PORTS = "name a cabled port as NODE:PORT, or a host; iblinkinfo lists the ports"
+_OF_FLOWS = "silvan ctl flows lists the flows"
+_HINTS = {
+    "start": "name two hosts, which ibhosts lists; silvan ctl start --help describes the options",
+    "stop": _OF_FLOWS,
+    "continue": _OF_FLOWS,
+    "cut": _OF_PORTS,
+    "restore": _OF_PORTS,
+    "degrade": _OF_PORTS,
+    "symbol-errors": _OF_PORTS,
+    "slow": "name a host, which ibhosts lists, and a rate such as '1 Gbit/s'",
+    "lose": "give 0 to 100 %",
+    "reboot": "name a switch that is on; ibswitches lists the switches",
+    "scale": "give a factor above 0",
+    "query-paths": "start a subnet manager, e.g. with silvan emulate --opensm",
+}
+"""What to do about a command that the fabric refuses."""
+
 _LIBRARIES = (
     "/usr/lib/*/umad2sim/libumad2sim.so",
     "/usr/lib64/umad2sim/libumad2sim.so",
@@ -348,7 +366,9 @@ class ControlChannel:
         try:
             decoded = json.loads(answer)
             if "error" in decoded:
-                raise EmulationError(str(decoded["error"]))
+                message = str(decoded["error"])
+                is_advised = "did you mean" in message or "hint:" in message
+                raise EmulationError(message, None if is_advised else _HINTS.get(do))
             return decoded["ok"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise EmulationError(

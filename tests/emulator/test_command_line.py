@@ -34,6 +34,16 @@ def test_faults_are_brought_from_the_command_line(line: Fabric, command: Command
         refused = command("ctl", "reboot", switch, *at)
         assert refused.status == 2
         assert said in refused.stderr.replace('"', "'")
+    for refused_command, advice in (
+        (("reboot", "left"), "ibswitches lists"),
+        (("cut", "nowhere:1"), "iblinkinfo lists"),
+        (("stop", "nothing"), "ctl flows lists"),
+        (("start", "a", "a"), "ibhosts lists"),
+        (("slow", "nobody-0"), "ibhosts lists"),
+    ):
+        refused = command("ctl", *refused_command, *at)
+        assert refused.status == 2
+        assert advice in refused.stderr, refused.stderr
 
 
 def test_time_that_is_lost_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
