@@ -2,7 +2,7 @@
 //! sees them.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use silvan_core::{Lid, MonotonicTime, Rate, Span};
 use silvan_mad::congestion::CongestionLog;
@@ -164,6 +164,8 @@ struct NodeQueue {
     queued: bool,
     /// Requests given up one after the other since its last answer.
     misses: usize,
+    /// Whether no retry is worth its time until it answers.
+    is_silent: bool,
 }
 
 /// Asks nodes.
@@ -179,6 +181,8 @@ pub struct Client<T> {
     turn: MonotonicTime,
     sequence: u32,
     statistics: Statistics,
+    /// Destinations from which nothing is expected, if they are remembered.
+    silent: Option<BTreeSet<Lid>>,
 }
 
 /// One call of [`Client::ask`].
@@ -265,6 +269,28 @@ impl<'a> Round<'a> {
         self.give_turn(node);
     }
 
+    /// Nodes at these destinations get no retries.
+    fn expect_nothing(&mut self, silent: &BTreeSet<Lid>) {
+        for query in self.queries {
+            self.nodes[query.node as usize].is_silent |= silent.contains(&query.destination);
+        }
+    }
+
+    /// Adds the destinations of which each request is unanswered, and removes those that have answered.
+    fn remember(&self, silent: &mut BTreeSet<Lid>) {
+        let is_missing = |outcome: &Option<RequestResult>| {
+            matches!(outcome, None | Some(Err(Failure::Unanswered)))
+        };
+        let asked = self.queries.iter().zip(&self.outcomes);
+        let routed = asked.filter(|(query, _)| query.destination != DirectedRoute::PERMISSIVE);
+        let (missing, answered): (Vec<_>, Vec<_>) =
+            routed.partition(|(_, outcome)| is_missing(outcome));
+        silent.extend(missing.iter().map(|(query, _)| query.destination));
+        for (query, _) in answered {
+            silent.remove(&query.destination);
+        }
+    }
+
     fn finish(&mut self, query: usize, outcome: RequestResult) {
         self.outcomes[query] = Some(outcome);
         self.open -= 1;
@@ -296,7 +322,14 @@ impl<T: Transport> Client<T> {
             turn: MonotonicTime::ZERO,
             sequence: 0,
             statistics: Statistics::default(),
+            silent: None,
         }
+    }
+
+    /// Sends nothing twice to these destinations, nor to those that have answered nothing in the last call of
+    /// [`ask`](Self::ask), until they answer. Replaces what was remembered.
+    pub fn remember_silent(&mut self, silent: BTreeSet<Lid>) {
+        self.silent = Some(silent);
     }
 
     /// Sets how many requests may be sent per second from now on.
@@ -364,6 +397,9 @@ impl<T: Transport> Client<T> {
     /// [`TransportError::Lost`].
     pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<RequestResult>, TransportError> {
         let mut round = Round::new(queries);
+        if let Some(silent) = &self.silent {
+            round.expect_nothing(silent);
+        }
         let mut jumps = self.jumps;
         while round.open > 0 {
             let now = self.now();
@@ -405,6 +441,9 @@ impl<T: Transport> Client<T> {
             if let Some(incoming) = self.transport.receive(limit)? {
                 self.take(&mut round, &incoming);
             }
+        }
+        if let Some(silent) = &mut self.silent {
+            round.remember(silent);
         }
         let outcomes = round.outcomes.into_iter();
         Ok(outcomes
@@ -475,7 +514,8 @@ impl<T: Transport> Client<T> {
     fn missed(&mut self, round: &mut Round<'_>, lost: &InFlight) {
         self.statistics.timeouts += 1;
         round.landed(lost.query);
-        if round.attempts[lost.query] >= self.limits.retries {
+        let node = &round.nodes[round.queries[lost.query].node as usize];
+        if node.is_silent || round.attempts[lost.query] >= self.limits.retries {
             round.give_up(lost.query, self.limits.per_node);
             return;
         }
@@ -507,7 +547,9 @@ impl<T: Transport> Client<T> {
         }
         self.statistics.answered += 1;
         round.landed(known.query);
-        round.nodes[round.queries[known.query].node as usize].misses = 0;
+        let node = &mut round.nodes[round.queries[known.query].node as usize];
+        node.misses = 0;
+        node.is_silent = false;
         let status = packet.status();
         let outcome = if status == Status::OK {
             Ok(Answer {

@@ -92,6 +92,19 @@ pub fn check_health(
     facts: Option<&SurveyFacts>,
 ) -> Vec<HealthItem> {
     let mut findings = HealthList(Vec::new());
+    let mut of_routes = HealthList(Vec::new());
+    match tables {
+        Some(tables) => routes(&mut of_routes, fabric, tables),
+        None => of_routes.add(
+            Severity::Warning,
+            "The forwarding tables are not known: shortest paths are assumed".to_owned(),
+            "add the output of dump_lfts",
+        ),
+    }
+    // Wrong routes explain why nodes do not answer, and come before these.
+    let is_error = |finding: &HealthItem| finding.severity == Severity::Error;
+    let (wrong, others): (Vec<_>, Vec<_>) = of_routes.0.into_iter().partition(is_error);
+    findings.0.extend(wrong);
     if let Some(facts) = facts {
         manager(&mut findings, facts);
         answers(&mut findings, facts);
@@ -99,15 +112,10 @@ pub fn check_health(
         adapters(&mut findings, facts);
     }
     links(&mut findings, fabric, capable, observation);
-    counters(&mut findings, fabric, observation);
-    match tables {
-        Some(tables) => routes(&mut findings, fabric, tables),
-        None => findings.add(
-            Severity::Warning,
-            "The forwarding tables are not known: shortest paths are assumed".to_owned(),
-            "add the output of dump_lfts",
-        ),
-    }
+    // The ports of a node that does not answer are not listed again.
+    let silent = facts.map_or(&[][..], |facts| &facts.silent);
+    counters(&mut findings, fabric, observation, silent);
+    findings.0.extend(others);
     findings
         .0
         .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -327,7 +335,12 @@ fn links(
     );
 }
 
-fn counters(findings: &mut HealthList, fabric: &Fabric, observation: &Observation) {
+fn counters(
+    findings: &mut HealthList,
+    fabric: &Fabric,
+    observation: &Observation,
+    silent: &[String],
+) {
     let cabled = || {
         fabric
             .ports
@@ -337,7 +350,7 @@ fn counters(findings: &mut HealthList, fabric: &Fabric, observation: &Observatio
     for (cause, advice) in [
         (
             Unknown::Missing,
-            "the verdict leaves these ports out; lost datagrams are sent again, so look at their nodes",
+            "the verdict leaves these ports out; perfquery LID PORT shows whether there are such counters",
         ),
         (
             Unknown::Stopped,
@@ -363,6 +376,10 @@ fn counters(findings: &mut HealthList, fabric: &Fabric, observation: &Observatio
         };
         let names: Vec<String> = cabled()
             .filter(has)
+            .filter(|&port| {
+                cause != Unknown::Missing
+                    || !silent.contains(&fabric.nodes[fabric.ports[port].node].name)
+            })
             .map(|port| fabric.port_name(port).to_string())
             .collect();
         let what = format!("a counter {}", cause.phrase());

@@ -74,6 +74,11 @@ impl Topology {
             .map(|switch| switch.name.clone())
             .collect();
         let has_tables = without_table.len() < fabric.switch_count();
+        // Each would cost all retries before the first sweep, and is found again by each reading.
+        client.remember_silent(match without_table.is_empty() {
+            true => unreachable(&fabric, &tables, subnet.local.lid),
+            false => BTreeSet::new(),
+        });
         let control = control(client, &fabric)?;
         let adapters = match is_marking(&control) {
             true => adapters(client, &fabric)?,
@@ -333,6 +338,44 @@ fn tables(fabric: &Fabric, blocks: &BTreeMap<Guid, Table>) -> ForwardingTables {
         }
     }
     tables
+}
+
+/// LIDs of nodes that requests of the local port do not reach, or whose answers do not come back, by the tables.
+fn unreachable(fabric: &Fabric, tables: &ForwardingTables, local: Lid) -> BTreeSet<Lid> {
+    let Some(own) = fabric.node_by_lid(local) else {
+        return BTreeSet::new();
+    };
+    let is_cut =
+        |node: NodeId| !leads(fabric, tables, own, node) || !leads(fabric, tables, node, own);
+    let nodes = fabric.nodes.iter_enumerated();
+    nodes
+        .filter(|&(id, _)| is_cut(id))
+        .map(|(_, node)| node.lid)
+        .collect()
+}
+
+/// Whether the tables lead from a node to another.
+fn leads(fabric: &Fabric, tables: &ForwardingTables, from: NodeId, to: NodeId) -> bool {
+    let lid = fabric.nodes[to].lid;
+    let mut at = from;
+    // A path with more hops than nodes is a loop.
+    for _ in 0..=fabric.nodes.len() {
+        if at == to {
+            return true;
+        }
+        let node = &fabric.nodes[at];
+        let out = match node.as_switch() {
+            Some(switch) => tables
+                .get(switch, lid)
+                .and_then(|number| fabric.port(at, number)),
+            None => Some(node.first_port).filter(|_| at == from),
+        };
+        match out.and_then(|out| fabric.ports[out].peer) {
+            Some(peer) => at = fabric.ports[peer].node,
+            None => return false,
+        }
+    }
+    false
 }
 
 const WIDTHS: [(u8, Width); 5] = [

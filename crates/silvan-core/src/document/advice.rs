@@ -56,6 +56,8 @@ pub(super) fn on_missing(path: &KeyPath, field: &str) -> String {
         "size" => "\"64 KiB\"",
         "at" => "\"1 ms\"",
         "shape" => "\"linear\"",
+        "fault" => return "add a table [[fault]]".to_owned(),
+        _ if *path == KeyPath::ROOT => return format!("add {field}"),
         _ => return format!("add {field} to {path}"),
     };
     format!("add it, e.g. {field} = {example}")

@@ -1,6 +1,6 @@
 //! Requests and answers one by one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use silvan_core::{Lid, MonotonicTime, Rate, Span};
 use silvan_mad::smp::NodeInfo;
@@ -286,4 +286,29 @@ fn a_pace_is_a_part_of_a_link() {
         Pace::of_link(rate, 0.01),
         Pace::Every(Span::from_ns(116_000))
     );
+}
+
+/// Oracle: 1,875 ms for all retries as above, 125 ms for one request. The seventh is answered, so that the node gets
+/// its retries again.
+#[test]
+fn destinations_remembered_as_silent_get_no_retries_until_they_answer() {
+    let script = |number, outgoing: &Outgoing<'_>| match number {
+        6 => vec![(Span::from_ms(1), answer(outgoing))],
+        _ => Vec::new(),
+    };
+    let mut client = Client::new(Scripted::new(script), LIMITS);
+    client.remember_silent(BTreeSet::new());
+    let mut spent = Vec::new();
+    for _ in 0..5 {
+        let before = ms(client.now());
+        let is_answered = client.query_one(query(0)).unwrap().is_ok();
+        spent.push((ms(client.now()) - before, is_answered));
+    }
+    let wanted = [(1875, false), (125, false), (125, false), (1, true)];
+    assert_eq!(spent[..4], wanted);
+    assert_eq!(spent[4], (1875, false));
+    client.remember_silent(BTreeSet::from([query(1).destination]));
+    let before = ms(client.now());
+    assert!(client.query_one(query(1)).unwrap().is_err());
+    assert_eq!(ms(client.now()) - before, 125);
 }

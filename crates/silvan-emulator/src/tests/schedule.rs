@@ -272,6 +272,13 @@ fn a_file_that_does_not_hold_is_refused_with_its_line() {
     }
 }
 
+#[test]
+fn an_empty_file_of_faults_is_refused_with_what_to_add() {
+    let error = timetable(&clients(Start::Configured), "").unwrap_err();
+    let wanted = "faults.toml:1: fault: missing key (hint: add a table [[fault]])";
+    assert_eq!(error.to_string(), wanted);
+}
+
 proptest! {
     /// Whatever a file holds, it is read or refused.
     #[test]
