@@ -39,7 +39,7 @@ def test_faults_are_brought_from_the_command_line(line: Fabric, command: Command
         (("cut", "nowhere:1"), "iblinkinfo lists"),
         (("stop", "nothing"), "ctl flows lists"),
         (("start", "a", "a"), "ibhosts lists"),
-        (("slow", "nobody-0"), "ibhosts lists"),
+        (("slow", "nowhere"), "ibhosts lists"),
     ):
         refused = command("ctl", *refused_command, *at)
         assert refused.status == 2

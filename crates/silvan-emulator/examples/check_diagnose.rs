@@ -33,7 +33,7 @@ mod table {
     fn row(name: &str, score: &Score) {
         let (roots, victims) = (score.roots, score.victims);
         println!(
-            "{name:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}",
+            "{name:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}{:>8}",
             score.scenarios,
             roots.hit + roots.missed,
             part(roots.precision(), roots.hit + roots.wrong),
@@ -43,6 +43,7 @@ mod table {
             victims.hit + victims.missed,
             part(victims.f1(), victims.hit + victims.missed + victims.wrong),
             part(score.best_f1(), victims.hit + victims.missed),
+            part(score.victims_of_flows.f1(), victims.hit + victims.missed),
             part(
                 score.causes_right as f64 / score.causes.max(1) as f64,
                 score.causes
@@ -66,7 +67,7 @@ mod table {
         }
         println!("{title} (seeds {first} to {})", first + count - 1);
         println!(
-            "{:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}",
+            "{:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}{:>8}",
             "",
             "runs",
             "roots",
@@ -77,6 +78,7 @@ mod table {
             "victims",
             "victims F1",
             "best",
+            "flows",
             "cause"
         );
         for (name, score) in &rows {

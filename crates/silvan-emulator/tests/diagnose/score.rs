@@ -28,6 +28,8 @@ const NEARLY: f64 = 0.8;
 /// Ports whose loads differ by no more than this have sent equally much: the sweeps read them at different instants.
 const SAME_LOAD: f64 = 0.001;
 const SAME_WAIT: f64 = 0.004;
+/// The diagnosis names no victim whose flow is below this part of what a branch sends.
+const LEAST_VICTIM: f64 = 0.05;
 const WARM_UP: Span = Span::from_ms(50);
 const INTERVAL: Span = Span::from_secs(1);
 const LOSS: f64 = 0.01;
@@ -38,6 +40,8 @@ pub struct Score {
     pub scenarios: usize,
     pub roots: Counts,
     pub victims: Counts,
+    /// Of the victims that the trees found would have with the flows of the simulation in place of the estimated ones.
+    pub victims_of_flows: Counts,
     pub top_right: usize,
     pub top: usize,
     /// How many of them can be right, for one who knows all but who is who among hosts that are alike.
@@ -98,6 +102,7 @@ impl Score {
         self.scenarios += other.scenarios;
         self.roots.add(other.roots);
         self.victims.add(other.victims);
+        self.victims_of_flows.add(other.victims_of_flows);
         self.top_right += other.top_right;
         self.top += other.top;
         self.top_at_best += other.top_at_best;
@@ -118,6 +123,8 @@ pub struct Truth {
     pub perhaps_victims: BTreeSet<HostId>,
     /// By root: what each host sends through it, as a payload rate.
     pub through: BTreeMap<PortId, BTreeMap<HostId, f64>>,
+    /// All flows: sender, path and payload rate.
+    pub flows: Vec<(HostId, Vec<PortId>, f64)>,
     /// Hosts that the counters do not tell apart, each with the number of its class.
     pub alike: BTreeMap<HostId, usize>,
 }
@@ -148,6 +155,39 @@ impl Truth {
             .map(|&host| self.part_of_class(host, counts))
             .filter(|odds| *odds > 0.0)
             .collect()
+    }
+
+    /// How many of these hosts are victims.
+    fn count_victims(&self, named: &BTreeSet<HostId>) -> Counts {
+        let is_wrong =
+            |host: &&HostId| !self.victims.contains(host) && !self.perhaps_victims.contains(host);
+        Counts {
+            hit: self.victims.intersection(named).count(),
+            wrong: named.iter().filter(is_wrong).count(),
+            missed: self.victims.difference(named).count(),
+        }
+    }
+
+    /// The victims of trees with these roots and branches, by the rule of the diagnosis, if all flows are known.
+    fn victims_of_flows(
+        &self,
+        roots: &BTreeSet<PortId>,
+        branches: &BTreeSet<PortId>,
+    ) -> BTreeSet<HostId> {
+        let mut held_up: BTreeMap<(PortId, HostId), f64> = BTreeMap::new();
+        for (from, path, rate) in &self.flows {
+            if path.iter().any(|port| roots.contains(port)) {
+                continue;
+            }
+            for &port in path.iter().skip(1).filter(|port| branches.contains(port)) {
+                *held_up.entry((port, *from)).or_default() += rate;
+            }
+        }
+        let is_noted = |((port, _), rate): &(&(PortId, HostId), &f64)| {
+            **rate >= LEAST_VICTIM * self.through[port].values().sum::<f64>()
+        };
+        let noted = held_up.iter().filter(is_noted);
+        noted.map(|((_, host), _)| *host).collect()
     }
 
     /// Of how many hosts of this one's class something is true.
@@ -285,15 +325,18 @@ fn truth(
     let is_true = |count: &usize| part(*count) >= MOSTLY;
     let is_perhaps = |count: &usize| part(*count) >= RARELY && part(*count) < MOSTLY;
     let mut through: BTreeMap<PortId, BTreeMap<HostId, f64>> = BTreeMap::new();
+    let mut flows = Vec::new();
     let host = |name: &str| {
         fabric
             .node_by_name(name)
             .and_then(|node| fabric.nodes[node].as_host())
     };
     let mut send = |from: HostId, to: HostId, rate: f64| {
-        for port in path(fabric, tables, from, to) {
+        let path = path(fabric, tables, from, to);
+        for &port in &path {
             *through.entry(port).or_default().entry(from).or_default() += rate;
         }
+        flows.push((from, path, rate));
     };
     for (name, from, to) in &scene.flows {
         if let (Some(from), Some(to)) = (host(from), host(to)) {
@@ -316,6 +359,7 @@ fn truth(
         perhaps_victims: filter(&victims, is_perhaps),
         victims: filter(&victims, is_true),
         through,
+        flows,
         alike: BTreeMap::new(),
     }
 }
@@ -479,14 +523,11 @@ pub fn score(survey: &Survey, verdict: &Verdict, truth: &Truth, fabric: &Fabric)
     }
     let named = verdict.trees.iter().flat_map(|tree| &tree.victims);
     let named: BTreeSet<HostId> = named.map(|victim| host(victim.host)).collect();
-    for host in &named {
-        if truth.victims.contains(host) {
-            score.victims.hit += 1;
-        } else if !truth.perhaps_victims.contains(host) {
-            score.victims.wrong += 1;
-        }
-    }
+    let branches = verdict.trees.iter().flat_map(|tree| &tree.branches);
+    let branches: BTreeSet<PortId> = branches.map(|branch| port(branch.port)).collect();
+    score.victims = truth.count_victims(&named);
+    score.victims_of_flows =
+        truth.count_victims(&truth.victims_of_flows(&said.keys().copied().collect(), &branches));
     score.victim_odds = truth.victim_odds();
-    score.victims.missed = truth.victims.difference(&named).count();
     score
 }
