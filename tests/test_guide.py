@@ -53,6 +53,7 @@ NOT_RUN = {
     ("diagnose.md", "scenarios (seeds"): "what make check-diagnose prints",
     ("diagnose.md", "counters()"): "needs a network: tests/emulator/test_diagnose.py",
     ("emulator.md", "apt-get install"): "changes the system",
+    ("emulator.md", "docker build"): "needs Docker's daemon and images from the network",
     ("emulator.md", "silvan emulate incast.toml "): _FABRIC,
     ("emulator.md", "silvan example incast"): _FABRIC,
     ("emulator.md", "silvan ctl status"): _FABRIC,
