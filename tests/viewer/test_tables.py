@@ -114,13 +114,16 @@ def test_a_run_that_recorded_nothing_has_a_page(incast: silvan.Result) -> None:
     assert {"nodes", "ports", "samples", "group_series"} <= set(tables)
 
 
-def test_events_are_those_of_the_scenario(run: silvan.Result) -> None:
-    events = page_tables(run).tables["events"].to_pylist()
+def test_events_are_those_of_the_scenario(run: silvan.Result, controlled: silvan.Result) -> None:
+    events = page_tables(controlled).tables["events"].to_pylist()
     assert [(event["time_ps"], event["kind"]) for event in events] == [
         (100e6, "traffic"),
         (200e6, "setting"),
     ]
     assert events[1]["text"] == "leaf-00: marking-rate = 3"
+    # Settings of a scheme that is not in effect change nothing.
+    events = page_tables(run).tables["events"].to_pylist()
+    assert [event["kind"] for event in events] == ["traffic"]
 
 
 def _blocks(html: str) -> dict[str, str]:

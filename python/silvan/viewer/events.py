@@ -53,8 +53,7 @@ def _events(result: Result) -> Iterator[Event]:
     if result.scenario.warm_up_ps:
         yield float(result.scenario.warm_up_ps), "warm-up", "end of the warm-up"
     yield from _traffic(tables["traffic"])
-    schemes = [keys for keys in tables["control"].values() if isinstance(keys, dict)]
-    for change in (change for keys in schemes for change in keys.get("change", ())):
+    for change in _changes(tables["control"]):
         where = " ".join(str(change[key]) for key in ("switch", "port") if key in change)
         what = [f"{key} = {value}" for key, value in change.items() if key not in _WHERE]
         yield _ps(change["at"]), "setting", f"{where or 'everywhere'}: {', '.join(what)}"
@@ -66,6 +65,14 @@ def _events(result: Result) -> Iterator[Event]:
         yield float(row["start_ps"]), "job", f"{row['name']} starts"
         if row["finished"]:
             yield float(row["end_ps"]), "job", f"{row['name']} ends"
+
+
+def _changes(control: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """List the changes of settings of the scheme in effect; its section may be that of its base."""
+    scheme = control["scheme"]
+    for name, keys in control.items():
+        if isinstance(keys, dict) and (scheme == name or scheme.startswith(f"{name}-")):
+            yield from keys.get("change", ())
 
 
 def _traffic(traffic: dict[str, Any]) -> Iterator[Event]:
