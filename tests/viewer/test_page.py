@@ -485,7 +485,10 @@ def test_drawings_of_the_map(open_page: Opener, page_file: Path, run: silvan.Res
     assert (width, height) == (2 * int(drawing.get("width", 0)), 2 * int(drawing.get("height", 0)))
 
 
-def test_events_are_named_near_their_time(open_page: Opener, page_file: Path) -> None:
+def test_events_are_named_near_their_time(
+    open_page: Opener, controlled: silvan.Result, tmp_path: Path
+) -> None:
+    page_file = write_page([controlled], tmp_path / "controlled.html")
     page = open_page(page_file, "t=0.2")
     expect(page.locator(".events")).to_contain_text("leaf-00: marking-rate = 3")
 
