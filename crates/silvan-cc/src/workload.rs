@@ -87,9 +87,13 @@ pub trait Gate {
 
 /// The traffic of all hosts, as the engine asks for it.
 pub trait Workload {
-    /// Whether a delivery to one host or a change may give others something to send at the same instant. Such a
-    /// workload, and no other, may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
+    /// Whether a delivery to one host or a [timer](Self::next_timer) may give others something to send at the same instant.
+    /// Such a workload, and no other, may need [`on_delivered`](Self::on_delivered) in an engine with lookahead windows. That
     /// engine does not notify it of packets that a host sends to itself.
+    ///
+    /// There, deliveries and timers of a window come before its polls. So what they give a host to send must not be seen by
+    /// [`poll`](Self::poll) before [`on_woken`](Self::on_woken) is called for it, and they must not depend on polls
+    /// of their window.
     const LINKS_HOSTS: bool = false;
 
     /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
@@ -104,6 +108,13 @@ pub trait Workload {
     #[inline]
     fn needs_packets(&self) -> bool {
         true
+    }
+
+    /// Whether it needs the deliveries of packets of this class; always the same answer.
+    #[inline]
+    fn needs_delivery_of(&self, class: u16) -> bool {
+        let _ = class;
+        self.needs_delivery()
     }
 
     /// Asks for the memory that tells [`prefetch_poll_data`](Self::prefetch_poll_data) where to look, some events
@@ -141,6 +152,27 @@ pub trait Workload {
     /// Called at each instant that [`next_change`](Self::next_change) named, before any host is
     /// polled at that instant.
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
+
+    /// The instant of the next timer of a workload that [links hosts](Self::LINKS_HOSTS); `None` when none is set. Asked as
+    /// [`next_change`](Self::next_change) is.
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// Lets the timers up to `now` go off, and adds the hosts to be polled because of it to `wake`. Called at each
+    /// instant that [`next_timer`](Self::next_timer) named, after a change of the same instant.
+    #[inline]
+    fn on_timer(&mut self, now: Time, wake: &mut Vec<HostId>) {
+        let _ = (now, wake);
+    }
+
+    /// Tells that a host is woken at `now` because a delivery or a timer has added it to `wake` then. Also called for each host at
+    /// the start.
+    #[inline]
+    fn on_woken(&mut self, host: HostId, now: Time) {
+        let _ = (host, now);
+    }
 
     /// Whether the run pauses at this instant, for a workload that is driven from outside. Asked after each change and
     /// after each delivery that the workload was told of.

@@ -50,8 +50,9 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
     deadlock_checks: DeadlockChecks,
-    /// Time of the next change that the workload makes by itself.
+    /// Time of the next change that the workload makes by itself, and of its next timer.
     pub(crate) change_at: u64,
+    pub(crate) timer_at: u64,
     pub(crate) woken: Vec<HostId>,
     /// In the variant [`Traced`] alone.
     pub(crate) tracer: Option<Box<Tracer>>,
@@ -225,12 +226,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             fault: None,
             deadlock_checks: DeadlockChecks::default(),
             change_at: u64::MAX,
+            timer_at: u64::MAX,
             woken: Vec::new(),
             tracer: None,
             variant: PhantomData,
         };
         for host in 0..hosts as u32 {
             if !engine.plane.remote.has_host(host) {
+                let id = HostId::new(host as usize);
+                engine.workload.on_woken(id, Time::ZERO);
                 engine.wake_host(host, 0);
             }
         }

@@ -252,7 +252,8 @@ impl EventQueue {
             match event.phase() {
                 phase::ARBITRATE => self.calendar.outputs().push(event.id()),
                 phase::HOST => self.calendar.hosts().push(event.id()),
-                phase::FEEDBACK | phase::DELIVERED => self.calendar.for_hosts().push(event),
+                phase::FEEDBACK => self.calendar.for_hosts().push(event),
+                phase::DELIVERED => self.calendar.deliveries().push(event),
                 // Only read limits and schemes that watch credits make others; one that was passed over would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }

@@ -374,7 +374,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// that the link would take if there is none, and neither link, credits nor sink.
     #[cold]
     fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
-        let notifies = !F::LOOKAHEAD && self.notifies(offer.last);
+        let notifies = !F::LOOKAHEAD && self.notifies(offer.class, offer.last);
         let plane = &mut self.plane;
         let wire = (offer.bytes + plane.header) as u16;
         let takes = plane.config.host.injection_rate.map_or_else(
@@ -551,7 +551,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.record(delivery, host);
         let receives = C::ACTIVE && self.needs.receive;
         let tells = !F::LOOKAHEAD || W::LINKS_HOSTS;
-        if tells && (receives || self.notifies(packet.is(LAST))) {
+        if tells && (receives || self.notifies(packet.class(), packet.is(LAST))) {
             let slot = self.plane.events.store_packet(packet);
             if receives {
                 self.plane.extensions.keep_behind(slot, delivery.behind);
@@ -562,10 +562,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Whether the workload is notified of the delivery of a packet, which is the last of its message or not.
+    /// Whether the workload is notified of the delivery of a packet of this class, which is the last of its message or not.
     #[inline]
-    fn notifies(&self, last: bool) -> bool {
-        self.workload.needs_delivery() && (last || !self.whole_messages)
+    fn notifies(&self, class: u16, last: bool) -> bool {
+        self.workload.needs_delivery_of(class) && (last || !self.whole_messages)
     }
 
     /// Notifies the scheme and the workload of a delivery.
@@ -574,9 +574,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if C::ACTIVE && self.needs.receive && packet.source() != host {
             self.receive(now, host, slot, &packet);
         }
-        if !self.notifies(packet.is(LAST)) {
-            return;
+        if self.notifies(packet.class(), packet.is(LAST)) {
+            self.notify_workload(now, host, &packet);
+            self.wake_all(now);
+            self.check_pause();
         }
+    }
+
+    /// Notifies the workload of a delivery. The hosts that have something to send because of it are in `woken`.
+    pub(crate) fn notify_workload(&mut self, now: u64, host: u32, packet: &Packet) {
         let routing = &self.plane.routing;
         let class = routing.class_of(packet.source(), host, packet.sl_bits());
         let offer = Offer {
@@ -587,7 +593,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             last: packet.is(LAST),
             behind: 0,
         };
-        let mut woken = std::mem::take(&mut self.woken);
         self.workload.on_delivered(
             HostId::new(packet.source() as usize),
             &offer,
@@ -597,47 +602,53 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 completes: self.whole_messages,
             },
             time(now),
-            &mut woken,
+            &mut self.woken,
         );
-        self.wake_all(now, &mut woken);
-        self.woken = woken;
-        self.schedule_change();
-        self.check_pause();
     }
 
-    /// The traffic changes by itself. An event that it no longer waits for is stale.
+    /// The traffic changes by itself, or a timer goes off. An event that is no longer waited for is stale.
     pub(crate) fn traffic_change(&mut self, now: u64) {
-        if self.change_at != now {
-            return;
+        let (changes, fires) = (self.change_at == now, self.timer_at == now);
+        if changes {
+            self.change_at = u64::MAX;
+            self.workload.apply_change(time(now), &mut self.woken);
         }
-        self.change_at = u64::MAX;
+        if fires && !F::LOOKAHEAD {
+            self.timer_at = u64::MAX;
+            self.workload.on_timer(time(now), &mut self.woken);
+        }
+        if changes || fires {
+            self.wake_all(now);
+            self.check_pause();
+        }
+    }
+
+    /// Wakes the hosts of this part that a change of the workload wakes, and schedules its next change.
+    pub(crate) fn wake_all(&mut self, now: u64) {
         let mut woken = std::mem::take(&mut self.woken);
-        self.workload.apply_change(time(now), &mut woken);
-        self.wake_all(now, &mut woken);
+        for host in woken.drain(..) {
+            let number = self.plane.known_host(host);
+            if !F::LOOKAHEAD || !self.plane.remote.has_host(number) {
+                self.workload.on_woken(host, time(now));
+                self.wake_host(number, now);
+            }
+        }
         self.woken = woken;
         self.schedule_change();
-        self.check_pause();
     }
 
-    /// Wakes hosts. Where the workload links hosts, those of other parts remain; else each part wakes its own.
-    pub(crate) fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
-        woken.retain(|&host| {
-            let host = self.plane.known_host(host);
-            let is_remote = F::LOOKAHEAD && self.plane.remote.has_host(host);
-            if !is_remote {
-                self.wake_host(host, now);
-            }
-            W::LINKS_HOSTS && is_remote
-        });
-    }
-
+    /// Notes when the workload changes next, and when its next timer goes off.
     pub(crate) fn schedule_change(&mut self) {
-        if let Some(at) = self.workload.next_change(time(self.now)) {
-            let at = at.as_ps();
-            if at < self.change_at {
-                self.change_at = at;
+        let at = |next: Option<Time>| next.map_or(u64::MAX, Time::as_ps);
+        let change = at(self.workload.next_change(time(self.now)));
+        let timer = at(self.workload.next_timer());
+        for (next, known) in [(change, &mut self.change_at), (timer, &mut self.timer_at)] {
+            if next < *known {
+                *known = next;
                 if !F::LOOKAHEAD {
-                    self.plane.events.push(Event::new(at, phase::CHANGE, 0, 0));
+                    self.plane
+                        .events
+                        .push(Event::new(next, phase::CHANGE, 0, 0));
                 }
             }
         }

@@ -4,7 +4,8 @@
 //! [`Engine`] of its own with the records of its switches and hosts, its calendar of events, its packets, and its
 //! copy of congestion control and traffic, of which it uses its own Port VLs and hosts. The parts process the
 //! same lookahead window at the same time. What one sends to another (heads, credits, and notifications that travel
-//! past the fabric) takes effect after the window, so it is exchanged when all have come to the window's end.
+//! past the fabric) comes from its switches and takes effect after the window, so it is exchanged when all have come to the end of
+//! the window at their switches. Then each goes on with its hosts, and with the switches of the next window.
 //! Therefore neither the number of parts nor that of threads has an influence on what happens: it is what happens in
 //! one engine with the same windows.
 
@@ -31,9 +32,10 @@ use silvan_model::EngineError;
 
 use crate::deadlock::DeadlockChecks;
 use crate::engine::{Engine, check_independence, earliest};
-use crate::linked_hosts::window_of_linked_hosts;
+use crate::linked_hosts::link_hosts;
 use crate::plane::LATEST;
 use crate::variant::{CompiledFabric, EngineVariant, GeneralLookahead, Lookahead};
+use crate::windows::OpenWindow;
 use crate::workload::Workload;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
@@ -239,8 +241,10 @@ fn hold<'a, 'b, E>(held: &mut Held<'a, 'b, E>, parts: &'a [Mutex<&'b mut E>]) {
     held.extend(parts.iter().map(lock));
 }
 
-/// Brought to a meeting in place of the start of the next window: the hosts of this one depend on each other.
-const LINKED: u64 = 0;
+/// Flags brought to a meeting: a part has a fault, the time is over, or the workload is notified of something in the window.
+const FAULT: usize = 1;
+const STOP: usize = 2;
+const LINKED: usize = 4;
 
 /// Processes the windows of the parts `own` before `end`, in step with the other threads. The thread with a deadline
 /// stops all. Returns how long it has waited for the others.
@@ -261,71 +265,59 @@ where
     let mut watch = Watch::default();
     let mut held = Vec::with_capacity(parts.len());
     hold(&mut held, &parts[own.clone()]);
-    let mut window = 0;
-    let mut now = held[0].now;
-    while now < end {
-        watch.begin(window);
-        let mut next = if W::LINKS_HOSTS {
-            // The same window for all parts, but for whether something happens in it.
-            let windows = held.iter_mut().map(|part| part.window_at_switches(end));
-            let Some(open) = windows.min_by_key(|window| window.next) else {
-                break;
-            };
-            let mut linked = held
-                .iter_mut()
-                .map(|part| part.are_hosts_linked(open.limit));
-            let links = linked.any(|linked| linked);
-            held.clear();
-            let brought = if links { LINKED } else { open.next };
-            let Some((first, _)) = watch.wait(|| meeting.wait(brought, false)) else {
-                break;
-            };
-            if first != LINKED {
-                hold(&mut held, &parts[own.clone()]);
-                for part in &mut held {
-                    part.window_at_hosts(open);
-                }
-                open.next
-            } else if own.start == 0 {
-                hold(&mut held, parts);
-                window_of_linked_hosts(&mut held, open);
-                open.limit
-            } else {
-                end
-            }
-        } else {
-            let after = held.iter_mut().map(|part| part.run_window(end));
-            after.fold(end, u64::min)
-        };
-        // A part that has sent something has processed this window, so that the next one is not skipped.
+    for number in 0.. {
+        watch.begin(number);
+        let mut flags = 0;
+        // The same window for all parts, but for whether something happens in it.
+        let mut open: Option<OpenWindow> = None;
         for part in &mut held {
-            part.plane.remote.hand_over(exchange, window);
-            if part.fault.is_some() {
-                next = 0;
+            let window = part.window_at_switches(end);
+            // A part that has sent something does not skip the next window.
+            part.plane.remote.hand_over(exchange, number);
+            if W::LINKS_HOSTS && part.are_hosts_linked(window.limit) {
+                flags |= LINKED;
             }
+            if part.fault.is_some() {
+                flags |= FAULT;
+            }
+            let next = open.map_or(window.next, |open| open.next.min(window.next));
+            open = Some(OpenWindow { next, ..window });
         }
-        if held.len() > own.len() {
-            held.clear();
-        }
-        window += 1;
-        let is_late = |deadline| Instant::now() >= deadline;
-        let stop = window % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late);
-        let Some((next, stop)) = watch.wait(|| meeting.wait(next, stop)) else {
+        let Some(open) = open else {
             break;
         };
-        watch.end();
-        if held.is_empty() {
+        let is_late = |deadline| Instant::now() >= deadline;
+        if number % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late) {
+            flags |= STOP;
+        }
+        let Some((next, flags)) = watch.wait(|| meeting.wait(open.next, flags)) else {
+            break;
+        };
+        for part in &mut held {
+            part.receive_parcels(exchange, number);
+        }
+        if W::LINKS_HOSTS && flags & LINKED != 0 {
+            held.clear();
+            if own.start == 0 {
+                hold(&mut held, parts);
+                link_hosts(&mut held, open.limit);
+                held.clear();
+            }
+            if watch.wait(|| meeting.wait(0, 0)).is_none() {
+                break;
+            }
             hold(&mut held, &parts[own.clone()]);
         }
-        // Also after a fault, so that all parts are in the state of one instant.
+        let ends = flags & FAULT != 0;
         for part in &mut held {
-            part.now = if next == 0 { end } else { next };
-            part.receive_parcels(exchange, window - 1);
+            part.window_at_hosts(open);
+            // Also after a fault, so that all parts are in the state of one instant.
+            part.now = if ends { end } else { next };
         }
-        if next == 0 || stop {
+        watch.end();
+        if ends || flags & STOP != 0 || next >= end {
             break;
         }
-        now = next;
     }
     watch.into_samples()
 }

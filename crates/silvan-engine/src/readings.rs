@@ -228,11 +228,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// # Panics
     /// If there is no such host.
     pub fn change_workload(&mut self, change: impl FnOnce(&mut W, Time, &mut Vec<HostId>)) {
-        let mut woken = std::mem::take(&mut self.woken);
-        change(&mut self.workload, Time::from_ps(self.now), &mut woken);
-        self.wake_all(self.now, &mut woken);
-        self.woken = woken;
-        self.schedule_change();
+        change(&mut self.workload, Time::from_ps(self.now), &mut self.woken);
+        self.wake_all(self.now);
     }
 
     /// Polls a host at the current instant, after its traffic was reconfigured.

@@ -11,20 +11,21 @@
 //! an output are sorted. Then come the outputs that are still to arbitrate, then notifications that reach
 //! a host or are ready there, each after what its host has to do before, then the hosts. A
 //! sender may find credits posted that in the order of time were not posted yet; they arrive after
-//! the window all the same. Hosts that a program links are in order where it is notified of something
+//! the window all the same. Programs that link hosts go on before these, where they are notified of something
 //! (`linked_hosts.rs`).
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
 use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, phase};
-use crate::linked_hosts::window_of_linked_hosts;
+use crate::linked_hosts::link_hosts;
 use crate::packet::NONE;
-use crate::plane::Plane;
+use crate::plane::{Plane, time};
 use crate::prefetching::WorkingSet;
 use crate::records::Next;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
+use silvan_core::HostId;
 use silvan_core::prefetch::prefetch;
 use silvan_model::BecnPath;
 
@@ -121,11 +122,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return window.next;
         }
         if W::LINKS_HOSTS && self.are_hosts_linked(window.limit) {
-            let mut alone = self;
-            window_of_linked_hosts(&mut [&mut alone], window);
-        } else {
-            self.window_at_hosts(window);
+            let mut alone = &mut *self;
+            link_hosts(&mut [&mut alone], window.limit);
         }
+        self.window_at_hosts(window);
         window.limit
     }
 
@@ -134,27 +134,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn window_at_switches(&mut self, end: u64) -> OpenWindow {
         let window_end = self.plane.events.calendar.open(self.now);
         self.fill_window(window_end);
-        if !W::LINKS_HOSTS && self.change_at == self.now {
+        if self.change_at == self.now {
             // What arrives at this instant comes first.
             self.window_for_hosts(self.now + 1);
             self.events += 1;
             self.traffic_change(self.now);
         }
-        // Changes that concern hosts which depend on each other have their place among what these do.
-        let cut = if W::LINKS_HOSTS {
-            u64::MAX
-        } else {
-            self.change_at
-        };
-        let limit = window_end.min(end).min(cut);
-        let nothing_changes = !W::LINKS_HOSTS || self.change_at >= limit;
+        let limit = window_end.min(end).min(self.change_at);
+        let fires = W::LINKS_HOSTS && self.timer_at < limit;
         let mut window = OpenWindow {
             limit,
             end: window_end,
             next: limit,
         };
-        if self.plane.events.calendar.is_empty() && nothing_changes {
-            window.next = self.plane.events.next_window(end.min(self.change_at));
+        if self.plane.events.calendar.is_empty() && !fires {
+            let end = end.min(self.change_at).min(self.timer_at);
+            window.next = self.plane.events.next_window(end);
             return window;
         }
         self.window_of_heads(limit);
@@ -165,11 +160,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         window
     }
 
-    /// The second part: what happens at hosts that do not depend on each other.
+    /// The second part: what happens at hosts, each of which is on its own.
     #[inline(always)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
         if S::ACTIVE || C::ACTIVE {
             self.add_posted();
+        }
+        if S::ACTIVE || C::ACTIVE || W::LINKS_HOSTS {
             self.window_for_hosts(window.limit);
             self.plane.events.calendar.posted().clear();
         }
@@ -303,8 +300,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *plane.events.calendar.posted() = posted;
     }
 
-    /// What reaches hosts before `limit`, and credits that were posted to them, each after what its host has to
-    /// do before. A host that waits for credits when some are posted is woken when they arrive, as in the
+    /// What reaches hosts before `limit`, what programs give them to send, and credits that were posted to them, each after what
+    /// its host has to do before. A host that waits for credits when some are posted is woken when they arrive, as in the
     /// order of time; so it is polled at the same instants.
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
@@ -320,13 +317,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 }
                 self.host_event(at, host);
             }
-            if event.phase() == phase::FEEDBACK {
-                self.events += 1;
-                self.feedback_event(now, host, event.argument());
-            } else {
-                let posted = self.plane.events.calendar.posted()[event.argument() as usize];
-                if self.plane.credits[posted.lane as usize].starved {
-                    self.wake_host(host, posted.due);
+            match event.phase() {
+                phase::FEEDBACK => {
+                    self.events += 1;
+                    self.feedback_event(now, host, event.argument());
+                }
+                phase::DELIVERED => {
+                    self.workload
+                        .on_woken(HostId::new(host as usize), time(now));
+                    self.wake_host(host, now);
+                }
+                _ => {
+                    let posted = self.plane.events.calendar.posted()[event.argument() as usize];
+                    if self.plane.credits[posted.lane as usize].starved {
+                        self.wake_host(host, posted.due);
+                    }
                 }
             }
         }

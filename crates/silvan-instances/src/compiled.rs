@@ -21,7 +21,9 @@ pub(crate) trait HostLoad: Workload {
     fn traffic(&self) -> &Traffic;
     fn classes(&self) -> &[String];
     fn programs(&self) -> Option<&Programs>;
-    fn programs_mut(&mut self) -> Option<&mut Programs>;
+
+    /// Changes the programs, and adds hosts with something new to send to `wake`.
+    fn change_programs(&mut self, wake: &mut Vec<HostId>, change: impl FnOnce(&mut Programs));
 
     /// Lends what threads share to the engine before it runs.
     fn lend(&mut self) {}
@@ -43,9 +45,7 @@ impl HostLoad for Traffic {
         None
     }
 
-    fn programs_mut(&mut self) -> Option<&mut Programs> {
-        None
-    }
+    fn change_programs(&mut self, _: &mut Vec<HostId>, _: impl FnOnce(&mut Programs)) {}
 }
 
 impl HostLoad for Load {
@@ -61,8 +61,16 @@ impl HostLoad for Load {
         self.programs()
     }
 
-    fn programs_mut(&mut self) -> Option<&mut Programs> {
-        self.programs_mut()
+    fn change_programs(&mut self, wake: &mut Vec<HostId>, change: impl FnOnce(&mut Programs)) {
+        self.change_programs(wake, change);
+    }
+
+    fn lend(&mut self) {
+        self.lend();
+    }
+
+    fn take_back(&mut self) {
+        self.take_back();
     }
 }
 
@@ -213,11 +221,9 @@ where
         self.0.workload().programs()
     }
 
-    fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time, &mut Vec<HostId>)) {
-        self.0.change_workload(|load, now, woken| {
-            if let Some(programs) = load.programs_mut() {
-                change(programs, now, woken);
-            }
+    fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time)) {
+        self.0.change_workload(|load, now, wake| {
+            load.change_programs(wake, |programs| change(programs, now));
         });
     }
 

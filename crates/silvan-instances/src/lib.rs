@@ -8,7 +8,6 @@
 //! Results do not depend on which engine it is.
 
 mod compiled;
-mod shared_load;
 
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
@@ -18,8 +17,7 @@ use silvan_model::{Engines, LiveSimulation, Network, Simulation};
 use silvan_workload::programs::Load;
 use silvan_workload::traffic::Traffic;
 
-use compiled::{Compiled, Divided};
-use shared_load::SharedLoad;
+use compiled::{Compiled, Divided, HostLoad};
 
 fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     CompiledFabric::new(network.fabric, network.routes, network.config)
@@ -97,23 +95,36 @@ impl Fast {
     {
         let Self { fabric, load, .. } = self;
         let divides = self.threads > 1 && fabric.is_divisible();
-        if load.programs().is_some() {
-            return match (fabric.has_lookahead(), divides) {
-                (_, true) => {
-                    let load = SharedLoad::new(load);
-                    Divided::general_lookahead(fabric, switch, source, load, self.threads)
-                }
-                (true, false) => Compiled::lookahead(fabric, switch, source, load),
-                (false, false) => Compiled::general_lookahead(fabric, switch, source, load),
-            };
+        let threads = match divides {
+            true => self.threads,
+            false => 1,
+        };
+        match load.programs() {
+            Some(_) if divides => windows(fabric, switch, source, load.shared(), threads),
+            Some(_) => windows(fabric, switch, source, load, threads),
+            None => windows(fabric, switch, source, load.into_traffic(), threads),
         }
-        let load = load.into_traffic();
-        match (fabric.has_lookahead(), divides) {
-            (true, true) => Divided::new(fabric, switch, source, load, self.threads),
-            (true, false) => Compiled::lookahead(fabric, switch, source, load),
-            (false, true) => Divided::general_lookahead(fabric, switch, source, load, self.threads),
-            (false, false) => Compiled::general_lookahead(fabric, switch, source, load),
-        }
+    }
+}
+
+/// The fastest engine with lookahead windows for a fabric that has them, and can be divided if there is more than one thread.
+fn windows<S, C, W>(
+    fabric: CompiledFabric,
+    switch: S,
+    source: C,
+    load: W,
+    threads: usize,
+) -> Box<dyn Simulation>
+where
+    S: PerPortVl + Settings + 'static,
+    C: PerHost + Settings + 'static,
+    W: HostLoad + Clone + Send + 'static,
+{
+    match (fabric.has_lookahead(), threads) {
+        (true, 1) => Compiled::lookahead(fabric, switch, source, load),
+        (false, 1) => Compiled::general_lookahead(fabric, switch, source, load),
+        (true, _) => Divided::new(fabric, switch, source, load, threads),
+        (false, _) => Divided::general_lookahead(fabric, switch, source, load, threads),
     }
 }
 

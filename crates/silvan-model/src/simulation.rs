@@ -146,9 +146,9 @@ pub trait Simulation {
     /// The programs, if there are any.
     fn programs(&self) -> Option<&Programs>;
 
-    /// Has the caller change the programs at the current instant; hosts that it adds to the list are polled. Without
+    /// Has the caller change the programs at the current instant; hosts that have something new to send are polled. Without
     /// effect where there are no programs.
-    fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time, &mut Vec<HostId>)) {
+    fn change_programs(&mut self, change: &mut dyn FnMut(&mut Programs, Time)) {
         let _ = change;
     }
 

@@ -144,7 +144,7 @@ pub(crate) fn assemble(
             let (programs, names) = programs(scenario, plan, seed, class);
             Load::new(traffic, programs, names, hosts)
         }
-        None => Load::of_traffic(traffic, hosts),
+        None => Load::of_traffic(traffic),
     };
     start(engines, scenario, seed, control, load)
 }

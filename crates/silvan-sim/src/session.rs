@@ -162,9 +162,8 @@ impl Session {
         if let Some(at) = late {
             return Err(RunError::Engine(EngineError::TooLate(at)));
         }
-        self.engine.change_programs(&mut |programs, now, wake| {
-            programs.request(requests, now, wake);
-        });
+        self.engine
+            .change_programs(&mut |programs, now| programs.request(requests, now));
         Ok(())
     }
 
@@ -191,7 +190,7 @@ impl Session {
 
     fn run(&mut self, end: Time, when_idle: bool) -> Result<Pause, RunError> {
         self.engine
-            .change_programs(&mut |programs, _, _| programs.start_call(when_idle));
+            .change_programs(&mut |programs, _| programs.start_call(when_idle));
         self.moved = (self.engine.events(), self.now());
         loop {
             if self.pauses() {

@@ -1,7 +1,6 @@
 //! Events by windows of time, within which their order does not matter.
 
 use super::{Event, Head};
-use crate::linked_hosts::LinkedHosts;
 use crate::packet::NONE;
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
@@ -40,12 +39,13 @@ pub(crate) struct Calendar {
     hosts: Table<Vec<u32>>,
     /// Room for the order of the open window's heads that may depend on each other, kept so that no window allocates it.
     together: Vec<u128>,
-    /// Of the open window: feedback, and credits posted to hosts that may wait for them.
+    /// Of the open window: feedback, messages that programs give hosts to send, and credits posted to hosts that may wait
+    /// for them.
     for_hosts: Vec<Event>,
     /// Credits posted to hosts in the open window.
     posted: Vec<Posted>,
-    /// Of the open window, where hosts are linked.
-    linked: LinkedHosts,
+    /// Deliveries of the open window that the workload is notified of, where it links hosts.
+    deliveries: Vec<Event>,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
     /// The stamp of the window in which a head was last seen for an output, one higher if there was more
@@ -69,7 +69,7 @@ impl Calendar {
             together: Vec::new(),
             for_hosts: Vec::new(),
             posted: Vec::new(),
-            linked: LinkedHosts::default(),
+            deliveries: Vec::new(),
             fed: vec![u64::MAX; hosts].into(),
             seen: vec![0; outputs + 1].into(),
             stamp: 0,
@@ -86,7 +86,7 @@ impl Calendar {
     /// Whether nothing is noted for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.for_hosts.is_empty() && self.is_empty_at(self.window)
+        self.for_hosts.is_empty() && self.deliveries.is_empty() && self.is_empty_at(self.window)
     }
 
     /// When the next window begins for which something is noted.
@@ -178,10 +178,10 @@ impl Calendar {
         &mut self.posted
     }
 
-    /// How far linked hosts have come in the open window.
+    /// The deliveries of the open window that the workload is notified of.
     #[inline]
-    pub fn linked(&mut self) -> &mut LinkedHosts {
-        &mut self.linked
+    pub fn deliveries(&mut self) -> &mut Vec<Event> {
+        &mut self.deliveries
     }
 
     /// Notes which hosts these events of the open window reach.
@@ -247,10 +247,9 @@ impl Calendar {
         let noted: usize = lists.map(Vec::capacity).sum();
         heads * size_of::<Head>()
             + self.together.capacity() * size_of::<u128>()
-            + self.for_hosts.capacity() * size_of::<Event>()
+            + (self.for_hosts.capacity() + self.deliveries.capacity()) * size_of::<Event>()
             + self.posted.capacity() * size_of::<Posted>()
             + self.fed.capacity() * 8
-            + self.linked.bytes()
             + (noted + self.seen.capacity()) * 4
     }
 }

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that also finds the smallest of the numbers that the threads bring.
+/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings.
 ///
 /// A thread spins for a moment and then sleeps, because the others take microseconds if each has a
 /// core, and milliseconds if not.
@@ -17,8 +17,8 @@ pub(crate) struct Meeting {
     /// The smallest number so far, of the present meeting and of the one before: the round decides which is
     /// which.
     smallest: [AtomicU64; 2],
-    /// The same for whether one of the threads wants to stop.
-    stop: [AtomicBool; 2],
+    /// The same for the flags, one bit each.
+    flags: [AtomicUsize; 2],
     sleeping: AtomicUsize,
     /// A thread has panicked and never comes.
     broken: AtomicBool,
@@ -33,7 +33,7 @@ impl Meeting {
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
             smallest: [AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX)],
-            stop: [AtomicBool::new(false), AtomicBool::new(false)],
+            flags: [AtomicUsize::new(0), AtomicUsize::new(0)],
             sleeping: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
             lock: Mutex::new(()),
@@ -41,32 +41,31 @@ impl Meeting {
         }
     }
 
-    /// Waits until all threads have come; returns the smallest number that one of them has brought, and whether
-    /// one wants to stop, `None` if one has panicked. What a thread has written before, the others can read
-    /// afterwards.
-    pub fn wait(&self, number: u64, stop: bool) -> Option<(u64, bool)> {
+    /// Waits until all threads have come; returns the smallest number that one of them has brought and all flags,
+    /// `None` if one has panicked. What a thread has written before, the others can read afterwards.
+    pub fn wait(&self, number: u64, flags: usize) -> Option<(u64, usize)> {
         let round = self.round.load(Ordering::Relaxed);
         let smallest = &self.smallest[round % 2];
         smallest.fetch_min(number, Ordering::Relaxed);
-        if stop {
-            self.stop[round % 2].store(true, Ordering::Relaxed);
+        if flags != 0 {
+            self.flags[round % 2].fetch_or(flags, Ordering::Relaxed);
         }
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
             // The meeting before is over for all: they have come to this one.
             self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
-            self.stop[(round + 1) % 2].store(false, Ordering::Relaxed);
+            self.flags[(round + 1) % 2].store(0, Ordering::Relaxed);
             self.round.store(round + 1, Ordering::SeqCst);
             self.wake();
         } else if !self.spin(round) {
             self.sleep(round);
         }
         let broken = self.broken.load(Ordering::Relaxed);
-        let stop = &self.stop[round % 2];
+        let flags = &self.flags[round % 2];
         (!broken).then(|| {
             (
                 smallest.load(Ordering::Relaxed),
-                stop.load(Ordering::Relaxed),
+                flags.load(Ordering::Relaxed),
             )
         })
     }

@@ -3,9 +3,9 @@
 
 use super::meeting::Meeting;
 
-/// Each thread computes which is the smallest number that any of them brings.
+/// Each thread computes which is the smallest number that any of them brings, and which flags.
 #[test]
-fn every_thread_learns_the_smallest_number() {
+fn every_thread_learns_the_smallest_number_and_all_flags() {
     for threads in [1, 2, 3, 7] {
         let meeting = Meeting::new(threads);
         let number = |thread: u64, round: u64| (thread * 7919 + round * 104_729) % 1009;
@@ -18,10 +18,13 @@ fn every_thread_learns_the_smallest_number() {
                             std::thread::sleep(std::time::Duration::from_micros(200));
                         }
                         let all = (0..threads as u64).map(|other| number(other, round));
-                        let stops = |thread: u64| (thread + round) % 5 == 0;
-                        let stop = (0..threads as u64).any(stops);
-                        let found = meeting.wait(number(thread, round), stops(thread));
-                        assert_eq!(found, all.min().map(|smallest| (smallest, stop)));
+                        let flags = |thread: u64| match (thread + round) % 5 {
+                            0 => 1 << (thread % 3),
+                            _ => 0,
+                        };
+                        let any = (0..threads as u64).fold(0, |any, other| any | flags(other));
+                        let found = meeting.wait(number(thread, round), flags(thread));
+                        assert_eq!(found, all.min().map(|smallest| (smallest, any)));
                     }
                 });
             }
@@ -32,12 +35,12 @@ fn every_thread_learns_the_smallest_number() {
 #[test]
 fn a_panic_ends_the_meetings_of_the_others() {
     let meeting = Meeting::new(3);
-    let waits = || (0..1000).find(|_| meeting.wait(1, false).is_none());
+    let waits = || (0..1000).find(|_| meeting.wait(1, 0).is_none());
     let met = std::thread::scope(|scope| {
         let others = [scope.spawn(waits), scope.spawn(waits)];
         let failed = scope.spawn(|| {
             let _guard = meeting.guard();
-            meeting.wait(1, false);
+            meeting.wait(1, 0);
             panic!("on purpose");
         });
         assert!(failed.join().is_err());

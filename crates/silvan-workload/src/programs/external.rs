@@ -66,7 +66,7 @@ impl Programs {
     pub fn driven(mut self, driver: Box<dyn Driver>, name: String, class: u16, sl: Sl) -> Self {
         assert!(self.external.is_none(), "a run has one driver");
         let job = self.jobs.len();
-        let hosts = (0..self.queues.hosts()).map(HostId::new);
+        let hosts = (0..self.flows.hosts()).map(HostId::new);
         self.add(JobSpec {
             name,
             class,
@@ -88,11 +88,9 @@ impl Programs {
         self
     }
 
-    /// Takes requests of the driver at `now`, outside a notification, and adds hosts with something new to send to
-    /// `wake`. Without a driver they have no effect.
-    pub fn request(&mut self, requests: &mut Vec<Request>, now: Time, wake: &mut Vec<HostId>) {
+    /// Takes requests of the driver at `now`, outside a notification. Without a driver they have no effect.
+    pub fn request(&mut self, requests: &mut Vec<Request>, now: Time) {
         self.take_requests(requests, now);
-        wake.append(&mut self.woken);
     }
 
     /// Messages of the driver that have not arrived and its timers that have not gone off.

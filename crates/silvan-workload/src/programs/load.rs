@@ -4,52 +4,81 @@ use crate::traffic::Traffic;
 use silvan_cc::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_core::{HostId, Time};
 
+use crate::programs::mail::Ranks;
 use crate::programs::ranks::Programs;
+use crate::programs::senders::Senders;
+
+/// Programs as the hosts of a fabric, or of a part of one, see them.
+#[derive(Debug)]
+struct OnHosts {
+    ranks: Ranks,
+    senders: Senders,
+    /// Whether it is the programs' turn, by host.
+    turn: Vec<bool>,
+}
 
 /// Traffic, and programs that run together with it, if there are any. A host with both sends a packet of each in
 /// turn.
 #[derive(Debug)]
 pub struct Load {
     traffic: Traffic,
-    programs: Option<Programs>,
+    programs: Option<Box<OnHosts>>,
     /// The first class of the programs' packets.
     first_class: u16,
-    /// Whether it is the programs' turn, by host.
-    turn: Vec<bool>,
     class_names: Vec<String>,
     /// When the traffic changes by itself.
     traffic_change: Option<Time>,
 }
 
+/// For a further part of a fabric: it shares the programs.
+///
+/// # Panics
+/// If there are programs that are not [shared](Load::shared).
+impl Clone for Load {
+    fn clone(&self) -> Self {
+        Self {
+            traffic: self.traffic.clone(),
+            programs: self.programs.as_ref().map(|programs| {
+                let ranks = programs.ranks.share();
+                Box::new(OnHosts {
+                    ranks: ranks.expect("programs that parts share"),
+                    senders: programs.senders.clone(),
+                    turn: programs.turn.clone(),
+                })
+            }),
+            class_names: self.class_names.clone(),
+            ..*self
+        }
+    }
+}
+
 impl Load {
     /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
-        Self::join(traffic, Some(programs), classes, hosts)
+        let mut load = Self::of_traffic(traffic);
+        load.class_names.extend(classes);
+        let senders = Senders::new(hosts, programs.mtu.as_u64());
+        let mut ranks = Ranks::new(programs, hosts);
+        // What ranks have sent at time zero. The engine asks each host for its mail before it polls it then.
+        ranks.change(None, &mut Vec::new(), |_| {});
+        load.programs = Some(Box::new(OnHosts {
+            ranks,
+            senders,
+            turn: vec![false; hosts],
+        }));
+        load
     }
 
-    fn join(
-        traffic: Traffic,
-        programs: Option<Programs>,
-        classes: Vec<String>,
-        hosts: usize,
-    ) -> Self {
-        let mut class_names = traffic.classes().to_vec();
-        // The traffic refuses more classes than 16 bits can number.
-        let first_class = class_names.len() as u16;
-        class_names.extend(classes);
+    /// Traffic without programs.
+    pub fn of_traffic(traffic: Traffic) -> Self {
         Self {
             traffic_change: traffic.next_change(Time::ZERO),
+            // The traffic refuses more classes than 16 bits can number.
+            first_class: traffic.classes().len() as u16,
+            class_names: traffic.classes().to_vec(),
             traffic,
-            programs,
-            first_class,
-            turn: vec![false; hosts],
-            class_names,
+            programs: None,
         }
-    }
-
-    /// Traffic without programs, of that many hosts.
-    pub fn of_traffic(traffic: Traffic, hosts: usize) -> Self {
-        Self::join(traffic, None, Vec::new(), hosts)
     }
 
     /// The traffic, without the programs.
@@ -62,19 +91,46 @@ impl Load {
         &self.traffic
     }
 
-    /// The programs, if there are any.
+    /// The programs, if there are any. Those that parts of a fabric share can be read while they are not
+    /// [lent](Self::lend), in the part that has taken them back.
     pub fn programs(&self) -> Option<&Programs> {
-        self.programs.as_ref()
+        self.programs.as_ref()?.ranks.programs()
     }
 
-    /// The same, to steer them from outside.
-    pub fn programs_mut(&mut self) -> Option<&mut Programs> {
-        self.programs.as_mut()
+    /// Changes the programs from outside, and adds hosts with something new to send to `wake`.
+    pub fn change_programs(&mut self, wake: &mut Vec<HostId>, change: impl FnOnce(&mut Programs)) {
+        if let Some(programs) = &mut self.programs {
+            programs.ranks.change(None, wake, change);
+        }
+    }
+
+    /// The same for a fabric in parts, each of which gets a copy: it has the queues of the part's hosts, and shares the ranks.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        if let Some(mut programs) = self.programs.take() {
+            programs.ranks = programs.ranks.shared();
+            self.programs = Some(programs);
+        }
+        self
+    }
+
+    /// Lends the programs to all parts before they run.
+    pub fn lend(&mut self) {
+        if let Some(programs) = &mut self.programs {
+            programs.ranks.lend();
+        }
+    }
+
+    /// Takes them back afterwards, so that they can be read in this part.
+    pub fn take_back(&mut self) {
+        if let Some(programs) = &mut self.programs {
+            programs.ranks.take_back();
+        }
     }
 
     /// Whether an engine with lookahead windows can run it: it pauses no run, and its traffic need not know of deliveries.
     pub fn fits_windows(&self) -> bool {
-        let driven = self.programs.as_ref().is_some_and(Programs::is_driven);
+        let driven = self.programs().is_some_and(Programs::is_driven);
         !driven && !self.traffic.needs_delivery()
     }
 
@@ -98,6 +154,14 @@ impl Workload for Load {
     }
 
     #[inline]
+    fn needs_delivery_of(&self, class: u16) -> bool {
+        match class >= self.first_class {
+            true => self.programs.is_some(),
+            false => self.traffic.needs_delivery(),
+        }
+    }
+
+    #[inline]
     fn prefetch_poll(&self, host: HostId) {
         if self.programs.is_none() {
             self.traffic.prefetch_poll(host);
@@ -113,27 +177,37 @@ impl Workload for Load {
 
     #[inline]
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
-        let Some(programs) = &mut self.programs else {
-            return self.traffic.poll(host, now, gate);
+        let Self {
+            traffic, programs, ..
+        } = self;
+        let Some(programs) = programs else {
+            return traffic.poll(host, now, gate);
         };
-        let programs_first = self.turn[host.index()];
-        let mut answer = if programs_first {
-            programs.poll(host, now, gate)
-        } else {
-            self.traffic.poll(host, now, gate)
+        let OnHosts {
+            ranks,
+            senders,
+            turn,
+        } = &mut **programs;
+        let mut poll_programs = |gate: &mut G| {
+            let complete = |sent| ranks.with_mail(host, |mail| mail.note_sent(sent));
+            senders.poll(host, now, gate, complete)
+        };
+        let turn = &mut turn[host.index()];
+        let mut answer = match *turn {
+            true => poll_programs(gate),
+            false => traffic.poll(host, now, gate),
         };
         let wait = match &answer {
             Poll::Send(_) => {
-                self.turn[host.index()] = !programs_first;
+                *turn = !*turn;
                 return answer;
             }
             Poll::WaitUntil(at) => *at,
             Poll::Idle => Time::MAX,
         };
-        answer = if programs_first {
-            self.traffic.poll(host, now, gate)
-        } else {
-            programs.poll(host, now, gate)
+        answer = match *turn {
+            true => traffic.poll(host, now, gate),
+            false => poll_programs(gate),
         };
         match &answer {
             Poll::WaitUntil(at) => Poll::WaitUntil(wait.min(*at)),
@@ -143,9 +217,7 @@ impl Workload for Load {
     }
 
     fn next_change(&self, _now: Time) -> Option<Time> {
-        let timer = self.programs.as_ref().and_then(Programs::next_timer);
-        let changes = [self.traffic_change, timer];
-        changes.into_iter().flatten().min()
+        self.traffic_change
     }
 
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>) {
@@ -153,19 +225,39 @@ impl Workload for Load {
             self.traffic.apply_change(now, wake);
             self.traffic_change = self.traffic.next_change(now);
         }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.programs.as_ref()?.ranks.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Time, wake: &mut Vec<HostId>) {
         if let Some(programs) = &mut self.programs {
-            programs.wake_at(now, wake);
+            let fire = |programs: &mut Programs| programs.fire_timers(now);
+            programs.ranks.change(None, wake, fire);
         }
     }
 
+    fn on_woken(&mut self, host: HostId, now: Time) {
+        let Some(programs) = &mut self.programs else {
+            return;
+        };
+        let OnHosts { ranks, senders, .. } = &mut **programs;
+        ranks.with_mail(host, |mail| {
+            while let Some(launch) = mail.take_launched(now) {
+                senders.push(host, &launch);
+            }
+        });
+    }
+
     fn pauses(&self) -> bool {
-        self.programs.as_ref().is_some_and(Programs::pauses)
+        self.programs().is_some_and(Programs::pauses)
     }
 
     fn on_release_moved(&mut self, host: HostId) {
         self.traffic.on_release_moved(host);
         if let Some(programs) = &mut self.programs {
-            programs.invalidate_releases(host);
+            programs.senders.invalidate_releases(host);
         }
     }
 
@@ -179,7 +271,9 @@ impl Workload for Load {
     ) {
         match &mut self.programs {
             Some(programs) if offer.class >= self.first_class => {
-                programs.delivered(src, offer, transit.completes, now, wake);
+                programs.ranks.change(Some(src), wake, |programs| {
+                    programs.delivered(src, offer, transit.completes, now);
+                });
             }
             _ => self.traffic.on_delivered(src, offer, transit, now, wake),
         }

@@ -36,9 +36,6 @@ impl Stage {
     }
 }
 
-/// No message, where one could be.
-pub(crate) const NONE: u32 = u32::MAX;
-
 /// A message, from its start to its end. Ranks are numbered over all jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
@@ -52,10 +49,6 @@ pub(crate) struct Message {
     /// What the two know their operations by.
     pub source_token: u32,
     pub target_token: u32,
-    /// Payload of this stage that no packet carries yet.
-    pub left: u64,
-    /// The message behind it in its queue.
-    pub next: u32,
     /// When its rank started to send it, or to ask for it.
     pub begin: Time,
 }

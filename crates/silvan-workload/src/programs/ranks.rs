@@ -3,18 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use silvan_cc::workload::{Gate, Offer, Poll};
+use silvan_cc::workload::Offer;
 use silvan_core::{Bytes, HostId, Span, Time};
 
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
 use crate::programs::external::External;
+use crate::programs::flows::{Flows, Sent};
 use crate::programs::matching::{Arrived, Matcher, Posted};
-use crate::programs::message::{Message, Messages, NONE, Stage};
-use crate::programs::queues::{Queues, Way};
+use crate::programs::message::{Message, Messages, Stage};
 use crate::programs::rank::{Rank, RankTotals, Work};
 use crate::programs::record::{Mark, OpTimes};
 use crate::programs::section::Messaging;
+use crate::programs::senders::Launch;
 use crate::programs::spec::JobSpec;
 
 /// A group of ranks that only talk to each other.
@@ -72,11 +73,13 @@ pub struct Programs {
     pub(crate) jobs: Vec<Job>,
     pub(crate) ranks: Vec<Rank>,
     messages: Messages,
-    pub(crate) queues: Queues,
+    /// Most bytes of a packet.
+    pub(crate) mtu: Bytes,
+    pub(crate) flows: Flows,
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
-    /// Hosts with something new to send.
-    pub(crate) woken: Vec<HostId>,
+    /// Messages to send, and the hosts that send them.
+    pub(crate) launched: Vec<(HostId, Launch)>,
     /// Operations of schedules that wait for no other any more.
     pub(crate) ready: VecDeque<(u32, u32)>,
     pub(crate) marks: Vec<Mark>,
@@ -110,10 +113,11 @@ impl Programs {
             jobs: Vec::with_capacity(jobs.len()),
             ranks: Vec::new(),
             messages: Messages::default(),
-            queues: Queues::new(hosts, mtu.as_u64()),
+            mtu,
+            flows: Flows::new(hosts),
             timers: BinaryHeap::new(),
             timers_set: 0,
-            woken: Vec::new(),
+            launched: Vec::new(),
             ready: VecDeque::new(),
             marks: Vec::new(),
             detail: detail.then(Box::default),
@@ -131,8 +135,6 @@ impl Programs {
         for job in 0..programs.jobs.len() as u32 {
             programs.check_job(job, Time::ZERO);
         }
-        // The engine polls every host at time zero anyway.
-        programs.woken.clear();
         programs
     }
 
@@ -198,38 +200,18 @@ impl Programs {
         self.timers.peek().map(|timer| timer.0.at)
     }
 
-    /// Lets all timers up to `now` go off, and adds hosts with something new to send to `wake`.
-    pub fn wake_at(&mut self, now: Time, wake: &mut Vec<HostId>) {
-        self.fire_timers(now);
-        wake.append(&mut self.woken);
+    /// Takes in which messages have been sent completely; those of a flow in order.
+    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>) {
+        sent.drain(..).for_each(|sent| self.flows.note_sent(sent));
     }
 
-    /// The next packet of a host.
-    pub fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
-        self.queues.poll(&mut self.messages, host, now, gate)
-    }
-
-    /// Takes in that a packet has arrived, which completes its message or is counted, and adds hosts with something new to send to
-    /// `wake`.
-    pub fn delivered(
-        &mut self,
-        from: HostId,
-        offer: &Offer,
-        completes: bool,
-        now: Time,
-        wake: &mut Vec<HostId>,
-    ) {
-        if let Some(flow) = self.queues.delivered(from, offer, completes) {
-            while let Some(message) = self.queues.take_whole(flow) {
+    /// Takes in that a packet has arrived, which completes its message or is counted.
+    pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool, now: Time) {
+        if let Some(flow) = self.flows.delivered(from, offer, completes) {
+            while let Some(message) = self.flows.take_whole(flow) {
                 self.arrived(message, now);
             }
         }
-        wake.append(&mut self.woken);
-    }
-
-    /// Congestion control may let flows of the host send earlier than it said.
-    pub fn invalidate_releases(&mut self, host: HostId) {
-        self.queues.invalidate_releases(host);
     }
 
     pub(crate) fn set_timer(&mut self, rank: u32, at: Time, due: TimerKind) {
@@ -239,7 +221,8 @@ impl Programs {
         self.timers.push(Reverse(Timer { at, rank, set, due }));
     }
 
-    fn fire_timers(&mut self, now: Time) {
+    /// Lets all timers up to `now` go off.
+    pub(crate) fn fire_timers(&mut self, now: Time) {
         while let Some(Reverse(timer)) = self.timers.peek().copied() {
             if timer.at > now || self.is_stopped() {
                 return;
@@ -261,14 +244,12 @@ impl Programs {
 
     /// Sends a stage of a message on its way.
     pub(crate) fn launch(&mut self, slot: u32, now: Time) {
-        let message = self.messages.at_mut(slot);
+        let message = self.messages.at(slot);
         let bytes = if message.stage.is_control() {
             self.messaging.control.as_u64()
         } else {
             message.bytes
         };
-        // A packet carries at least one byte.
-        message.left = bytes.max(1);
         let (from, to) = message.way();
         let (sender, receiver) = (&self.ranks[from as usize], &self.ranks[to as usize]);
         let (source, target) = (sender.host, receiver.host);
@@ -283,14 +264,17 @@ impl Programs {
         }
         let job = &mut self.jobs[sender.job as usize];
         job.pending += 1;
-        let way = Way {
-            from: source,
+        let launch = Launch {
+            at: now,
+            message: slot,
+            ranks: (from, to),
+            bytes,
+            flow: self.flows.number(source, target, job.sl),
             to: target,
             sl: job.sl,
             class: job.class,
         };
-        self.queues.push(&mut self.messages, slot, way);
-        self.woken.push(source);
+        self.launched.push((source, launch));
     }
 
     /// A message has come over the fabric.
@@ -392,8 +376,6 @@ impl Programs {
             bytes,
             source_token: token,
             target_token: 0,
-            left: 0,
-            next: NONE,
             begin: now,
         });
         self.count_send(rank, bytes);
@@ -443,8 +425,6 @@ impl Programs {
             bytes,
             source_token: token,
             target_token: token,
-            left: 0,
-            next: NONE,
             begin: now,
         });
         self.count_send(rank, bytes);

@@ -1,0 +1,95 @@
+//! Packets on their way between hosts, and the messages that they complete.
+
+use std::collections::VecDeque;
+
+use silvan_cc::workload::Offer;
+use silvan_core::{HostId, Sl};
+
+/// A message of which the last packet has been sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub flow: u32,
+    /// How many packets of its flow had been sent by then.
+    pub packets: u64,
+    pub message: u32,
+}
+
+/// Packets from one host to another on one service level: they arrive in order.
+///
+/// Where packets may overtake each other (adaptive routing), a message counts as complete
+/// when as many packets have arrived as had been sent with its last one.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    delivered: u64,
+    /// Messages sent completely that have not arrived.
+    whole: VecDeque<Sent>,
+}
+
+/// All flows between hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Flows {
+    flows: Vec<Flow>,
+    /// Flows by destination: sending host and service level, in order.
+    by_target: Vec<Vec<(u64, u32)>>,
+}
+
+fn key(from: HostId, sl: Sl) -> u64 {
+    (from.index() as u64) << 4 | u64::from(sl.as_u8())
+}
+
+impl Flows {
+    pub fn new(hosts: usize) -> Self {
+        Self {
+            flows: Vec::new(),
+            by_target: vec![Vec::new(); hosts],
+        }
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.by_target.len()
+    }
+
+    /// The number of a flow.
+    pub fn number(&mut self, from: HostId, to: HostId, sl: Sl) -> u32 {
+        let key = key(from, sl);
+        let known = &mut self.by_target[to.index()];
+        match known.binary_search_by_key(&key, |entry| entry.0) {
+            Ok(place) => known[place].1,
+            Err(place) => {
+                let flow = self.flows.len() as u32;
+                known.insert(place, (key, flow));
+                self.flows.push(Flow::default());
+                flow
+            }
+        }
+    }
+
+    /// Notes a message that has been sent completely. Those of a flow come in the order in which they were sent.
+    pub fn note_sent(&mut self, sent: Sent) {
+        self.flows[sent.flow as usize].whole.push_back(sent);
+    }
+
+    /// Counts a packet that has arrived, with all before it if it completes a message.
+    pub fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool) -> Option<u32> {
+        let known = &self.by_target[offer.dst.index()];
+        let place = known.binary_search_by_key(&key(from, offer.sl), |entry| entry.0);
+        let number = known[place.ok()?].1;
+        let flow = &mut self.flows[number as usize];
+        flow.delivered = match flow.whole.front() {
+            Some(sent) if completes => sent.packets,
+            _ => flow.delivered + 1,
+        };
+        Some(number)
+    }
+
+    /// Takes the next message of a flow that has arrived completely.
+    pub fn take_whole(&mut self, flow: u32) -> Option<u32> {
+        let flow = &mut self.flows[flow as usize];
+        let sent = flow.whole.front()?;
+        if sent.packets > flow.delivered {
+            return None;
+        }
+        flow.whole.pop_front().map(|sent| sent.message)
+    }
+}

@@ -1,0 +1,241 @@
+//! What hosts have to send.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use silvan_cc::workload::{Gate, Offer, Poll};
+use silvan_core::{HostId, Sl, Time};
+
+use crate::programs::flows::Sent;
+
+/// No message, where one could be.
+const NONE: u32 = u32::MAX;
+
+/// A message that a rank sends on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch {
+    /// When.
+    pub at: Time,
+    pub message: u32,
+    /// From which rank to which.
+    pub ranks: (u32, u32),
+    pub bytes: u64,
+    /// Number of its flow over all hosts.
+    pub flow: u32,
+    pub to: HostId,
+    pub sl: Sl,
+    pub class: u16,
+}
+
+/// A message that waits, and the next one of its queue pair.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    message: u32,
+    /// Payload that no packet carries yet.
+    left: u64,
+    next: u32,
+}
+
+/// Messages from one rank to another, one after the other: a queue pair.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    head: u32,
+    tail: u32,
+    /// Place of its flow among those of the host.
+    flow: u32,
+    /// Earliest instant at which congestion control lets it send, as it last said.
+    release: Time,
+    class: u16,
+    /// Bytes to send of all its messages.
+    left: u64,
+}
+
+/// Packets to one host on one service level.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// Its number over all hosts.
+    number: u32,
+    to: HostId,
+    sl: Sl,
+    sent: u64,
+}
+
+/// The queue pairs of one host that have something to send, by rank and rank.
+#[derive(Clone, Debug, Default)]
+struct HostQueue {
+    pairs: BTreeMap<(u32, u32), Pair>,
+    /// The pair that sent last.
+    last: (u32, u32),
+    flows: Vec<Flow>,
+    /// Places in `flows`, by number.
+    by_number: Vec<(u32, u32)>,
+}
+
+impl HostQueue {
+    fn flow(&mut self, launch: &Launch) -> u32 {
+        let number = launch.flow;
+        match self
+            .by_number
+            .binary_search_by_key(&number, |entry| entry.0)
+        {
+            Ok(place) => self.by_number[place].1,
+            Err(place) => {
+                let flow = self.flows.len() as u32;
+                self.by_number.insert(place, (number, flow));
+                self.flows.push(Flow {
+                    number,
+                    to: launch.to,
+                    sl: launch.sl,
+                    sent: 0,
+                });
+                flow
+            }
+        }
+    }
+}
+
+/// The queues of all hosts, or of those of a part of the fabric: no host needs those of another.
+#[derive(Clone, Debug)]
+pub(crate) struct Senders {
+    hosts: Vec<HostQueue>,
+    waiting: Vec<Waiting>,
+    free: Vec<u32>,
+    mtu: u64,
+}
+
+impl Senders {
+    pub fn new(hosts: usize, mtu: u64) -> Self {
+        Self {
+            hosts: vec![HostQueue::default(); hosts],
+            waiting: Vec::new(),
+            free: Vec::new(),
+            mtu,
+        }
+    }
+
+    /// Queues a message of a host behind the others of its two ranks.
+    pub fn push(&mut self, host: HostId, launch: &Launch) {
+        // A packet carries at least one byte.
+        let left = launch.bytes.max(1);
+        let waiting = Waiting {
+            message: launch.message,
+            left,
+            next: NONE,
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.waiting[place as usize] = waiting;
+                place
+            }
+            None => {
+                self.waiting.push(waiting);
+                self.waiting.len() as u32 - 1
+            }
+        };
+        let queue = &mut self.hosts[host.index()];
+        if let Some(pair) = queue.pairs.get_mut(&launch.ranks) {
+            self.waiting[pair.tail as usize].next = place;
+            pair.tail = place;
+            pair.left += left;
+            return;
+        }
+        let pair = Pair {
+            head: place,
+            tail: place,
+            flow: queue.flow(launch),
+            release: Time::ZERO,
+            class: launch.class,
+            left,
+        };
+        queue.pairs.insert(launch.ranks, pair);
+    }
+
+    /// The next packet of a host. Queue pairs take turns, packet by packet; one that congestion control
+    /// holds back steps aside. Calls `complete` if it is the last packet of a message.
+    pub fn poll<G: Gate>(
+        &mut self,
+        host: HostId,
+        now: Time,
+        gate: &mut G,
+        complete: impl FnOnce(Sent),
+    ) -> Poll {
+        let Self {
+            hosts,
+            waiting,
+            free,
+            mtu,
+        } = self;
+        let HostQueue {
+            pairs, last, flows, ..
+        } = &mut hosts[host.index()];
+        let mut wait = Time::MAX;
+        let mut payload = |pair: &mut Pair| {
+            let flow = &flows[pair.flow as usize];
+            if pair.release <= now {
+                pair.release = gate.release(flow.to, flow.sl);
+            }
+            if pair.release > now {
+                wait = wait.min(pair.release);
+                return None;
+            }
+            let bytes = waiting[pair.head as usize].left.min(*mtu) as u32;
+            gate.lane_open(flow.sl, bytes).then_some(bytes)
+        };
+        // Most hosts have one pair at a time, which is found without a search.
+        let chosen = if pairs.len() == 1 {
+            let only = pairs.iter_mut().next();
+            only.and_then(|(key, pair)| Some((*key, payload(pair)?)))
+        } else {
+            // First those after the one that sent last, then those up to it.
+            let mut find = |pairs: &mut BTreeMap<_, _>, range: (Bound<_>, Bound<_>)| {
+                let mut pairs = pairs.range_mut(range);
+                pairs.find_map(|(key, pair)| Some((*key, payload(pair)?)))
+            };
+            find(pairs, (Bound::Excluded(*last), Bound::Unbounded))
+                .or_else(|| find(pairs, (Bound::Unbounded, Bound::Included(*last))))
+        };
+        let Some((key, bytes)) = chosen else {
+            return match wait {
+                Time::MAX => Poll::Idle,
+                wait => Poll::WaitUntil(wait),
+            };
+        };
+        *last = key;
+        // The key comes from this very map.
+        let pair = pairs.get_mut(&key).expect("a pair just found");
+        let flow = &mut flows[pair.flow as usize];
+        let message = &mut waiting[pair.head as usize];
+        message.left -= u64::from(bytes);
+        pair.left -= u64::from(bytes);
+        flow.sent += 1;
+        let ends = message.left == 0;
+        let offer = Offer {
+            dst: flow.to,
+            bytes,
+            sl: flow.sl,
+            class: pair.class,
+            last: ends,
+            behind: Offer::cut_off(pair.left),
+        };
+        if ends {
+            complete(Sent {
+                flow: flow.number,
+                packets: flow.sent,
+                message: message.message,
+            });
+            free.push(pair.head);
+            pair.head = message.next;
+            if pair.head == NONE {
+                pairs.remove(&key);
+            }
+        }
+        Poll::Send(offer)
+    }
+
+    /// Congestion control may let flows of the host send earlier than it said.
+    pub fn invalidate_releases(&mut self, host: HostId) {
+        for pair in self.hosts[host.index()].pairs.values_mut() {
+            pair.release = Time::ZERO;
+        }
+    }
+}
