@@ -290,23 +290,25 @@ where
         if number % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late) {
             flags |= STOP;
         }
-        let Some((next, flags)) = watch.wait(|| meeting.wait(open.next, flags)) else {
+        if W::LINKS_HOSTS {
+            held.clear();
+        }
+        // The workload is notified by one thread, while the others wait.
+        let link = |flags| {
+            if W::LINKS_HOSTS && flags & LINKED != 0 {
+                let mut all = Vec::with_capacity(parts.len());
+                hold(&mut all, parts);
+                link_hosts(&mut all, open.limit);
+            }
+        };
+        let Some((next, flags)) = watch.wait(|| meeting.wait(open.next, flags, link)) else {
             break;
         };
+        if W::LINKS_HOSTS {
+            hold(&mut held, &parts[own.clone()]);
+        }
         for part in &mut held {
             part.receive_parcels(exchange, number);
-        }
-        if W::LINKS_HOSTS && flags & LINKED != 0 {
-            held.clear();
-            if own.start == 0 {
-                hold(&mut held, parts);
-                link_hosts(&mut held, open.limit);
-                held.clear();
-            }
-            if watch.wait(|| meeting.wait(0, 0)).is_none() {
-                break;
-            }
-            hold(&mut held, &parts[own.clone()]);
         }
         let ends = flags & FAULT != 0;
         for part in &mut held {

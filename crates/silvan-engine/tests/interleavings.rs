@@ -8,6 +8,7 @@
 )]
 
 use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
 mod sync {
@@ -45,6 +46,7 @@ fn sent(window: u64, from: u64, to: u64) -> Vec<u64> {
 fn windows(threads: u64, windows: u64) {
     let meeting = Arc::new(Meeting::new(threads as usize));
     let inboxes = Arc::new(Inboxes::<Vec<u64>>::new(threads as usize));
+    let met = Arc::new(AtomicUsize::new(0));
     let run = move |own: u64| {
         let _guard = meeting.guard();
         for window in 0..windows {
@@ -59,7 +61,12 @@ fn windows(threads: u64, windows: u64) {
                 _ => 0,
             };
             let any = (0..threads).fold(0, |any, thread| any | flags(thread));
-            let found = meeting.wait(number(own), flags(own));
+            let found = meeting.wait(number(own), flags(own), |all| {
+                assert_eq!(all, any);
+                met.fetch_add(1, Ordering::Relaxed);
+            });
+            // Once for all threads, before any of them goes on.
+            assert_eq!(met.load(Ordering::Relaxed) as u64, window + 1);
             assert_eq!(found, Some((smallest, any)));
             let mut received = Vec::new();
             inboxes.receive(window as usize, own as usize, |parcel| {
@@ -97,10 +104,10 @@ fn a_panic_ends_the_meetings_in_any_interleaving() {
         let meeting = Arc::new(Meeting::new(2));
         let other = Arc::clone(&meeting);
         let waits = thread::spawn(move || {
-            let first = other.wait(1, 0);
-            (first, other.wait(1, 0))
+            let first = other.wait(1, 0, |_| {});
+            (first, other.wait(1, 0, |_| {}))
         });
-        meeting.wait(2, 0);
+        meeting.wait(2, 0, |_| {});
         meeting.break_off();
         let (first, second) = waits.join().unwrap();
         assert!(first.is_none() || first == Some((1, 0)));

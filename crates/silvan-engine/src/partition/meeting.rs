@@ -42,8 +42,14 @@ impl Meeting {
     }
 
     /// Waits until all threads have come; returns the smallest number that one of them has brought and all flags,
-    /// `None` if one has panicked. What a thread has written before, the others can read afterwards.
-    pub fn wait(&self, number: u64, flags: usize) -> Option<(u64, usize)> {
+    /// `None` if one has panicked. What a thread has written before, the others can read afterwards. The last to come calls
+    /// `meanwhile` with all flags while the others wait.
+    pub fn wait(
+        &self,
+        number: u64,
+        flags: usize,
+        meanwhile: impl FnOnce(usize),
+    ) -> Option<(u64, usize)> {
         let round = self.round.load(Ordering::Relaxed);
         let smallest = &self.smallest[round % 2];
         smallest.fetch_min(number, Ordering::Relaxed);
@@ -55,6 +61,7 @@ impl Meeting {
             // The meeting before is over for all: they have come to this one.
             self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
             self.flags[(round + 1) % 2].store(0, Ordering::Relaxed);
+            meanwhile(self.flags[round % 2].load(Ordering::Relaxed));
             self.round.store(round + 1, Ordering::SeqCst);
             self.wake();
         } else if !self.spin(round) {

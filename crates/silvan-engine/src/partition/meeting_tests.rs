@@ -8,10 +8,11 @@ use super::meeting::Meeting;
 fn every_thread_learns_the_smallest_number_and_all_flags() {
     for threads in [1, 2, 3, 7] {
         let meeting = Meeting::new(threads);
+        let alone = std::sync::Mutex::new(Vec::new());
         let number = |thread: u64, round: u64| (thread * 7919 + round * 104_729) % 1009;
         std::thread::scope(|scope| {
             for thread in 0..threads as u64 {
-                let meeting = &meeting;
+                let (meeting, alone) = (&meeting, &alone);
                 scope.spawn(move || {
                     for round in 0..500 {
                         if (thread + round) % 97 == 0 {
@@ -23,8 +24,12 @@ fn every_thread_learns_the_smallest_number_and_all_flags() {
                             _ => 0,
                         };
                         let any = (0..threads as u64).fold(0, |any, other| any | flags(other));
-                        let found = meeting.wait(number(thread, round), flags(thread));
+                        let note = |flags| alone.try_lock().unwrap().push(flags);
+                        let found = meeting.wait(number(thread, round), flags(thread), note);
                         assert_eq!(found, all.min().map(|smallest| (smallest, any)));
+                        // Nobody else notes anything before this thread comes again.
+                        let noted = alone.lock().unwrap();
+                        assert!(noted.len() as u64 == round + 1 && noted.last() == Some(&any));
                     }
                 });
             }
@@ -35,12 +40,12 @@ fn every_thread_learns_the_smallest_number_and_all_flags() {
 #[test]
 fn a_panic_ends_the_meetings_of_the_others() {
     let meeting = Meeting::new(3);
-    let waits = || (0..1000).find(|_| meeting.wait(1, 0).is_none());
+    let waits = || (0..1000).find(|_| meeting.wait(1, 0, |_| {}).is_none());
     let met = std::thread::scope(|scope| {
         let others = [scope.spawn(waits), scope.spawn(waits)];
         let failed = scope.spawn(|| {
             let _guard = meeting.guard();
-            meeting.wait(1, 0);
+            meeting.wait(1, 0, |_| {});
             panic!("on purpose");
         });
         assert!(failed.join().is_err());
