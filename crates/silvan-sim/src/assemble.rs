@@ -78,8 +78,6 @@ const RATE_PER_THREAD: f64 = 5e12;
 fn threads(scenario: &Scenario) -> usize {
     match scenario.threads() {
         Threads::Count(count) => usize::from(count.get()),
-        // Decision note 50: the lock around programs costs more than a second thread gains.
-        Threads::Auto(_) if scenario.programs().is_some() => 1,
         Threads::Auto(_) => {
             let rate = scenario.file().link.kind().data_rate().bits_per_sec() as f64;
             let hosts = scenario.fabric().host_count() as f64;

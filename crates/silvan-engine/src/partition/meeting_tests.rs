@@ -27,7 +27,7 @@ fn every_thread_learns_the_smallest_number_and_all_flags() {
                         let note = |flags| alone.try_lock().unwrap().push(flags);
                         let found = meeting.wait(number(thread, round), flags(thread), note);
                         assert_eq!(found, all.min().map(|smallest| (smallest, any)));
-                        // Nobody else notes anything before this thread comes again.
+                        // No other thread notes anything before this thread comes again.
                         let noted = alone.lock().unwrap();
                         assert!(noted.len() as u64 == round + 1 && noted.last() == Some(&any));
                     }
