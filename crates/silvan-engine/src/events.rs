@@ -9,100 +9,20 @@
 //! packet on a link that others wait for. Everything else goes into a timing wheel.
 
 mod calendar;
+mod event;
 mod ring;
+mod slab;
 mod wheel;
-
-use std::cmp::Ordering;
 
 use crate::packet::Packet;
 use crate::table::Table;
 use crate::variant::EngineVariant;
 pub(crate) use calendar::{Calendar, HEAD_WINDOWS, Posted};
+use event::PHASE_SHIFT;
+pub(crate) use event::{Event, phase};
 use ring::{Keyed, Ring};
-use silvan_core::prefetch::prefetch;
+use slab::PacketSlab;
 use wheel::{BUCKET_SHIFT, Wheel};
-
-/// What happens at an instant, in the order in which it happens.
-pub(crate) mod phase {
-    /// A packet head becomes eligible at an input.
-    pub const HEAD: u32 = 0;
-    /// A read of an input buffer ends.
-    pub const READ_END: u32 = 1;
-    /// An output arbitrates: it fell free or has new credits.
-    pub const ARBITRATE: u32 = 2;
-    /// The destination has received a packet.
-    pub const DELIVERED: u32 = 3;
-    /// A notification reaches its source, or is to be sent by the destination.
-    pub const FEEDBACK: u32 = 4;
-    /// A credit reaches a host that watches its credits.
-    pub const CREDIT: u32 = 5;
-    /// The traffic changes by itself.
-    pub const CHANGE: u32 = 6;
-    /// A host may inject.
-    pub const HOST: u32 = 7;
-}
-
-const PHASE_SHIFT: u32 = 28;
-
-/// An event that is not a packet head: two words, because each is moved several times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// When, in ps.
-    pub time: u64,
-    /// From the high end: phase (4 bits), port or host (28), argument (32).
-    word: u64,
-}
-
-impl Event {
-    #[inline]
-    pub fn new(time: u64, phase: u32, id: u32, argument: u32) -> Self {
-        debug_assert!(id < 1 << PHASE_SHIFT);
-        let word = u64::from(phase << PHASE_SHIFT | id) << 32 | u64::from(argument);
-        Self { time, word }
-    }
-
-    #[inline]
-    pub fn phase(&self) -> u32 {
-        self.tag() >> PHASE_SHIFT
-    }
-
-    /// Port or host, by phase.
-    #[inline]
-    pub fn id(&self) -> u32 {
-        self.tag() & ((1 << PHASE_SHIFT) - 1)
-    }
-
-    /// Meaning by phase.
-    #[inline]
-    pub fn argument(&self) -> u32 {
-        self.word as u32
-    }
-
-    #[inline]
-    fn tag(&self) -> u32 {
-        (self.word >> 32) as u32
-    }
-
-    /// What events are ordered by.
-    #[inline]
-    fn key(&self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.word)
-    }
-}
-
-impl PartialOrd for Event {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
 
 /// A packet head on its way to an input port.
 #[derive(Clone, Copy, Debug)]
@@ -411,7 +331,7 @@ impl EventQueue {
     /// Prefetches a stored packet.
     #[inline(always)]
     pub fn prefetch_stored(&self, slot: u32) {
-        prefetch(&self.slab.packets, slot as usize);
+        self.slab.prefetch(slot);
     }
 
     /// A stored packet.
@@ -497,37 +417,6 @@ impl EventQueue {
         let heads: usize = self.heads.iter().map(|ring| ring.slots.capacity()).sum();
         let small = self.hosts.slots.capacity() + self.outputs.slots.capacity();
         heads * size_of::<Head>() + small * 16 + self.wheel.bytes() + self.calendar.bytes()
-    }
-}
-
-/// Packets of events that are not in a fixed-delay queue.
-#[derive(Clone, Debug, Default)]
-struct PacketSlab {
-    packets: Vec<Packet>,
-    free: Vec<u32>,
-}
-
-impl PacketSlab {
-    fn insert(&mut self, packet: Packet) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.packets[slot as usize] = packet;
-            return slot;
-        }
-        self.packets.push(packet);
-        (self.packets.len() - 1) as u32
-    }
-
-    fn remove(&mut self, slot: u32) -> Packet {
-        self.free.push(slot);
-        self.packets[slot as usize]
-    }
-
-    fn get(&self, slot: u32) -> &Packet {
-        &self.packets[slot as usize]
-    }
-
-    fn get_mut(&mut self, slot: u32) -> &mut Packet {
-        &mut self.packets[slot as usize]
     }
 }
 

@@ -1,0 +1,229 @@
+//! Lanes under PFC, as the engine sees them.
+
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::{PortId, Vl};
+use silvan_model::{EngineError, Loss};
+
+use super::{Change, Link, OPEN, PauseCounts};
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::plane::{Plane, time};
+use crate::records::{Next, Sender};
+use crate::variant::EngineVariant;
+use crate::workload::Workload;
+
+impl Plane {
+    /// Whether pauses control a lane, not credits.
+    #[inline]
+    pub fn is_under_pfc(&self, lane: usize) -> bool {
+        let pauses = self.pauses.as_ref();
+        pauses.is_some_and(|pauses| pauses.link(lane).is_some())
+    }
+
+    /// Whether a lane may start a packet of so many blocks now: it has the credits, or is not paused.
+    #[inline(always)]
+    pub fn may_send<F: EngineVariant>(&mut self, now: u64, lane: usize, blocks: i32) -> bool {
+        if F::PFC && self.pauses.is_some() {
+            self.update_pause(now, lane);
+        }
+        self.credits[lane].has(&mut self.overflow, now, blocks)
+    }
+
+    /// When a lane that may not send so many blocks now may do so, as far as that is known.
+    #[inline(always)]
+    pub fn when_may_send<F: EngineVariant>(
+        &self,
+        now: u64,
+        lane: usize,
+        blocks: i32,
+    ) -> Option<u64> {
+        if F::PFC && self.is_under_pfc(lane) {
+            return self.when_resumes(lane).map(|at| at.max(now));
+        }
+        self.credits[lane].when(&self.overflow, now, blocks)
+    }
+
+    /// Sets the credits in hand of a lane by its pause.
+    fn update_pause(&mut self, now: u64, lane: usize) {
+        let withheld = self.withheld_credits(lane);
+        let Some(pauses) = &mut self.pauses else {
+            return;
+        };
+        let Some(link) = &pauses.links[lane / pauses.vls] else {
+            return;
+        };
+        let (paused, lost) = pauses.lanes[lane].update(link, now);
+        if lost {
+            pauses.note_loss(lane);
+        }
+        self.credits[lane].in_hand = if paused { 0 } else { OPEN } - withheld;
+    }
+
+    fn when_resumes(&self, lane: usize) -> Option<u64> {
+        let (link, state) = self.pauses.as_ref()?.lane(lane)?;
+        state.resumes(link)
+    }
+
+    /// A packet of `wire` bytes starts on a lane. Returns whether a packet has been lost anywhere.
+    pub fn record_start(&mut self, now: u64, lane: usize, wire: u16) -> bool {
+        let Some(pauses) = &mut self.pauses else {
+            return false;
+        };
+        if let Some(link) = &pauses.links[lane / pauses.vls] {
+            pauses.lanes[lane].entering.push_back(Change {
+                due: now + link.round_trip,
+                bytes: u32::from(wire),
+            });
+        }
+        pauses.lost.is_some()
+    }
+
+    /// A packet of `wire` bytes leaves the buffer behind a lane at `tail`.
+    pub fn record_departure(&mut self, tail: u64, lane: usize, wire: u16) {
+        let Some(pauses) = &mut self.pauses else {
+            return;
+        };
+        let Some(link) = &pauses.links[lane / pauses.vls] else {
+            return;
+        };
+        let due = tail + link.delay;
+        let leaving = &mut pauses.lanes[lane].leaving;
+        let change = Change {
+            due,
+            bytes: u32::from(wire),
+        };
+        match leaving.back() {
+            Some(last) if last.due > due => {
+                let at = leaving.partition_point(|other| other.due <= due);
+                leaving.insert(at, change);
+            }
+            _ => leaving.push_back(change),
+        }
+    }
+
+    /// Credits in hand at `now`, arrivals not collected yet included. Under PFC those of the whole buffer, or none for a lane that is
+    /// paused.
+    pub fn credits_at(&self, now: u64, lane: usize) -> i32 {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        let Some((link, state)) = pauses else {
+            return self.credits[lane].at(&self.overflow, now);
+        };
+        let blocks = match state.is_paused(link, now) {
+            true => 0,
+            false => (link.buffer / 64) as i32,
+        };
+        blocks - self.withheld_credits(lane)
+    }
+
+    /// Blocks that the buffer behind a lane has, and those that are free as its switch sees them at `now`.
+    pub fn room_behind(&self, now: u64, lane: usize) -> (i32, i32) {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        let Some((link, state)) = pauses else {
+            let capacity = self.capacity(&self.outs[lane / self.vls]);
+            return (capacity, self.credits[lane].at(&self.overflow, now));
+        };
+        let bytes = state.replayed_until(link, now + link.delay).bytes;
+        let free = (link.buffer - bytes).max(0);
+        ((link.buffer / 64) as i32, (free / 64) as i32)
+    }
+
+    /// Whether the buffer behind a lane pauses its sender at `now`.
+    pub fn pauses_sender(&self, now: u64, lane: usize) -> bool {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        pauses.is_some_and(|(link, state)| state.replayed_until(link, now + link.delay).paused)
+    }
+
+    /// Whether a lane is paused, and nothing that is known lets it resume.
+    pub fn stays_paused(&self, lane: usize) -> bool {
+        let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
+        pauses.is_some_and(|(link, state)| state.replayed_until(link, u64::MAX).paused)
+    }
+
+    /// Bytes sent on a lane under PFC that have not begun to leave the buffer behind it.
+    pub fn outstanding(&self, lane: usize) -> Option<i64> {
+        let (_, state) = self.pauses.as_ref()?.lane(lane)?;
+        Some(state.outstanding())
+    }
+
+    /// What an output has seen of pauses by now.
+    pub fn pause_counts(&self, now: u64, output: usize) -> PauseCounts {
+        let mut sum = PauseCounts::default();
+        let Some(pauses) = &self.pauses else {
+            return sum;
+        };
+        for lane in output * self.vls..(output + 1) * self.vls {
+            if let Some((link, state)) = pauses.lane(lane) {
+                let counts = state.counts(link, now);
+                sum.frames += counts.frames;
+                sum.paused += counts.paused;
+            }
+        }
+        sum
+    }
+
+    /// The earliest loss before `end`, by which everything has been processed, or up to one that has been found.
+    fn first_loss(&self, end: u64) -> Option<Loss> {
+        let pauses = self.pauses.as_ref()?;
+        // Of an instant before, all departures are known.
+        let until = |link: &Link| match pauses.lost {
+            Some((at, lane)) => {
+                let of_loss = pauses.link(lane).map_or(0, |link| link.delay);
+                at - of_loss + link.delay
+            }
+            None => (end + link.delay).saturating_sub(1),
+        };
+        let losses = (0..pauses.lanes.len()).filter_map(|lane| {
+            let (link, state) = pauses.lane(lane)?;
+            let (effect, over) = state.lost_until(link, until(link))?;
+            Some((effect - link.delay, lane, over, link.limits))
+        });
+        let (at, lane, over, limits) = losses.min_by_key(|&(at, lane, ..)| (at, lane))?;
+        let out = &self.outs[lane / self.vls];
+        let input = match out.kind {
+            Next::Host => self.hosts[out.next as usize].port,
+            _ => out.next,
+        };
+        Some(Loss {
+            at: time(at),
+            port: PortId::new(input as usize),
+            priority: Vl::try_new((lane % self.vls) as u8).ok()?,
+            over,
+            limits,
+        })
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// Ends the run if a packet has been lost before `end`.
+    pub(crate) fn check_losses(&mut self, end: u64) {
+        if let Some(loss) = self.plane.first_loss(end) {
+            self.note_fault(EngineError::Loss(loss));
+        }
+    }
+
+    /// A packet leaves the buffer behind an output at `tail`: the sender may resume because of it.
+    #[inline(never)]
+    pub(crate) fn post_departure(
+        &mut self,
+        tail: u64,
+        upstream: u32,
+        sender: Sender,
+        packet: &Packet,
+    ) {
+        let plane = &mut self.plane;
+        let lane = plane.lane(upstream, packet.vl());
+        plane.record_departure(tail, lane, packet.wire());
+        if !plane.credits[lane].starved {
+            return;
+        }
+        let Some(resumes) = plane.when_resumes(lane) else {
+            return;
+        };
+        if sender == Sender::Host {
+            self.wake_host_of(upstream, resumes);
+        } else {
+            let free_at = self.plane.outs[upstream as usize].free_at;
+            self.wake_output(upstream, resumes.max(free_at));
+        }
+    }
+}
