@@ -14,6 +14,7 @@ import pytest
 
 import silvan
 from silvan.cli import main
+from silvan.cli.options import with_view
 from silvan.viewer.page import page_html, run_labels
 from silvan.viewer.tables import page_tables
 
@@ -186,6 +187,44 @@ def test_options_of_live_pages_need_live(
     error = capsys.readouterr().err
     assert " ".join(words) in error
     assert "add --live" in error
+
+
+@pytest.mark.parametrize("duration", ["100 us", "500 us"])
+@pytest.mark.parametrize("interval", ["10 us", "50 us"])
+def test_a_page_has_all_trees_of_a_small_fabric(duration: str, interval: str) -> None:
+    """Oracle: the tables of a run with `[probe.trees]`, which takes every sample."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4, 4, 4], "spine-cables": [1, 1]},
+        traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0008", "host-0012"]}]},
+        probe={"interval": interval},
+        run={"duration": duration},
+    )
+    tables = page_tables(silvan.run(with_view(scenario))).tables
+    every = page_tables(silvan.run(with_view(scenario.override({"probe.trees": {}})))).tables
+    assert every["forest"].num_rows == 100
+    for name in ("forest", "trees", "tree_ports", "tree_hosts", "tree_lifetimes"):
+        assert tables[name] == every[name]
+
+
+@pytest.mark.parametrize(("buffer", "is_thinned"), [("64 KiB", False), ("1 MiB", True)])
+def test_samples_are_left_out_where_they_read_many_packets(
+    buffer: str, *, is_thinned: bool
+) -> None:
+    """Oracle: packets of 282 bytes in the samples, more or fewer than 4,096."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4], "spine-cables": [1, 1]},
+        traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0005"]}]},
+        packet={"mtu": "256 B"},
+        switch={"buffer": buffer},
+        probe={"trees": {"interval": "10 us", "reads-per-hop": 0.1}},
+        run={"duration": "1 ms"},
+    )
+    forest = silvan.run(scenario).forest
+    read = max(forest["queued_bytes"].to_pylist()) // 282
+    assert (read > 4096, forest.num_rows < 100) == (is_thinned, is_thinned)
+    # The first and the last sample are always taken.
+    times = forest["time_ps"].to_pylist()
+    assert (times[0], times[-1]) == (10_000_000, 1_000_000_000)
 
 
 def test_recording_for_the_view_adds_tables(incast_file: Path, tmp_path: Path) -> None:

@@ -23,6 +23,10 @@ use crate::table::Table;
 
 type PortVl = (PortId, Vl);
 
+/// Packets that a sample may read whatever the run does: they take less than a millisecond. Small fabrics, which
+/// forward few packets between two samples, keep all of their samples.
+const FEW_READS: u64 = 4096;
+
 /// All samples of a run.
 pub(super) struct TreeLog<'a> {
     scenario: &'a Scenario,
@@ -152,8 +156,8 @@ impl<'a> TreeLog<'a> {
         }
     }
 
-    /// Keeps to `probe.trees.reads-per-hop`. Packets of the largest size are counted: the packets that a sample reads
-    /// are at least that many.
+    /// Keeps to `probe.trees.reads-per-hop`, except after a sample that read few packets. Packets of the largest size
+    /// are counted: the packets that a sample reads are at least that many.
     fn delay_next(&mut self, packet_hops: u64, forest: &Forest) {
         let file = self.scenario.file();
         let Some(limit) = file.probe.trees.as_ref().and_then(|one| one.reads_per_hop) else {
@@ -162,6 +166,9 @@ impl<'a> TreeLog<'a> {
         let held: Bytes = forest.trees.iter().map(Tree::queued).sum();
         let largest = file.packet.mtu.as_u64() + file.packet.header.as_u64();
         let packets = held.as_u64() / largest.max(1);
+        if packets <= FEW_READS {
+            return;
+        }
         self.due_at_hops = packet_hops.saturating_add((packets as f64 / limit) as u64);
     }
 

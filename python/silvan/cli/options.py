@@ -180,9 +180,9 @@ def with_view(scenario: Scenario) -> Scenario:
 
     Where the scenario states no probe interval, ports and hosts are sampled as often as trees, or
     somewhat more often, as the interval must divide the warm-up.
-    Where it has no ``[probe.trees]``, samples of trees that stand still are left out
-    (``reads-per-hop``): in a full fabric, each of them reads as many packets as the run forwards
-    meanwhile.
+    Where it has no ``[probe.trees]``, samples of trees that stand still and hold more than 4,096
+    packets are left out (``reads-per-hop``): in a full fabric, each of them reads as many packets
+    as the run forwards meanwhile.
     """
     probe = scenario.to_dict()["probe"]
     recorded: dict[str, TomlValue] = {

@@ -74,8 +74,8 @@ pub struct TreesSection {
     /// Default: half an input buffer of a switch.
     #[schemars(with = "Option<schema::BytesText>")]
     pub threshold: Option<Bytes>,
-    /// Most packets that samples read per packet-hop of the run: a sample is left out if the packets that the last one
-    /// read are more than that of the packet-hops since. The last sample before the end of
+    /// Most packets that samples read per packet-hop of the run: a sample is left out if the last one read more than
+    /// 4,096 packets, and more than that of the packet-hops since. The last sample before the end of
     /// `run.duration` is always taken. Default: no
     /// limit, every sample is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
