@@ -115,8 +115,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Processes the events of the window of `now` before `end`. Returns the start of the next window that
     /// may have events.
-    #[inline(always)]
-    pub(crate) fn run_window(&mut self, end: u64) -> u64 {
+    fn run_window(&mut self, end: u64) -> u64 {
         let window = self.window_at_switches(end);
         if window.next != window.limit {
             return window.next;
@@ -129,8 +128,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         window.limit
     }
 
-    /// The first part of a window: what happens at switches.
-    #[inline(always)]
+    /// The first part of a window: what happens at switches. Compiled once for one thread and for several.
+    #[inline(never)]
     pub(crate) fn window_at_switches(&mut self, end: u64) -> OpenWindow {
         let window_end = self.plane.events.calendar.open(self.now);
         self.fill_window(window_end);
@@ -161,7 +160,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// The second part: what happens at hosts, each of which is on its own.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
         if S::ACTIVE || C::ACTIVE {
             self.add_posted();
