@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel header libsilvan install-libsilvan check-slow check-memory \
+.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
 	check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
 
 help: ## Show this list
@@ -46,13 +46,20 @@ system: ## Install the programs that the tests call (as root), or say how
 	@$(PYTHON) python/tools/system_packages.py
 
 # The checks that take minutes to hours. Where a cargo command is missing, this is said; where CI is set it fails.
-check-slow: check-memory check-drawn check-fuzz check-mutants ## Sanitizer, other drawn cases, fuzzing, mutants
+check-slow: check-memory check-threads check-drawn check-fuzz check-mutants ## Sanitizers, other drawn cases, fuzzing, mutants
 
 # Without debug assertions the engine's tables are indexed without a check; AddressSanitizer sees what then
 # goes beyond them. RUSTC_BOOTSTRAP lets the stable compiler take the flag.
 check-memory: ## Run the engine's tests as released, under AddressSanitizer (TESTS=name for some)
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --release --locked \
 		-p silvan-engine -p silvan-reference --tests \
+		--target $$(rustc -vV | sed -n 's/^host: //p') $(TESTS)
+
+# tests/interleavings.rs has threads of its own kind, which the sanitizer does not know.
+check-threads: ## Run the engine's tests as released, under ThreadSanitizer (TESTS=name for some)
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/thread-sanitizer.txt" RUSTC_BOOTSTRAP=1 CARGO_INCREMENTAL=0 \
+		RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" cargo test --release --locked \
+		-p silvan-engine --lib --test behaviour --target-dir target/threads \
 		--target $$(rustc -vV | sed -n 's/^host: //p') $(TESTS)
 
 SEEDS ?= 2 3 4 5 6 7 8
