@@ -32,6 +32,7 @@ function start(): void {
   } else {
     state.runs.value = facts.runs.map((_, place) => runAt(place));
     if (state.instants.value.length) state.time.value = busiest(state.runs.value[0]);
+    if (!facts.live) showWhatIsKnown();
   }
   // A run of a report is read when its map is shown.
   state.openRun.value = (place) => {
@@ -41,8 +42,7 @@ function start(): void {
     state.runs.value = [runAt(place)];
     const [run] = state.runs.value;
     state.time.value = busiest(run);
-    // Without trees the map shows the load of the cables.
-    state.colourBy.value = run.treeTimes.length ? "trees" : "utilisation";
+    showWhatIsKnown();
   };
   state.readAddress(location.hash);
   const app = document.getElementById("app")!;
@@ -53,6 +53,12 @@ function start(): void {
   const [first] = state.runs.value;
   if (facts.live && first instanceof LiveRun) connect(first, facts.live.path);
   document.documentElement.dataset.ready = "true";
+}
+
+/** Without trees the map shows the load of the cables. */
+function showWhatIsKnown(): void {
+  const hasTrees = state.runs.value.some((run) => run.treeTimes.length > 0);
+  state.colourBy.value = hasTrees ? "trees" : "utilisation";
 }
 
 /** Whether instants in milliseconds would be zeros after the point: of runs of at most 20 µs. */

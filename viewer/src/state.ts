@@ -74,10 +74,14 @@ export const duration = computed(() =>
   Math.max(0, ...runs.value.map((one) => one.facts.duration_ps)),
 );
 
+/** The time that the runs cover: charts over time show all of it. */
+export const whole = computed<[number, number]>(() => [
+  Math.min(...runs.value.map((one) => one.start)),
+  duration.value,
+]);
+
 /** The stretch of time that panels sum over: what is marked, or the whole run. */
-export const span = computed<[number, number]>(
-  () => marked.value ?? [Math.min(...runs.value.map((one) => one.start)), duration.value],
-);
+export const span = computed<[number, number]>(() => marked.value ?? whole.value);
 
 /** Select by a name, as the address has it: `node:leaf-01`, `port:leaf-01:3`, `tree:7` or `flow:a>b`. */
 export function select(kind: string, name: string): boolean {
@@ -88,11 +92,17 @@ export function select(kind: string, name: string): boolean {
 
 /** A flow by the names of its hosts: `a>b`, with or without spaces. */
 export function findFlow(one: Run, name: string): Selection | null {
-  const ends = name.split(">").map((text) => one.findNode(text.trim()));
-  const [source, destination] = ends;
-  if (ends.length !== 2 || source === undefined || destination === undefined) return null;
-  if (source === destination || !one.isHost(source) || !one.isHost(destination)) return null;
-  return { kind: "flow", source, destination };
+  const parts = name.split(">");
+  // Names can hold ">", too.
+  for (let cut = 1; cut < parts.length; cut++) {
+    const from = parts.slice(0, cut).join(">");
+    const to = parts.slice(cut).join(">");
+    const source = one.findNode(from) ?? one.findNode(from.trim());
+    const destination = one.findNode(to) ?? one.findNode(to.trim());
+    if (source === undefined || destination === undefined || source === destination) continue;
+    if (one.isHost(source) && one.isHost(destination)) return { kind: "flow", source, destination };
+  }
+  return null;
 }
 
 function findOne(one: Run, kind: string, name: string): Selection | null {
@@ -133,7 +143,10 @@ const MEASURES: ColourBy[] = ["trees", "utilisation", "waiting", "queue"];
 const CHOICES: ThemeChoice[] = ["auto", "light", "dark"];
 const VIEWS: View[] = ["report", "map"];
 
-/** Take the state from the address; what it does not say stays as it is. */
+/**
+ * Take the state from the address. What it does not say stays as it is; but an address that the page has written
+ * says all: without a window, a selection or a camera there is none.
+ */
 export function readAddress(hash: string): void {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const number = (name: string) => {
@@ -150,6 +163,8 @@ export function readAddress(hash: string): void {
     }
     const index = number("run");
     if (index !== null && runs.value[index]) active.value = index;
+    if (words.has("layout") && words.has("colour"))
+      marked.value = selection.value = camera.value = null;
     const at = number("t");
     if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * clock.ps));
     const [from, to] = (words.get("window") ?? "").split("-").map(Number);
@@ -208,7 +223,8 @@ export function followAddress(): void {
       else history.replaceState(null, "", `#${text}`);
     }, 250);
   });
-  addEventListener("hashchange", () => readAddress(location.hash));
+  // What the page has written meanwhile is not what the reader wants.
+  addEventListener("hashchange", (event) => readAddress(new URL(event.newURL).hash));
 }
 
 /** Which view of a report an address shows; nothing of other pages. */

@@ -3,7 +3,7 @@ import { escaped } from "../map/svg";
 import { lookWidth, strokeLook } from "../map/webgl";
 import { csv, fileName } from "../ui/download";
 import { countingOrder, upperBound } from "./search";
-import { bytes, clock, instant, time } from "./units";
+import { bytes, clipped, clock, instant, time } from "./units";
 
 test("upper bound is the number of values up to the limit", () => {
   const values = [1, 3, 3, 7];
@@ -51,8 +51,22 @@ test("names of files have nothing that a path could be made of", () => {
   expect(fileName("../a b", "5 ms")).toBe("..-a-b-5-ms");
 });
 
+test("names of files fit into 255 bytes with their suffix", () => {
+  for (const letter of ["x", "ä", "漢", "𝔸"]) {
+    const name = fileName(letter.repeat(300), "0.1 ms");
+    expect(new TextEncoder().encode(`${name}.csv`).length).toBeLessThanOrEqual(255);
+    expect(name.endsWith("0.1-ms")).toBe(true);
+  }
+});
+
+test("a clipped text keeps its ends and breaks no letter", () => {
+  expect(clipped("x".repeat(80))).toBe("x".repeat(80));
+  expect(clipped("abcdefghij", 6)).toBe("abc…ij");
+  expect(clipped("😀".repeat(10), 6)).toBe("😀😀😀…😀😀");
+});
+
 test("text in an SVG holds no tag and no control character", () => {
-  expect(escaped('<script>"\u0001&')).toBe("&#60;script&#62;&#34;\ufffd&#38;");
+  expect(escaped('<script>"\u0001&\uffff')).toBe("&#60;script&#62;&#34;\ufffd&#38;\ufffd");
 });
 
 test("a stroke's look keeps its width to 1/16 of a pixel", () => {

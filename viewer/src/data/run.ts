@@ -286,11 +286,11 @@ export class Run {
     return this.treeTimes.length < this.times.length ? this.times : this.treeTimes;
   }
 
-  /** Where the trees that are shown at an instant are older than its sample: when they stood. */
-  olderTrees(time: number): number | null {
+  /** Where the trees that are shown at an instant are older than its sample, or later: when they stood. */
+  otherTrees(time: number): number | null {
     const stood = this.treeTimes[this.treeSampleAt(time)];
     const sampled = this.times[upperBound(this.times, time) - 1];
-    return stood !== undefined && stood < sampled ? stood : null;
+    return stood !== undefined && (stood < sampled || stood > time) ? stood : null;
   }
 
   /** The diagnosis at an instant. */
@@ -508,13 +508,25 @@ export class Run {
     return [...new Set([selection.row, ...this.chain(forest, selection.row), ...paths])];
   }
 
-  /** For each host the bytes that were towards roots, and behind trees, at the samples of a window. */
-  hostSums(first: number, last: number): { contributing: Float64Array; victim: Float64Array } {
-    const sums = {
+  /** The part of the time of some samples of the trees that each stands for: that since the one before. */
+  treeWeights(first: number, last: number): Float64Array {
+    const weights = new Float64Array(Math.max(0, last - first + 1));
+    for (let at = 0; at < weights.length; at++) {
+      const before = this.treeTimes[first + at - 1] ?? this.start;
+      weights[at] = Math.max(0, this.treeTimes[first + at] - before);
+    }
+    const sum = weights.reduce((a, b) => a + b, 0);
+    return sum > 0 ? weights.map((weight) => weight / sum) : weights.fill(1 / weights.length);
+  }
+
+  /** For each host the mean bytes that were towards roots, and behind trees, over some samples. */
+  hostMeans(first: number, last: number): { contributing: Float64Array; victim: Float64Array } {
+    const weights = this.treeWeights(first, last);
+    const means = {
       contributing: new Float64Array(this.hosts),
       victim: new Float64Array(this.hosts),
     };
-    if (!this.treeHosts) return sums;
+    if (!this.treeHosts) return means;
     const { table } = this.treeHosts;
     const samples = numbers(table, "sample");
     const hosts = numbers(table, "host");
@@ -522,10 +534,11 @@ export class Run {
     const victim = numbers(table, "victim_bytes");
     for (let row = 0; row < samples.length; row++) {
       if (samples[row] < first || samples[row] > last) continue;
-      sums.contributing[hosts[row]] += contributing[row];
-      sums.victim[hosts[row]] += victim[row];
+      const weight = weights[samples[row] - first];
+      means.contributing[hosts[row]] += weight * contributing[row];
+      means.victim[hosts[row]] += weight * victim[row];
     }
-    return sums;
+    return means;
   }
 }
 

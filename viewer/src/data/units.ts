@@ -34,6 +34,19 @@ export function instant(ps: number): string {
   return `${digits(ps / clock.ps, 6)} ${clock.name}`;
 }
 
+/** A stretch of time in the unit of the clock. */
+export function inClock([from, to]: [number, number]): [number, number] {
+  return [from / clock.ps, to / clock.ps];
+}
+
+/** A text of at most so many letters: of a longer one its beginning and its end. NodeDescriptions have at most 64. */
+export function clipped(text: string, most = 80): string {
+  const letters = text.length > most ? [...text] : [];
+  if (letters.length <= most) return text;
+  const end = Math.floor(most / 3);
+  return `${letters.slice(0, most - end - 1).join("")}…${letters.slice(-end).join("")}`;
+}
+
 export function bytes(value: number): string {
   for (const [unit, name] of STEPS) {
     if (value >= unit) return `${digits(value / unit)} ${name}B`;

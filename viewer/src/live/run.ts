@@ -78,17 +78,19 @@ export class LiveRun extends Run {
     return this.history.trees.placeOf(tree);
   }
 
-  override hostSums(first: number, last: number) {
-    const sums = {
+  override hostMeans(first: number, last: number) {
+    const weights = this.treeWeights(first, last);
+    const means = {
       contributing: new Float64Array(this.hosts),
       victim: new Float64Array(this.hosts),
     };
-    for (const forest of this.history.forests.slice(Math.max(0, first), last + 1)) {
+    weights.forEach((weight, sample) => {
+      const forest = this.history.forests[first + sample];
       forest.hosts.forEach((host, at) => {
-        sums.contributing[host] += forest.contributing[at];
-        sums.victim[host] += forest.victim[at];
+        means.contributing[host] += weight * forest.contributing[at];
+        means.victim[host] += weight * forest.victim[at];
       });
-    }
-    return sums;
+    });
+    return means;
   }
 }

@@ -1,6 +1,7 @@
 // What the camera sees.
 
 import type { Run } from "../data/run";
+import { clipped } from "../data/units";
 import type { Layout } from "../layout/layout";
 import type { Label } from "./scene";
 
@@ -15,6 +16,8 @@ export interface Camera {
 const NAME_SWITCHES = 70;
 const NAME_HOSTS = 190;
 const MOST_NAMES = 400;
+/** Letters of a name on the map. */
+export const NAME_LETTERS = 32;
 // Pixels below the map for the names of trees.
 const NAME_HEIGHT = 18;
 
@@ -77,7 +80,8 @@ export function names(
   const add = (x: number, y: number, text: string) => {
     const isSeen =
       Math.abs(x - camera.x) * scale < width / 2 && Math.abs(y - camera.y) * scale < height / 2;
-    if (isSeen && labels.length < MOST_NAMES) labels.push({ x, y, text, bold: false, below: 7 });
+    if (isSeen && labels.length < MOST_NAMES)
+      labels.push({ x, y, text: clipped(text, NAME_LETTERS), bold: false, below: 7 });
   };
   for (const { node, x, y } of layout.switches) add(x, y, run.nodes[node].name);
   if (scale < NAME_HOSTS) return labels;

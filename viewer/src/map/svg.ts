@@ -1,9 +1,10 @@
 // The map as an SVG, for files and for browsers without WebGL.
 
 import type { Run } from "../data/run";
-import { digits } from "../data/units";
+import { clipped, digits } from "../data/units";
 import type { Layout } from "../layout/layout";
 import { css, type ColourBy, type Theme } from "./colours";
+import { NAME_LETTERS } from "./camera";
 import { clear, type Box } from "./overlap";
 import type { Mark, Scene, Strokes } from "./scene";
 import { starPoints } from "./shapes";
@@ -12,6 +13,7 @@ import { Kind, lookWidth, LOOKS, radiusOf, thickness } from "./webgl";
 const HEAD = 34;
 const FOOT = 30;
 const MOST_NAMED = 120;
+const MOST_CAPTION = 120;
 const NAME_SIZE = 8;
 
 /** What a legend below a drawing says: how cables are coloured, and from where to where. */
@@ -21,6 +23,8 @@ export interface LegendFacts {
   /** Texts at the ends of the scale of colours. */
   scale: [string, string];
   name: string;
+  /** Whether trees were looked for, so that their marks mean something. */
+  hasTrees: boolean;
 }
 
 export const MEASURES: Record<ColourBy, string> = {
@@ -38,6 +42,7 @@ export function legendOf(run: Run, measure: ColourBy, theme: Theme): LegendFacts
     measure,
     scale: [measure === "queue" ? "0" : "0 %", most],
     name: MEASURES[measure] + (run.series ? "" : ", whole run"),
+    hasTrees: run.treeTimes.length > 0,
   };
 }
 
@@ -73,7 +78,7 @@ export function svg(
   const title = (text: string) => `<title>${escaped(text)}</title>`;
   const parts = [
     `<rect width="100%" height="100%" fill="${css(theme.page)}"/>`,
-    `<text x="12" y="22" font-size="15" font-weight="bold">${escaped(caption)}</text>`,
+    `<text x="12" y="22" font-size="15" font-weight="bold">${escaped(clipped(caption, MOST_CAPTION))}</text>`,
     ...lines(scene.cables),
     ...lines(scene.branches),
     ...hosts.map(
@@ -167,7 +172,7 @@ function switchNames(
   half: number,
 ): string[] {
   const named = layout.switches.map((place) => ({
-    text: run.nodes[place.node].name,
+    text: clipped(run.nodes[place.node].name, NAME_LETTERS),
     left: Number(x(place.x)) + half + 3,
     base: Number(y(place.y)) - 5,
   }));
@@ -188,7 +193,7 @@ function switchNames(
 }
 
 /** Cables first, then the marks. */
-function legend({ theme, measure, scale, name }: LegendFacts, y: number): string {
+function legend({ theme, measure, scale, name, hasTrees }: LegendFacts, y: number): string {
   const ink = css(theme.ink);
   const colour = css(theme.trees[0]);
   const parts: string[] = [];
@@ -212,6 +217,7 @@ function legend({ theme, measure, scale, name }: LegendFacts, y: number): string
         .join("");
     add(20 * ramp.length, shade, `${scale[1]}: ${name}`);
   }
+  if (!hasTrees) return parts.join("");
   const star = (at: number) => {
     const points = starPoints(at + 6, y - 4, 7).map((point) =>
       point.map((value) => digits(value, 5)).join(","),
@@ -229,6 +235,6 @@ function legend({ theme, measure, scale, name }: LegendFacts, y: number): string
 /** Text that no XML parser sees a tag in. Characters that XML forbids are replaced. */
 export function escaped(text: string): string {
   return text
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd")
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
     .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

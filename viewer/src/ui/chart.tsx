@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { digits } from "../data/units";
+import { clipped, digits } from "../data/units";
 import { css } from "../map/colours";
 import { theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
@@ -39,6 +39,8 @@ export interface ChartProps {
   logY?: boolean;
   /** Names of x = 0, 1, ...; without them x is a quantity. */
   names?: readonly string[];
+  /** What the axis of x covers; without it, what the lines do. */
+  range?: [number, number];
   onPick?(x: number): void;
   /** A click next to a point, by the places of its line and of the point in it. */
   onPoint?(line: number, point: number): void;
@@ -93,7 +95,9 @@ export function Chart(props: ChartProps) {
           x: {
             time: false,
             distr: logX ? 3 : 1,
-            range: names && ((): uPlot.Range.MinMax => [-0.5, names.length - 0.5]),
+            range: names
+              ? (): uPlot.Range.MinMax => [-0.5, names.length - 0.5]
+              : props.range && ((_, least, most) => wholeRange(latest.current, least, most)),
           },
           y: logY ? { distr: 3 } : { range: fromZero },
           right: { range: fromZero },
@@ -232,7 +236,7 @@ export function Chart(props: ChartProps) {
           <div ref={host} class="plot" role="img" aria-label={summary(title, unitOf, lines)} />
           <ul class="legend">
             {lines.map((line, index) => (
-              <li key={line.label}>
+              <li key={index}>
                 <svg width="18" height="8" aria-hidden="true">
                   {line.points === "only" || line.points === "discs" ? (
                     <circle
@@ -259,7 +263,7 @@ export function Chart(props: ChartProps) {
                     />
                   )}
                 </svg>
-                {line.label}
+                {clipped(line.label, WORDS)}
                 {shown(index) !== null && <b> {digits(shown(index)!)}</b>}
               </li>
             ))}
@@ -296,6 +300,8 @@ function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
   return line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined;
 }
 
+// Letters of a label in a legend.
+const WORDS = 160;
 // Charts of fewer pixels have their marks closer.
 const FLAT = 120;
 // Pixels of a letter of a name below a chart.
@@ -325,6 +331,11 @@ function pointNear(plot: uPlot, lines: Line[], event: MouseEvent): [number, numb
 /** Logarithmic axes leave most of their ticks without a text. */
 function shortened(_: uPlot, ticks: (number | null)[]): string[] {
   return ticks.map((tick) => (tick === null ? "" : short(tick)));
+}
+
+/** What the axis of x covers. A live page has no time behind it at first. */
+function wholeRange({ range }: ChartProps, least: number, most: number): uPlot.Range.MinMax {
+  return range && range[1] > range[0] ? range : [least, most];
 }
 
 /** From 0 to a little more than the largest value. */
@@ -405,7 +416,8 @@ function summary(title: string, unitOf: (line: Line) => string, lines: Line[]): 
     const values = Array.from(line.y).filter((value): value is number => value !== null);
     if (!values.length) return `${line.label}: no values`;
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-    const [least, most] = [Math.min(...values), Math.max(...values)];
+    const least = values.reduce((a, b) => Math.min(a, b));
+    const most = values.reduce((a, b) => Math.max(a, b));
     return `${line.label}: mean ${digits(mean, 3)}, from ${digits(least, 3)} to ${digits(most, 3)} ${unitOf(line)}`;
   });
   return `Chart of ${title}. ${words.join("; ")}`;

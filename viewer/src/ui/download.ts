@@ -1,5 +1,7 @@
 // Files for the reader: tables as CSV, drawings as PNG and SVG.
 
+import { clipped } from "../data/units";
+
 export type Cell = string | number | null;
 
 export function saveText(name: string, text: string, type: string): void {
@@ -42,7 +44,10 @@ export async function savePng(name: string, svg: string, scale: number): Promise
   }
 }
 
+/** Letters of a name of a file: file systems take 255 bytes, and a letter can have four. */
+const MOST_LETTERS = 60;
+
 /** A name of a file without what file systems refuse. */
 export function fileName(...words: string[]): string {
-  return words.join("-").replace(/[^\p{L}\p{N}._-]+/gu, "-");
+  return clipped(words.join("-").replace(/[^\p{L}\p{N}._-]+/gu, "-"), MOST_LETTERS);
 }

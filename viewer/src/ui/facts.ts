@@ -3,12 +3,13 @@
 import { ANY_HOST, courseOf, unlimited } from "../data/limits";
 import type { Forest, Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { bytes, digits, gbps, percent, time as showTime } from "../data/units";
+import { bytes, clipped, digits, gbps, percent, time as showTime } from "../data/units";
 
 /** A few lines for the tooltip: the name first. */
 export function describe(run: Run, chosen: Selection, time: number): string[] {
   const facts = factsOf(run, chosen, time);
-  return [nameOf(run, chosen), ...facts.slice(0, 6).map(([name, value]) => `${name}: ${value}`)];
+  const lines = facts.slice(0, 6).map(([name, value]) => `${name}: ${value}`);
+  return [nameOf(run, chosen), ...lines].map((line) => clipped(line));
 }
 
 export function nameOf(run: Run, chosen: Selection): string {

@@ -4,7 +4,7 @@ import { useComputed, type ReadonlySignal } from "@preact/signals";
 import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { clock, instant } from "../data/units";
+import { clipped, clock, instant } from "../data/units";
 import * as state from "../state";
 import { flowName } from "./facts";
 import { timed } from "./panels";
@@ -13,6 +13,7 @@ import { DataTable, type Row } from "./table";
 
 const MOST_LINES = 6;
 const MOST_ROWS = 1000;
+const MOST_LETTERS = 160;
 
 /** Which flows a selection is about, and how a title says so. */
 function wantedBy(
@@ -122,7 +123,7 @@ export function Limits() {
   const { what, words, rows } = shown.value;
   return (
     <section aria-labelledby="limits-title">
-      <h2 id="limits-title">{`${what} ${words}`}</h2>
+      <h2 id="limits-title">{clipped(`${what} ${words}`, MOST_LETTERS)}</h2>
       {rows.length === 0 ? (
         <p class="none">{noLimits(state.run.value)}</p>
       ) : (

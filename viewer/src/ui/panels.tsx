@@ -2,20 +2,26 @@
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import type { Table } from "apache-arrow";
-import { rateName } from "../data/rates";
-import type { RunFacts } from "../data/page";
 import type { Lifetime, Run } from "../data/run";
 import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
-import { bytes, clock, count, gbps, instant, percent, plainInstant } from "../data/units";
+import {
+  bytes,
+  clipped,
+  clock,
+  count,
+  gbps,
+  inClock,
+  instant,
+  percent,
+  plainInstant,
+} from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
-import { CsvButton, DataTable, type Column, type Row } from "./table";
+import { DataTable, type Column, type Row } from "./table";
 
 const MOST_ROWS = 1000;
 const MOST_CLASSES = 8;
-const OF_JOBS = ["programs", "ranks"];
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
 /** Packets are counted whole, so a short interval can count more than a link carries. */
@@ -35,6 +41,7 @@ export function timed(lines: Line[], title: string, unit: string) {
       yLabel={unit}
       lines={lines}
       at={state.panelTime.value / clock.ps}
+      range={inClock(state.whole.value)}
       shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
       onPick={(x) => (state.time.value = x * clock.ps)}
       onRange={([from, to]) => (state.marked.value = [from * clock.ps, to * clock.ps])}
@@ -132,7 +139,7 @@ export function PortCharts() {
   const name = chosen.value;
   return (
     <section aria-labelledby="port-title">
-      <h2 id="port-title">{name === null ? "Port" : `Port ${name}`}</h2>
+      <h2 id="port-title">{name === null ? "Port" : `Port ${clipped(name)}`}</h2>
       {name === null ? (
         <p class="none">Select a port, a host or a tree.</p>
       ) : (
@@ -233,6 +240,8 @@ export function Rankings() {
 }
 
 function titleOf(ranking: Ranking): string {
+  // Without samples, the totals of the ports are those of the whole run.
+  if (ranking === "ports" && !state.run.value.series) return "Ports, whole run after the warm-up";
   const [from, to] = state.span.value;
   return `${RANKINGS[ranking]}, ${instant(from)} to ${instant(to)}`;
 }
@@ -324,10 +333,10 @@ function topTrees(run: Run): Ranked {
   };
 }
 
-/** The samples of trees in the window; of a short one, the sample whose trees are shown. */
+/** The samples of trees in the window; of a short one, the sample before it, if there is one. */
 function treeSamples(run: Run): [number, number] {
   const [first, last] = samplesWithin(run.treeTimes, state.span.value);
-  if (first <= last || !run.treeTimes.length) return [first, last];
+  if (first <= last || last < 0) return [first, last];
   const held = run.treeSampleAt(state.span.value[1]);
   return [held, held];
 }
@@ -352,8 +361,7 @@ function peaksWithin(run: Run): Map<number, Partial<Lifetime>> | null {
 
 function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
   const [first, last] = treeSamples(run);
-  const sums = run.hostSums(first, last);
-  const samples = Math.max(1, last - first + 1);
+  const means = run.hostMeans(first, last);
   const chosen = state.selection.value;
   const ranked = (of: Float64Array, label: string): Ranked => ({
     columns: [
@@ -368,119 +376,19 @@ function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
       .slice(0, MOST_ROWS)
       .map((host) => ({
         id: run.nodes[host].name,
-        cells: [run.nodes[host].name, run.nodes[host].role ?? "", of[host] / samples],
+        cells: [run.nodes[host].name, run.nodes[host].role ?? "", of[host]],
         isSelected: chosen?.kind === "node" && chosen.node === host,
         onSelect: () => (state.selection.value = { kind: "node", node: host }),
       })),
   });
   return {
     victims: ranked(
-      sums.victim,
+      means.victim,
       run.facts.diagnosis ? "sends past roots, mean" : "held up, mean bytes",
     ),
     culprits: ranked(
-      sums.contributing,
+      means.contributing,
       run.facts.diagnosis ? "towards roots, mean" : "towards roots, mean bytes",
     ),
   };
-}
-
-/** Flows and sequences as they are; jobs have a panel of their own. */
-export function Extras() {
-  const extras = [...state.run.value.extras].filter(([name]) => !OF_JOBS.includes(name));
-  return (
-    <>
-      {extras.map(([name, table]) => (
-        <section key={name} aria-label={name}>
-          <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
-          <DataTable
-            title={name}
-            columns={table.schema.fields.map((field) => ({
-              name: field.name.replaceAll("_", " "),
-            }))}
-            rows={plainRows(table)}
-          />
-        </section>
-      ))}
-    </>
-  );
-}
-
-function plainRows(table: Table): Row[] {
-  const columns = table.schema.fields.map((field) => table.getChild(field.name)!);
-  return Array.from({ length: Math.min(MOST_ROWS, table.numRows) }, (_, row) => ({
-    id: String(row),
-    cells: columns.map((column) => plain(column.get(row))),
-  }));
-}
-
-function plain(value: unknown): Cell {
-  if (value === null || typeof value === "number" || typeof value === "string") return value;
-  return String(value);
-}
-
-function diagnosed(
-  facts: RunFacts,
-  { began }: NonNullable<RunFacts["diagnosis"]>,
-): [string, string][] {
-  return [
-    ["subnet", facts.name],
-    ["instant 0", began],
-    ["hosts", count(facts.hosts)],
-    ["observed", instant(facts.duration_ps)],
-    ["fastest link", gbps(facts.link_gbps)],
-  ];
-}
-
-export function Facts() {
-  const { facts } = state.run.value;
-  const own: [string, string][] = [
-    ["scenario", facts.name],
-    ["description", facts.description],
-    ["congestion control", facts.scheme],
-    ["seed", String(facts.seed)],
-    ["hosts", count(facts.hosts)],
-    ["simulated time", instant(facts.duration_ps)],
-    ["link rate", gbps(facts.link_gbps)],
-    ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
-      rateName(name, Object.keys(facts.rates_gbps)),
-      gbps(value),
-    ]),
-  ];
-  const rows: [string, string][] = [
-    ...(facts.diagnosis ? diagnosed(facts, facts.diagnosis) : own),
-    ["silvan", facts.version],
-  ];
-  return (
-    <section aria-labelledby="run-title">
-      <h2 id="run-title">
-        {facts.diagnosis ? "Subnet" : "Run"}
-        <CsvButton
-          title={facts.diagnosis ? "Subnet" : "Run"}
-          columns={["name", "value"]}
-          rows={rows}
-        />
-      </h2>
-      {facts.merged_samples > 1 && (
-        <p>Each sample of the ports covers {facts.merged_samples} of the run.</p>
-      )}
-      {facts.skipped_trees > 1 && <p>One of {facts.skipped_trees} samples of the trees is kept.</p>}
-      <dl>
-        {rows
-          .filter(([, value]) => value !== "")
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
-      {facts.scenario && (
-        <details>
-          <summary>Scenario</summary>
-          <pre tabIndex={0}>{facts.scenario}</pre>
-        </details>
-      )}
-    </section>
-  );
 }

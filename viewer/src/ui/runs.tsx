@@ -23,8 +23,8 @@ export function Runs() {
 function Differences() {
   const [first, second] = state.runs.value;
   const [before, after] = [measures(first), measures(second)];
-  const rows = [...before.keys()].map((name) => {
-    const [a, b] = [before.get(name)!, after.get(name) ?? null];
+  const rows = [...new Set([...before.keys(), ...after.keys()])].map((name) => {
+    const [a, b] = [before.get(name) ?? null, after.get(name) ?? null];
     const change = a && b !== null ? `${b >= a ? "+" : ""}${digits((100 * (b - a)) / a, 3)} %` : "";
     return { id: name, cells: [name, rounded(a), rounded(b), change] };
   });
@@ -51,8 +51,8 @@ function measures(run: Run): Map<string, number | null> {
     ]),
   );
   if (run.treeTimes.length) {
-    found.set("trees, mean", mean(run.treeCount));
-    found.set("MB in trees, mean", mean(run.treeBytes) / 1e6);
+    found.set("trees, mean", meanOfTrees(run, run.treeCount));
+    found.set("MB in trees, mean", meanOfTrees(run, run.treeBytes) / 1e6);
   }
   const cdf = latencyCdf(run, null);
   for (const share of cdf ? [50, 99] : []) {
@@ -60,6 +60,12 @@ function measures(run: Run): Map<string, number | null> {
     found.set(`latency, ${share === 50 ? "median" : "99th percentile"}, µs`, cdf!.x[at] ?? null);
   }
   return found;
+}
+
+/** Samples of trees are left out where they would cost much, so that they are not evenly spaced. */
+function meanOfTrees(run: Run, values: ArrayLike<number>): number {
+  const weights = run.treeWeights(0, values.length - 1);
+  return weights.reduce((sum, weight, at) => sum + weight * values[at], 0);
 }
 
 function mean(values: ArrayLike<number>): number {

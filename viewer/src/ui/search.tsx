@@ -5,6 +5,7 @@ import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
 import { closeUp, fit } from "../map/camera";
+import { clipped } from "../data/units";
 import * as state from "../state";
 import type { Layout } from "../layout/layout";
 import { makerOf } from "./map";
@@ -104,7 +105,7 @@ export function Search() {
       <ul id="found" role="listbox" aria-label="Found" hidden={found.length === 0}>
         {found.map((one, index) => (
           <li
-            key={one.text}
+            key={index}
             id={`found-${index}`}
             role="option"
             aria-selected={index === current.value}
@@ -113,7 +114,7 @@ export function Search() {
               choose(one);
             }}
           >
-            {one.text} <small>{one.detail}</small>
+            {clipped(one.text)} <small>{clipped(one.detail)}</small>
           </li>
         ))}
       </ul>

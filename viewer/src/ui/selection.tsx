@@ -1,9 +1,12 @@
 // The panel of what is selected: its values now, and what holds its packets up.
 
 import * as state from "../state";
-import { instant } from "../data/units";
+import { clipped, instant } from "../data/units";
 import { factsOf, kindOf, nameOf } from "./facts";
 import { CsvButton } from "./table";
+
+/** Letters of a heading: those of a flow between two hosts with long names. */
+const MOST_LETTERS = 140;
 
 export function SelectionPanel() {
   const run = state.run.value;
@@ -35,7 +38,8 @@ export function SelectionPanel() {
   return (
     <section aria-labelledby="selection-title">
       <h2 id="selection-title">
-        {kindOf(run, chosen)} {chosen.kind === "tree" ? chosen.tree : nameOf(run, chosen)}
+        {kindOf(run, chosen)}{" "}
+        {chosen.kind === "tree" ? chosen.tree : clipped(nameOf(run, chosen), MOST_LETTERS)}
         <span>
           <CsvButton
             title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${instant(state.panelTime.value)}`}
@@ -54,7 +58,7 @@ export function SelectionPanel() {
         {factsOf(run, chosen, state.panelTime.value).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>{value}</dd>
+            <dd>{clipped(value, MOST_LETTERS)}</dd>
           </div>
         ))}
       </dl>
@@ -77,14 +81,14 @@ export function SelectionPanel() {
                       class="link"
                       onClick={() => (state.selection.value = { kind: "port", row })}
                     >
-                      {run.portName(row)}
+                      {clipped(run.portName(row))}
                     </button>{" "}
                     {isRoot ? "root" : "waits for credits"}, {run.amount(forest!.queued[place])}{" "}
                     {run.facts.diagnosis && "lost"}
                   </li>
                 );
               })}
-              {root?.destination && <li>to {root.destination}</li>}
+              {root?.destination && <li>to {clipped(root.destination)}</li>}
             </ol>
           )}
         </>
@@ -142,12 +146,12 @@ function Paths({ start }: { start: number }) {
                 class="link"
                 onClick={() => (state.selection.value = { kind: "port", row })}
               >
-                {run.portName(row)}
+                {clipped(run.portName(row))}
               </button>
               {down.has(row) && " (cable down)"}
             </li>
           ))}
-          <li>{to}</li>
+          <li>{clipped(to)}</li>
         </ol>
       ))}
       {ways.length > 0 && run.facts.path_choice !== TABLE && (

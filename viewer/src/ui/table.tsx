@@ -1,6 +1,7 @@
 // A table that a reader sorts by its columns, and downloads.
 
 import { useState } from "preact/hooks";
+import { clipped } from "../data/units";
 import { csv, fileName, saveText, type Cell } from "./download";
 
 export interface Column {
@@ -39,6 +40,8 @@ export function CsvButton(props: { title: string; columns: string[]; rows: Cell[
 const hyphenated = (name: string) => name.replace(/(\w{6})(\w{6,})/g, "$1\u00ad$2");
 
 const FEW = 12;
+/** Letters of a cell that are shown; those with a name to select have fewer. */
+const MOST_LETTERS = 300;
 const UNSORTED = -1;
 
 export function DataTable(props: {
@@ -106,7 +109,8 @@ export function DataTable(props: {
             {shown.map((row) => (
               <tr key={row.id} class={row.isSelected ? "selected" : undefined}>
                 {row.cells.map((cell, index) => {
-                  const text = columns[index].show?.(cell) ?? (cell === null ? "" : String(cell));
+                  const whole = columns[index].show?.(cell) ?? (cell === null ? "" : String(cell));
+                  const text = clipped(whole, row.onSelect ? undefined : MOST_LETTERS);
                   const content =
                     index === 0 && row.onSelect ? (
                       <button type="button" class="link" onClick={row.onSelect}>

@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
-import { clock, instant, plainInstant } from "../data/units";
+import { clock, inClock, instant, plainInstant } from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
@@ -25,7 +25,7 @@ export function TimeBar() {
   const nothing = all.length === 0;
   const near = nearEvents();
   const ended = state.runs.value.filter((run) => run.facts.duration_ps < state.panelTime.value);
-  const older = state.run.value.olderTrees(state.panelTime.value);
+  const other = state.run.value.otherTrees(state.panelTime.value);
   return (
     <footer class="time" aria-label="Time">
       <div class="controls">
@@ -70,7 +70,7 @@ export function TimeBar() {
         <output class="now" aria-live="off">
           t = {instant(state.time.value)}
         </output>
-        {older !== null && <small>trees of {instant(older)}</small>}
+        {other !== null && <small>trees of {instant(other)}</small>}
         {ended.map(({ facts }) => (
           <small key={facts.label}>
             {facts.label} ended at {instant(facts.duration_ps)}
@@ -102,6 +102,7 @@ export function TimeBar() {
         height={96}
         lines={lines.value}
         at={state.panelTime.value / clock.ps}
+        range={inClock(state.whole.value)}
         holds
         shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
         events={events.value}

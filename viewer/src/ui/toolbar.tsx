@@ -150,27 +150,32 @@ export function Legend() {
           {facts.scale[1]}: {facts.name}
         </li>
       )}
-      <li>
-        <svg width="14" height="14" aria-hidden="true">
-          <path
-            d="M7 0l1.8 4.9 5.2.2-4.1 3.2 1.4 5L7 10.400l-4.300 2.900 1.400-5L0 5.100l5.200-.2z"
-            fill={colour}
-          />
-        </svg>
-        root
-      </li>
-      <li>
-        <svg width="12" height="12" aria-hidden="true">
-          <circle cx="6" cy="6" r="4.5" fill={colour} />
-        </svg>
-        contributor
-      </li>
-      <li>
-        <svg width="12" height="12" aria-hidden="true">
-          <circle cx="6" cy="6" r="4.500" fill="none" stroke={ink} stroke-width="1.8" />
-        </svg>
-        host with victims
-      </li>
+      {facts.hasTrees && (
+        <>
+          {" "}
+          <li>
+            <svg width="14" height="14" aria-hidden="true">
+              <path
+                d="M7 0l1.8 4.9 5.2.2-4.1 3.2 1.4 5L7 10.400l-4.300 2.900 1.400-5L0 5.100l5.200-.2z"
+                fill={colour}
+              />
+            </svg>
+            root
+          </li>
+          <li>
+            <svg width="12" height="12" aria-hidden="true">
+              <circle cx="6" cy="6" r="4.5" fill={colour} />
+            </svg>
+            contributor
+          </li>
+          <li>
+            <svg width="12" height="12" aria-hidden="true">
+              <circle cx="6" cy="6" r="4.500" fill="none" stroke={ink} stroke-width="1.8" />
+            </svg>
+            host with victims
+          </li>
+        </>
+      )}
       {run.downRows(state.panelTime.value).length > 0 && (
         <li>
           <svg width="12" height="12" aria-hidden="true">

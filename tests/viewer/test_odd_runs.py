@@ -1,0 +1,210 @@
+"""Pages of runs that lack something, of runs that differ, and of unexpected names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import silvan
+from silvan.viewer import write_page
+from tests.viewer.conftest import Opener, downloaded, table_csv, wait_until_idle
+
+pytestmark = pytest.mark.needs("chromium")
+
+SMALL = silvan.Scenario(
+    name="small",
+    fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4], "spine-cables": [1, 1]},
+    traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0005"]}]},
+    run={"duration": "1 ms"},
+)
+RARE = {"probe.interval": "10 us", "probe.ports": True, "probe.trees": {"interval": "300 us"}}
+
+Plain = dict[str, object]
+
+
+def _page(open_page: Opener, folder: Path, *settings: Plain, address: str = "") -> Page:
+    runs = [silvan.run(SMALL.override(one)) for one in settings]
+    return open_page(write_page(runs, folder / "page.html"), address)
+
+
+def _named(names: tuple[str, str, str], switch: str = "s") -> silvan.Scenario:
+    """Three hosts at a switch, two of which send to the first one."""
+    cables = [{"from": name, "to": f"{switch}:{port}"} for port, name in enumerate(names, start=1)]
+    return silvan.Scenario(
+        name="named",
+        fabric={
+            "switch": [{"name": switch, "ports": 3}],
+            "host": [{"name": name} for name in names],
+            "cable": cables,
+        },
+        control={"scheme": "ib-cc"},
+        traffic={"incast": [{"to": names[0]}]},
+        probe={"ports": True, "trees": {}, "interval": "10 us", "flow-limits": True},
+        run={"duration": "100 us"},
+    )
+
+
+def test_charts_over_time_span_the_run(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: the line of an instant divides a chart as the instant divides the run."""
+    page = _page(open_page, tmp_path, RARE, address="t=0.6")
+    for name in ("Congestion over time", "Mean receive rate"):
+        chart = page.get_by_role("img", name=f"Chart of {name}")
+        share = chart.locator(".u-over").evaluate(
+            "over => new DOMMatrix(getComputedStyle(over.querySelector('.marker')).transform).e"
+            " / over.clientWidth"
+        )
+        assert share == pytest.approx(0.6, abs=0.01), name
+
+
+@pytest.mark.parametrize(("at", "stood"), [(0.2, 0.3), (0.3, None), (0.45, 0.3), (1.0, 0.9)])
+def test_trees_of_another_instant_say_of_which(
+    open_page: Opener, tmp_path: Path, at: float, stood: float | None
+) -> None:
+    """Oracle: trees were sampled at 0.3, 0.6 and 0.9 ms; before, there are none but the first."""
+    page = _page(open_page, tmp_path, RARE, address=f"t={at}")
+    note = page.get_by_text("trees of ")
+    if stood is None:
+        expect(note).to_have_count(0)
+    else:
+        expect(note).to_have_text(f"trees of {stood} ms")
+
+
+def test_a_run_without_trees_shows_the_load_of_its_cables(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    page = _page(open_page, tmp_path, {})
+    toolbar = page.get_by_role("toolbar", name="Map")
+    expect(toolbar.get_by_label("Colour")).to_have_value("utilisation")
+    legend = page.get_by_role("list", name="Legend")
+    expect(legend).to_contain_text("utilisation, whole run")
+    expect(legend).not_to_contain_text("contributor")
+    drawing = downloaded(page, page.get_by_role("button", name="Download the map as SVG"))
+    assert b">contributor<" not in drawing
+
+
+def test_totals_of_the_whole_run_are_not_said_to_be_of_a_window(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    page = _page(open_page, tmp_path, {}, address="window=0.2-0.4")
+    expect(page.get_by_role("region", name="Ports, whole run after the warm-up")).to_be_visible()
+
+
+def test_a_comparison_has_what_only_the_second_run_recorded(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    page = _page(open_page, tmp_path, {}, RARE)
+    rows = {row["measure"]: row for row in table_csv(page, "Differences")}
+    assert rows["trees, mean"]["small (1)"] == ""
+    assert float(rows["trees, mean"]["small (2)"]) == 1
+
+
+def test_means_weigh_samples_by_their_time(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: numpy, from the table of the run, some of whose samples were left out."""
+    seldom = {
+        "packet.mtu": "256 B",
+        "switch.buffer": "1 MiB",
+        "probe.trees": {"interval": "10 us", "reads-per-hop": 0.5},
+    }
+    run = silvan.run(SMALL.override(seldom))
+    assert 2 < run.forest.num_rows < 90
+    page = open_page(write_page([run, run], tmp_path / "page.html"))
+    rows = {row["measure"]: row for row in table_csv(page, "Differences")}
+    times = run.forest["time_ps"].to_numpy().astype(float)
+    weights = np.diff(times, prepend=0)
+    expected = np.average(run.forest["queued_bytes"].to_numpy(), weights=weights) / 1e6
+    assert float(rows["MB in trees, mean"]["small (1)"]) == pytest.approx(expected, rel=1e-3)
+    page.get_by_role("tab", name="Culprits").click()
+    culprits = {row["host"]: row for row in table_csv(page, "Culprits")}
+    hosts = run.tree_hosts
+    of = dict(zip(times, weights / weights.sum(), strict=True))
+    sums = dict.fromkeys(range(run.hosts.num_rows), 0.0)
+    for row in hosts.to_pylist():
+        sums[row["host"]] += of[row["time_ps"]] * row["contributing_bytes"]
+    for number, name in enumerate(run.hosts["name"].to_pylist()):
+        if sums[number]:
+            shown = float(culprits[name]["towards roots, mean bytes"])
+            assert shown == pytest.approx(sums[number])
+
+
+def test_link_rates_are_those_of_the_cables(open_page: Opener, tmp_path: Path) -> None:
+    scenario = silvan.Scenario.from_toml(
+        """
+        [fabric]
+        switch = [{ name = "s", ports = 2 }]
+        host = [{ name = "a" }, { name = "b" }]
+        cable = [{ from = "a", to = "s:1", speed = "EDR" }, { from = "b", to = "s:2" }]
+
+        [[traffic.incast]]
+        to = "a"
+
+        [run]
+        duration = "10 us"
+        """
+    )
+    page = open_page(write_page([silvan.run(scenario)], tmp_path / "page.html"))
+    expect(page.get_by_text("16 to 100 Gbit/s")).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["<b>a</b>", "a > b", "a>", "> a"])
+def test_a_flow_of_hosts_with_any_names_is_in_the_address(
+    open_page: Opener, tmp_path: Path, name: str
+) -> None:
+    file = write_page([silvan.run(_named(("to", name, "c")))], tmp_path / "page.html")
+    page = open_page(file)
+    field = page.get_by_role("combobox", name="Search")
+    field.fill(f"{name} > to")
+    field.press("Enter")
+    heading = page.get_by_role("heading", name=f"flow {name} > to")
+    expect(heading).to_be_visible()
+    wait_until_idle(page)
+    page.reload()
+    expect(heading).to_be_visible()
+
+
+def test_an_address_of_the_page_brings_nothing_that_it_does_not_say(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    page = _page(open_page, tmp_path, RARE)
+    whole = page.url.partition("#")[2]
+    changed = f"{whole}&window=0.1-0.2&select=node:leaf-00"
+    page.evaluate("hash => { location.hash = hash }", changed)
+    expect(page.get_by_role("heading", name="switch leaf-00")).to_be_visible()
+    page.evaluate("hash => { location.hash = hash }", whole)
+    expect(page.get_by_role("heading", name="Selection", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Whole run")).to_be_disabled()
+
+
+@pytest.mark.parametrize("width", [320, 1400])
+def test_names_of_any_length_leave_room_for_the_rest(
+    open_page: Opener, tmp_path: Path, width: int
+) -> None:
+    name = "long " + 10_000 * "x"
+    run = silvan.run(_named((name, "b", "c"), switch="y" * 300))
+    page = open_page(
+        write_page([run], tmp_path / "page.html"),
+        f"select=flow:b>{name}",
+        viewport={"width": width, "height": 800},
+    )
+    assert max(map(len, re.findall(r"\S+", page.locator("body").inner_text()))) <= 160
+    assert page.locator(".panels").evaluate("panels => panels.scrollHeight") < 6000
+    shown = page.get_by_role("region", name="Ports, 0 ms to 0.1 ms")
+    assert f"{name}:1" in {row["port"] for row in table_csv(page, "Ports")}
+    expect(shown).to_contain_text("…")
+    with page.expect_download() as download:
+        page.get_by_role("button", name=re.compile("Download flow b > long")).click()
+    assert len(download.value.suggested_filename.encode()) <= 255
+
+
+def test_flows_are_shown_in_the_units_of_the_page(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: the table of the run."""
+    flows = [{"from": "host-0004", "to": "host-0000", "bytes": "64 KiB"}]
+    run = silvan.run(SMALL.override({"traffic.flow": flows}))
+    page = open_page(write_page([run], tmp_path / "page.html"))
+    (row,) = table_csv(page, "flows")
+    (expected,) = run.tables["flows"].to_pylist()
+    assert float(row["end, ms"]) * 1e9 == pytest.approx(expected["end_ps"])
+    assert row["bytes"] == str(expected["bytes"])

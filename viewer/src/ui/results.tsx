@@ -1,0 +1,139 @@
+// The panels of what a run was and what it gave: flows and sequences as tables, scenario, rates.
+
+import type { Table } from "apache-arrow";
+import { rateName } from "../data/rates";
+import type { RunFacts } from "../data/page";
+import type { Run } from "../data/run";
+import { clock, count, digits, gbps, instant } from "../data/units";
+import * as state from "../state";
+import type { Cell } from "./download";
+import { CsvButton, DataTable, type Column, type Row } from "./table";
+
+const MOST_ROWS = 1000;
+const OF_JOBS = ["programs", "ranks"];
+
+/** Flows and sequences as they are; jobs have a panel of their own. */
+export function Extras() {
+  const extras = [...state.run.value.extras].filter(([name]) => !OF_JOBS.includes(name));
+  return (
+    <>
+      {extras.map(([name, table]) => (
+        <section key={name} aria-label={name}>
+          <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
+          <DataTable
+            title={name}
+            columns={table.schema.fields.map((field) => plainColumn(field.name))}
+            rows={plainRows(table)}
+          />
+        </section>
+      ))}
+    </>
+  );
+}
+
+function plainRows(table: Table): Row[] {
+  const columns = table.schema.fields.map((field) => table.getChild(field.name)!);
+  return Array.from({ length: Math.min(MOST_ROWS, table.numRows) }, (_, row) => ({
+    id: String(row),
+    cells: columns.map((column, at) => {
+      const value = plain(column.get(row));
+      return isTime(table.schema.fields[at].name) && value !== null
+        ? Number(value) / clock.ps
+        : value;
+    }),
+  }));
+}
+
+const isTime = (name: string) => name.endsWith("_ps");
+
+/** A column of a table of the result; times are in the unit of the page. */
+function plainColumn(name: string): Column {
+  const show = (value: Cell) =>
+    typeof value === "number" ? digits(value, 6) : String(value ?? "");
+  const words = name.replaceAll("_", " ");
+  if (isTime(name)) return { name: `${words.slice(0, -" ps".length)}, ${clock.name}`, show };
+  // Whole numbers, such as bytes, are shown as they are.
+  return { name: words, show: (value) => (Number.isInteger(value) ? String(value) : show(value)) };
+}
+
+function plain(value: unknown): Cell {
+  if (value === null || typeof value === "number" || typeof value === "string") return value;
+  return String(value);
+}
+
+function diagnosed(
+  facts: RunFacts,
+  { began }: NonNullable<RunFacts["diagnosis"]>,
+): [string, string][] {
+  return [
+    ["subnet", facts.name],
+    ["instant 0", began],
+    ["hosts", count(facts.hosts)],
+    ["observed", instant(facts.duration_ps)],
+    ["fastest link", gbps(facts.link_gbps)],
+  ];
+}
+
+/** The rate of all cables, or the lowest and the highest. */
+function linkRates(run: Run): string {
+  let [least, most] = [Infinity, 0];
+  for (let row = 0; row < run.ports; row++) {
+    least = Math.min(least, run.rate[row]);
+    most = Math.max(most, run.rate[row]);
+  }
+  if (!run.ports) return gbps(run.facts.link_gbps);
+  return least === most ? gbps(most) : `${digits(least)} to ${gbps(most)}`;
+}
+
+export function Facts() {
+  const { facts } = state.run.value;
+  const own: [string, string][] = [
+    ["scenario", facts.name],
+    ["description", facts.description],
+    ["congestion control", facts.scheme],
+    ["seed", String(facts.seed)],
+    ["hosts", count(facts.hosts)],
+    ["simulated time", instant(facts.duration_ps)],
+    ["link rate", linkRates(state.run.value)],
+    ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
+      rateName(name, Object.keys(facts.rates_gbps)),
+      gbps(value),
+    ]),
+  ];
+  const rows: [string, string][] = [
+    ...(facts.diagnosis ? diagnosed(facts, facts.diagnosis) : own),
+    ["silvan", facts.version],
+  ];
+  return (
+    <section aria-labelledby="run-title">
+      <h2 id="run-title">
+        {facts.diagnosis ? "Subnet" : "Run"}
+        <CsvButton
+          title={facts.diagnosis ? "Subnet" : "Run"}
+          columns={["name", "value"]}
+          rows={rows}
+        />
+      </h2>
+      {facts.merged_samples > 1 && (
+        <p>Each sample of the ports covers {facts.merged_samples} of the run.</p>
+      )}
+      {facts.skipped_trees > 1 && <p>One of {facts.skipped_trees} samples of the trees is kept.</p>}
+      <dl>
+        {rows
+          .filter(([, value]) => value !== "")
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+      {facts.scenario && (
+        <details>
+          <summary>Scenario</summary>
+          <pre tabIndex={0}>{facts.scenario}</pre>
+        </details>
+      )}
+    </section>
+  );
+}
