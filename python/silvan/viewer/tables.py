@@ -225,11 +225,17 @@ def _port_series(result: Result, samples: int, merged: int) -> pa.Table:
     columns = {}
     for name, (label, unit) in _SUMS.items():
         values = series[name].to_numpy().reshape(samples, -1)
-        # A nanosecond is finer than anything that is shown.
-        columns[label] = _smallest(_summed(values, merged) // np.uint64(unit))
+        columns[label] = _smallest(_in_unit(_summed(values, merged), unit))
     queued = series["queued_bytes"].to_numpy().reshape(samples, -1)
     columns["queued_bytes"] = _smallest(queued[_ends(samples, merged)])
     return pa.table({name: matrix.T.ravel() for name, matrix in columns.items()})
+
+
+def _in_unit(values: npt.NDArray[np.uint64], unit: int) -> npt.NDArray[np.uint64]:
+    """Divide samples so that their sum over any window is off by less than one unit."""
+    if unit == 1:
+        return values
+    return np.diff(np.cumsum(values, axis=0) // np.uint64(unit), axis=0, prepend=np.uint64(0))
 
 
 def _smallest(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.generic]:
