@@ -7,12 +7,15 @@
 //! Where switches mark packets, the notifications that each host has received restrict its flows through
 //! marking ports.
 
+mod fit;
+
 use std::collections::BTreeMap;
 
 use silvan_core::{HostId, IdVec, PortId};
 use silvan_fabric::{Fabric, ForwardingTables};
 
 use crate::evidence::{Marks, Waiting};
+use crate::exchange::{Candidates, Set};
 use crate::observation::{Observation, data_rate};
 use crate::peel::Peeling;
 
@@ -23,13 +26,16 @@ const MOST_FLOWS: usize = 1_000_000;
 const MANY_FLOWS: usize = 100_000;
 /// Steps of paths that all iterations together visit.
 const WORK: usize = 30_000_000;
-const MOST_ITERATIONS: usize = 300;
 /// Loads below this part of a link count as none.
 const IDLE: f64 = 0.002;
 /// Links on a path, at most; longer ones are loops.
 const MOST_HOPS: usize = 64;
-/// Largest relative error of a load at which the iteration ends.
-const TOLERANCE: f64 = 0.005;
+/// Up to so many steps of all possible flows, sets of them are searched for.
+const FEW_STEPS: usize = 100_000;
+/// Searches of sets, each from another start.
+const SEARCHES: usize = 32;
+/// A set is about as likely as the likeliest if its cost is larger by no more than this.
+const NEARLY_AS_LIKELY: f64 = 2.0;
 /// A host sends nothing past the ports that mark if so much of what it sends goes through them.
 const NEARLY_ALL: f64 = 0.85;
 /// What a flow more has to explain of all loads.
@@ -169,7 +175,7 @@ impl Flows {
             flows.complete = Some(is_busy.clone());
         }
         flows.waiting = waiting;
-        flows.solve(&rates, None);
+        flows.solve(fabric, &rates, None);
         flows
     }
 
@@ -192,11 +198,16 @@ impl Flows {
 
     /// Solves for the flows again where notifications say more about those through `marking` ports.
     pub fn refine(&mut self, fabric: &Fabric, observation: &Observation, marks: &Marks<'_>) {
-        self.solve(&rates(fabric, observation), Some(marks));
+        self.solve(fabric, &rates(fabric, observation), Some(marks));
     }
 
     /// First what there is no choice about, then the likeliest of the rest.
-    fn solve(&mut self, rates: &IdVec<PortId, Option<f64>>, marks: Option<&Marks<'_>>) {
+    fn solve(
+        &mut self,
+        fabric: &Fabric,
+        rates: &IdVec<PortId, Option<f64>>,
+        marks: Option<&Marks<'_>>,
+    ) {
         let (flows, steps) = (&self.flows, &self.steps);
         let path = |flow: usize| &steps[flows[flow].start as usize..flows[flow].end as usize];
         let excluded = |flow: usize| {
@@ -244,7 +255,7 @@ impl Flows {
         let exact: Vec<usize> = certain.known.iter().map(|(flow, _)| *flow).collect();
         let attempts = match steps.len() {
             _ if !can_peel => 1,
-            0..100_000 => 128,
+            0..FEW_STEPS => 128,
             _ => 2,
         };
         let total: f64 = rates.iter().flatten().sum::<f64>().max(1.0);
@@ -277,11 +288,26 @@ impl Flows {
             .iter()
             .map(|(cost, _)| *cost)
             .fold(f64::INFINITY, f64::min);
-        let results: Vec<Peeled> = results
+        let mut results: Vec<Peeled> = results
             .into_iter()
             .filter(|(cost, _)| *cost <= least + NEARLY_BEST)
             .map(|(_, result)| result)
             .collect();
+        if can_peel && steps.len() < FEW_STEPS && certain.open.contains(&true) {
+            let ends = flows.iter().map(|flow| (flow.source, flow.destination));
+            let candidates = Candidates::new(fabric, &self.waiting, ends, &certain.open, &path);
+            let guesses = results.iter().map(|result| &result.known[exact.len()..]);
+            let sets = self.search(&candidates, &certain, guesses.cycle(), &mut random);
+            // As many flows as there are loads can explain any loads.
+            if sets.iter().all(|set| set.len() < candidates.loads()) {
+                let set = |set: Set| Peeled {
+                    residual: IdVec::filled(None, rates.len()),
+                    open: vec![false; flows.len()],
+                    known: certain.known.iter().copied().chain(set).collect(),
+                };
+                results = sets.into_iter().map(set).collect();
+            }
+        }
         let mut sums = vec![0.0; self.flows.len()];
         self.results.clear();
         for result in &results {
@@ -306,6 +332,30 @@ impl Flows {
         for flow in exact {
             self.flows[flow].is_exact = true;
         }
+    }
+
+    /// The likeliest sets of flows that are not certain, from guesses to start with.
+    fn search<'g>(
+        &self,
+        candidates: &Candidates<'_>,
+        certain: &Peeling<'_>,
+        guesses: impl Iterator<Item = &'g [(usize, f64)]>,
+        random: &mut SplitMix64,
+    ) -> Vec<Set> {
+        let exchanges = candidates.exchanges(WORK / 8);
+        let mut found = Vec::new();
+        for guess in guesses.take(SEARCHES) {
+            let mut random = || random.next();
+            let left = certain.residual.clone();
+            let start = candidates.start(left, &certain.known, guess, &mut random);
+            found.extend(candidates.search(start, exchanges, &mut random));
+        }
+        let costs = found.iter().map(|(cost, _)| *cost);
+        let least = costs.fold(f64::INFINITY, f64::min);
+        let likely = found
+            .into_iter()
+            .filter(|(cost, _)| *cost <= least + NEARLY_AS_LIKELY);
+        likely.map(|(_, set)| set).collect()
     }
 
     /// How far waiting ports are from having a reason to wait. A port that has packets for an output all the time gets
@@ -335,89 +385,6 @@ impl Flows {
             }
         }
         lacks.values().sum()
-    }
-
-    /// Multiplicative iteration: each flow is scaled by the geometric mean of what its sums lack.
-    fn fit(
-        &mut self,
-        rates: &IdVec<PortId, Option<f64>>,
-        open: &[bool],
-        marks: Option<&Marks<'_>>,
-    ) {
-        if !open.contains(&true) {
-            return;
-        }
-        let sources = self.flows.iter().map(|flow| flow.source.index() + 1).max();
-        let mut known: Vec<Option<f64>> = vec![None; sources.unwrap_or(0)];
-        let is_marked: Vec<bool> = match marks {
-            None => vec![false; self.flows.len()],
-            Some(marks) => {
-                let flows = self.flows.iter();
-                let is_marked = |flow| self.path(flow).iter().any(|&port| (marks.is_marking)(port));
-                flows.map(is_marked).collect()
-            }
-        };
-        if let Some(marks) = marks.filter(|marks| marks.seen.is_empty()) {
-            for flow in &self.flows {
-                known[flow.source.index()] = marks.known(flow.source);
-            }
-        }
-        let iterations = (WORK / self.steps.len().max(1)).clamp(8, MOST_ITERATIONS);
-        let mut sums = IdVec::filled(0.0_f64, rates.len());
-        let mut marked_sums = vec![0.0_f64; known.len()];
-        let mut factors = IdVec::filled(0.0_f64, rates.len());
-        let mut marked_factors = vec![0.0_f64; known.len()];
-        for _ in 0..iterations {
-            sums.iter_mut().for_each(|sum| *sum = 0.0);
-            marked_sums.fill(0.0);
-            let all = self.flows.iter().zip(&is_marked).zip(open);
-            for ((flow, &is_marked), _) in all.filter(|(_, open)| **open) {
-                for &port in &self.steps[flow.start as usize..flow.end as usize] {
-                    sums[port] += flow.bits_per_s;
-                }
-                if is_marked {
-                    marked_sums[flow.source.index()] += flow.bits_per_s;
-                }
-            }
-            let mut worst = 0.0_f64;
-            let mut lack = |wanted: Option<f64>, sum: f64| match wanted {
-                Some(wanted) if sum > 0.0 => {
-                    let lack = (wanted.max(1.0) / sum).ln().clamp(-3.0, 3.0);
-                    // What cannot be reached any more ends no iteration.
-                    if wanted > 1.0 {
-                        worst = worst.max(lack.abs());
-                    }
-                    lack
-                }
-                _ => 0.0,
-            };
-            for (port, factor) in factors.iter_mut_enumerated() {
-                let is_complete = self.complete.as_ref().is_none_or(|complete| complete[port]);
-                *factor = match (is_complete, rates[port]) {
-                    (true, rate) => lack(rate, sums[port]),
-                    // Flows that are left out may be the rest of the load.
-                    (false, Some(rate)) if rate < sums[port] => lack(Some(rate), sums[port]),
-                    (false, _) => 0.0,
-                };
-            }
-            for ((factor, &rate), &sum) in marked_factors.iter_mut().zip(&known).zip(&marked_sums) {
-                *factor = lack(rate, sum);
-            }
-            if worst < TOLERANCE {
-                break;
-            }
-            let all = self.flows.iter_mut().zip(&is_marked).zip(open);
-            for ((flow, &is_marked), _) in all.filter(|(_, open)| **open) {
-                let path = &self.steps[flow.start as usize..flow.end as usize];
-                let mut exponent: f64 = path.iter().map(|&port| factors[port]).sum();
-                let mut count = path.len();
-                if is_marked && known[flow.source.index()].is_some() {
-                    exponent += 2.0 * marked_factors[flow.source.index()];
-                    count += 2;
-                }
-                flow.bits_per_s *= (exponent / count as f64).exp();
-            }
-        }
     }
 
     /// All flows.

@@ -19,6 +19,7 @@
 pub mod counters;
 pub mod dumps;
 pub mod evidence;
+mod exchange;
 pub mod exporter;
 pub mod flows;
 pub mod health;

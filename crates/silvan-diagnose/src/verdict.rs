@@ -4,7 +4,7 @@
 //! not take more; a branch waits for credits because the switch behind it holds packets for a root or a
 //! branch; contributors send through the root; victims send through a branch and not through a root.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use silvan_core::{HostId, IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -35,6 +35,8 @@ const LEAST_TURN: f64 = 0.03;
 const ALONE: f64 = 0.97;
 /// Flows below this part of what a branch sends are no victims of note.
 const LEAST_VICTIM: f64 = 0.05;
+/// Packets that a full input buffer holds.
+const BUFFER: f64 = 14.0;
 /// Hosts are named that are victims in at least this part of the sets of flows that explain the loads equally well. The
 /// F1 of a list is largest if all are named whose odds are at least half of it (Lipton, Elkan, Naryanaswamy: Optimal
 /// thresholding of classifiers to maximize F1 measure, ECML 2014); this is half of 0.86.
@@ -517,32 +519,61 @@ impl<'a> Trees<'a> {
         others.filter(|&port| self.members[port].is_some())
     }
 
-    /// In which part of the results for the flows each host is a victim.
-    fn odds_of_victims(&self, flows: &Flows) -> BTreeMap<HostId, f64> {
-        let mut counts: BTreeMap<HostId, usize> = BTreeMap::new();
+    /// For which part of the time packets of each host wait at branches without a root on their way: the mean of all results for
+    /// the flows.
+    fn part_of_victims(&self, flows: &Flows) -> BTreeMap<HostId, f64> {
+        let mut sums: BTreeMap<HostId, f64> = BTreeMap::new();
         let mut results = 0;
         for result in flows.results() {
             results += 1;
-            let mut held_up: BTreeMap<(PortId, HostId), f64> = BTreeMap::new();
+            let mut held_up: BTreeMap<(PortId, PortId, HostId), f64> = BTreeMap::new();
             for (flow, bits_per_s) in result {
-                for branch in self.shared(flows.path(flow)) {
-                    *held_up.entry((branch, flow.source)).or_default() += bits_per_s;
+                let path = flows.path(flow);
+                for branch in self.shared(path) {
+                    let input = path
+                        .iter()
+                        .zip(&path[1..])
+                        .find(|(_, next)| **next == branch);
+                    let input = input.map_or(branch, |(input, _)| *input);
+                    *held_up.entry((branch, input, flow.source)).or_default() += bits_per_s;
                 }
             }
-            let suffering: BTreeSet<HostId> = held_up
-                .into_iter()
-                .filter(|((branch, _), rate)| *rate >= LEAST_VICTIM * self.sent(*branch))
-                .map(|((_, host), _)| host)
-                .collect();
-            for host in suffering {
-                *counts.entry(host).or_default() += 1;
+            let mut free: BTreeMap<HostId, f64> = BTreeMap::new();
+            for ((branch, input, host), bits_per_s) in held_up {
+                let waits = self.part_with_packets(branch, input, bits_per_s);
+                *free.entry(host).or_insert(1.0) *= 1.0 - waits;
+            }
+            for (host, free) in free {
+                *sums.entry(host).or_default() += 1.0 - free;
             }
         }
-        let part = |count: usize| count as f64 / f64::from(results);
-        counts
-            .into_iter()
-            .map(|(host, count)| (host, part(count)))
+        let mean = |sum: f64| sum / f64::from(results);
+        sums.into_iter()
+            .map(|(host, sum)| (host, mean(sum)))
             .collect()
+    }
+
+    /// For which part of the time packets wait for a branch that come by one of its inputs at this rate.
+    fn part_with_packets(&self, branch: PortId, input: PortId, bits_per_s: f64) -> f64 {
+        let PortLoad { load, wait, .. } = self.facts.observation.ports[branch];
+        let wait = wait.unwrap_or(0.0);
+        // A port that waits has no credits while it sends the packet for which it had the last one, either.
+        let blocked = match wait >= BLOCKED {
+            true => (wait + load.unwrap_or(1.0)).min(1.0),
+            false => wait,
+        };
+        let share = bits_per_s / self.sent(branch).max(1.0);
+        let waits = match is_blocked(&self.facts, input) {
+            // The buffer is full.
+            true => 1.0 - (-BUFFER * share).exp(),
+            // In turn with the inputs that are full, it could send this part; it has packets for as much of the time as it
+            // makes use of that.
+            false => {
+                let full = self.blocked_inputs(branch).filter(|&other| other != input);
+                (share * (full.count() as f64 + 1.0)).min(1.0)
+            }
+        };
+        blocked * waits
     }
 
     fn finish(self, flows: &Flows, used_marks: bool) -> Verdict {
@@ -578,13 +609,13 @@ impl<'a> Trees<'a> {
                 *held_up.entry((branch, flow.source)).or_default() += flow.bits_per_s;
             }
         }
-        let odds = self.odds_of_victims(flows);
+        let parts = self.part_of_victims(flows);
         let mut suffering: BTreeMap<PortId, BTreeMap<HostId, (f64, PortId)>> = BTreeMap::new();
         for ((branch, host), bits_per_s) in held_up {
             let Some(member) = self.members[branch] else {
                 continue;
             };
-            let is_likely = odds.get(&host).is_some_and(|odds| *odds >= LIKELY);
+            let is_likely = parts.get(&host).is_some_and(|part| *part >= LIKELY);
             if is_likely && bits_per_s >= LIKELY * LEAST_VICTIM * self.sent(branch) {
                 let hosts = suffering.entry(member.root).or_default();
                 let victim = hosts.entry(host).or_insert((0.0, branch));
