@@ -179,6 +179,7 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
         && !needs.started
         && !needs.answer_grant
         && !needs.select_discard
+        && !needs.holds_head
         && !needs.select_path
         && !needs.select_vl
         && (W::LINKS_HOSTS || !workload.needs_delivery());

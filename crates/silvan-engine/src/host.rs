@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
-use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
+use silvan_core::{Bytes, HostId, PortId, Sl, Span, Time, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
@@ -17,7 +17,8 @@ use crate::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_model::InvariantError;
 
 /// The view of one host that a workload has.
-struct HostGate<'a, C, F> {
+struct HostGate<'a, S, C, F> {
+    switch: &'a mut S,
     source: &'a mut C,
     credits: &'a [Credits],
     sl_to_vl: &'a [u8; 16],
@@ -32,6 +33,8 @@ struct HostGate<'a, C, F> {
     wanted: i32,
     /// Whether the scheme chooses the virtual lane of a packet.
     chooses_vl: bool,
+    /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
+    port_of_flows: Option<PortId>,
     /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
     throttled: Vec<u32>,
     variant: PhantomData<F>,
@@ -44,7 +47,7 @@ fn header_level(routing: &Routing, source: HostId, destination: HostId, sl: Sl) 
     service_level(routing.service_level(source, destination, sl.as_u8()))
 }
 
-impl<C: SourceControl, F: EngineVariant> Gate for HostGate<'_, C, F> {
+impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_, S, C, F> {
     #[inline]
     fn release(&mut self, dst: HostId, sl: Sl) -> Time {
         if !C::ACTIVE {
@@ -102,18 +105,21 @@ impl<C: SourceControl, F: EngineVariant> Gate for HostGate<'_, C, F> {
     }
 }
 
-impl<C: SourceControl, F: EngineVariant> HostGate<'_, C, F> {
+impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F> {
     /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
     /// while others of the host may go.
     fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {
-        if self.routing.scheme_chooses_lanes() {
+        if self.routing.scheme_chooses_lanes() && self.port_of_flows.is_none() {
             // The lane of each hop is chosen when the packet starts.
             return true;
         }
         let by_level = self.sl_to_vl[sl.index()];
         let chosen = Vl::try_new(by_level)
             .ok()
-            .and_then(|by_level| self.source.select_vl(self.now, flow, by_level));
+            .and_then(|by_level| match self.port_of_flows {
+                Some(port) => self.switch.host_vl(self.now, port, flow, by_level),
+                None => self.source.select_vl(self.now, flow, by_level),
+            });
         let vl = chosen.map_or(by_level, Vl::as_u8);
         // A lane that does not exist is refused when the packet starts.
         let has = |credits: &Credits| credits.in_hand >= self.mtu_blocks;
@@ -178,6 +184,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &self.plane;
         let mut gate = HostGate {
+            switch: &mut self.switch,
             source: &mut self.source,
             credits: &plane.credits[first..first + plane.vls_in::<F>()],
             sl_to_vl: plane.host_lanes(host),
@@ -189,6 +196,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             starved: 0,
             wanted: i32::MAX,
             chooses_vl: self.needs.select_vl,
+            port_of_flows: (S::ACTIVE && self.needs.host_vl).then(|| PortId::new(port as usize)),
             throttled: Vec::new(),
             variant: PhantomData::<F>,
         };

@@ -41,6 +41,8 @@ pub struct Needs {
     pub select_vl: bool,
     pub select_next_vl: bool,
     pub select_discard: bool,
+    pub holds_head: bool,
+    pub host_vl: bool,
     pub started: bool,
     pub answer_grant: bool,
 }
@@ -63,6 +65,8 @@ impl Needs {
             select_vl: source.needs_select_vl() || select_next_vl || select_discard,
             select_next_vl,
             select_discard,
+            holds_head: vls > 1 && switch.needs_holds_head(),
+            host_vl: select_next_vl && switch.needs_host_vl(),
             started: source.needs_started(),
             answer_grant: source.needs_answer_grant(),
         }

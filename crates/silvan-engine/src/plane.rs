@@ -254,14 +254,24 @@ impl Plane {
 
     /// Which input of a lane is next where inputs may be read only so often, or overtaken.
     pub fn pick_limited(&self, reads: &Reads, output: u32, lane: usize) -> Option<u32> {
+        self.pick_of_others(lane, &self.limited_inputs(reads, output, lane))
+    }
+
+    /// The inputs that a lane may not read now.
+    pub fn limited_inputs(&self, reads: &Reads, output: u32, lane: usize) -> [u64; 4] {
         let mut blocked = reads.blocked[self.ins[output as usize].element as usize];
         if let Some(bypass) = &reads.bypass {
             self.block_overtaking(bypass, lane, &mut blocked);
         }
+        blocked
+    }
+
+    /// Which input of a lane is next, of those that are not blocked.
+    pub fn pick_of_others(&self, lane: usize, blocked: &[u64; 4]) -> Option<u32> {
         if self.oldest_first {
-            self.oldest_of(lane, Some(&blocked))
+            self.oldest_of(lane, Some(blocked))
         } else {
-            self.lanes[lane].pick::<General>(self.credits[lane].pointer, Some(&blocked))
+            self.lanes[lane].pick::<General>(self.credits[lane].pointer, Some(blocked))
         }
     }
 

@@ -5,6 +5,7 @@ use silvan_core::{PortId, Span, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, Head, Posted, phase};
+use crate::feedback::flow_of;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
 use crate::records::{Element, FARTHEST, InPort, Next, Sender};
@@ -224,7 +225,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut locals = [0u32; 16];
         let mut blocks_wanted = [0i32; 16];
         for vl in 0..self.plane.vls {
-            match self.candidate(now, output, first + vl) {
+            let candidate = if S::ACTIVE && self.needs.holds_head {
+                self.candidate_not_held(now, output, first + vl)
+            } else {
+                self.candidate(now, output, first + vl)
+            };
+            match candidate {
                 Candidate::Ready { local } => {
                     ready |= 1 << vl;
                     locals[vl] = local;
@@ -266,9 +272,42 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             record.pick::<F>(plane.credits[lane].pointer, None)
         };
-        let Some(local) = picked else {
-            return Candidate::Empty;
-        };
+        match picked {
+            Some(local) => self.with_credits(now, lane, local),
+            None => Candidate::Empty,
+        }
+    }
+
+    /// The same without inputs whose first packet the scheme holds.
+    #[inline(never)]
+    fn candidate_not_held(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
+        let plane = &self.plane;
+        if plane.lanes[lane].queued_bytes == 0 || !plane.outs[output as usize].marks {
+            return self.candidate(now, output, lane);
+        }
+        let limited = plane.read_limits::<F>();
+        let mut blocked = limited.map_or([0; 4], |reads| plane.limited_inputs(reads, output, lane));
+        while let Some(local) = self.plane.pick_of_others(lane, &blocked) {
+            let plane = &self.plane;
+            let record = &plane.lanes[lane];
+            let first = plane.queues[(record.queues + local) as usize];
+            let flow = flow_of(plane.pool.packet(plane.pool.first(first)));
+            let input = PortId::new((record.base + local) as usize);
+            let held = self
+                .switch
+                .holds_head(time(now), PortVl(lane as u32), input, flow);
+            if !held {
+                return self.with_credits(now, lane, local);
+            }
+            blocked[(local / 64) as usize] |= 1 << (local % 64);
+        }
+        Candidate::Empty
+    }
+
+    /// Whether the first packet of an input has credits.
+    #[inline(always)]
+    fn with_credits(&mut self, now: u64, lane: usize, local: u32) -> Candidate {
+        let plane = &mut self.plane;
         // Any packet fits into the credits of one of MTU size; only below that does the size of
         // the packet matter.
         if plane.may_send::<F>(now, lane, plane.mtu_blocks) {

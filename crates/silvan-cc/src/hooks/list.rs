@@ -140,6 +140,26 @@ hooks! {
                 sent: Time,
                 waited: bool,
             ) -> Option<u32> [first_choice] if needs_select_discard { None }
+
+            /// An output is about to choose the first packet that waits for it from `input`, one of `flow`. Returns whether the packet
+            /// waits until other packets have left this output. Ports with one lane hold nothing. Of the packets that wait
+            /// for an output, the one that came first must not be held.
+            fn holds_head(
+                now: Time,
+                output: PortVl,
+                input: PortId,
+                flow: Flow,
+            ) -> bool [either] if needs_holds_head { false }
+
+            /// The virtual lane on which a host, with this port, would start the next packet of `flow`; `vl` is that of its service
+            /// level. A flow whose lane has no credits waits, and others of the host may go. Without this hook the host
+            /// keeps a packet for whose lane ([`select_next_vl`](Self::select_next_vl)) it has no credits, and sends no other.
+            fn host_vl(
+                now: Time,
+                output: PortId,
+                flow: Flow,
+                vl: Vl,
+            ) -> Option<Vl> [first_choice] if needs_host_vl { None }
         }
 
         inspect {

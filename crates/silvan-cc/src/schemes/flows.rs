@@ -201,6 +201,7 @@ pub(super) mod tests {
             mtu: 1_000,
             routes_use_lanes: false,
             has_alternatives: false,
+            waits_once: true,
             seed: 1,
         }
     }

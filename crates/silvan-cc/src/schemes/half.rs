@@ -169,6 +169,7 @@ mod tests {
             mtu: 2_048,
             routes_use_lanes: false,
             has_alternatives: false,
+            waits_once: true,
             seed: 1,
         };
         let half = Half {

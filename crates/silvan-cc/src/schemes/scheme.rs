@@ -159,6 +159,9 @@ pub struct Setup<'a> {
     pub routes_use_lanes: bool,
     /// Whether the routing leaves several shortest paths open, among which hosts can choose.
     pub has_alternatives: bool,
+    /// Whether packets wait at one place of a switch, in virtual output queues: its input buffers are no single queues,
+    /// and its outputs have no buffers.
+    pub waits_once: bool,
     /// Random seed of the run.
     pub seed: u64,
 }

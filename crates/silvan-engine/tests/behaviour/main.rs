@@ -16,6 +16,7 @@ mod closed_loop;
 mod deadlock;
 mod determinism;
 mod extensions;
+mod holding;
 mod hooks;
 mod invariants;
 mod lanes;

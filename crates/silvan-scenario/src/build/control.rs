@@ -7,7 +7,7 @@ use silvan_core::{PortId, SwitchId};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
-use silvan_model::EngineConfig;
+use silvan_model::{EngineConfig, Queueing};
 
 use super::dcms::build_dcms;
 use super::{at, switch_named};
@@ -64,6 +64,8 @@ pub(crate) fn setup<'a>(
         mtu: file.packet.mtu.as_u64() as u32,
         routes_use_lanes: routes.lanes.is_some() || routes.steps.is_some(),
         has_alternatives: routes.alternatives.is_some(),
+        waits_once: config.switch.queueing == Queueing::Voq
+            && config.switch.output_buffer.is_none(),
         seed,
     }
 }
