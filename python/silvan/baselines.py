@@ -55,10 +55,12 @@ class Cost:
     host_bytes : int
         State of a host, whatever its flows.
     flow_bytes : int
-        State of a host for each flow that is held back, or with a window for each flow.
+        State of a host for each flow that is held back, or with a window for each flow; for
+        congestion isolation, state of each switch that a congesting flow passes.
     messages : str
         What travels: ``none``, ``notifications``, ``acknowledgements``, ``pulls``,
-        ``reservations`` and their grants, ``refusals``, or those with ``sweeps``.
+        ``reservations`` and their grants, ``refusals``, ``isolation messages`` between switches, or
+        those with ``sweeps``.
 
     What is not reported, of a scheme without published settings, is None.
     """
@@ -115,6 +117,9 @@ _SWIFT = Cost(0, 0, 28, "acknowledgements")
 _NSCC = Cost(14, 0, 53, "acknowledgements")
 # Threshold and queue length of a port to a host; the end of a flow's time in the slow lane.
 _DFTREE = Cost(8, 0, 4, "notifications")
+# Queue length of a lane; at each output that it passes, what identifies a congesting flow (five
+# bytes), its lane, the end of the hold and of the pause of messages, and its packets on both lanes.
+_ISOLATION = Cost(4, 0, 18, "isolation messages")
 # Eight entropies of two bytes, which of them are valid, the next place, and how many there are;
 # Kmin, Kmax, slope and queue length at a port.
 _REPS = Cost(14, 0, 19, "acknowledgements")
@@ -137,6 +142,7 @@ _LHRP = Cost(12, 0, 4, "refusals")
 _OF_CREDITS = frozenset(
     {
         *("pft", "ib-cc-pft", "vftree", "flow2sl", "dftree", "obqa"),
+        "congestion-isolation",
         *("srp", "srp+smsrp", "srp+lhrp"),
     }
 )
@@ -565,6 +571,13 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
         "vl.data-vls": 2,
         "switch.buffer": f"{buffer // 2} B",
     }
+    isolated: dict[str, TomlValue] = {
+        "control.scheme": "congestion-isolation",
+        "control.congestion-isolation.set-point": f"{max(1, buffer // 4)} B",
+        "control.feedback.carrier": "cnp",
+        "vl.data-vls": 2,
+        "switch.buffer": f"{buffer // 2} B",
+    }
     return [
         Baseline(
             "vftree",
@@ -597,7 +610,25 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
             by_hotspot,
             _DFTREE,
         ),
+        # Packets must wait in virtual output queues alone.
+        *(
+            [
+                Baseline(
+                    "congestion-isolation",
+                    "a lane for congesting flows at each hop; both share the buffer of one",
+                    isolated,
+                    _ISOLATION,
+                )
+            ]
+            if _waits_once(scenario)
+            else []
+        ),
     ]
+
+
+def _waits_once(scenario: Scenario) -> bool:
+    switch = scenario.to_dict()["switch"]
+    return switch["queueing"] == "voq" and "output-buffer" not in switch
 
 
 def _dcqcn(gbps: float, mtu: int) -> dict[str, TomlValue]:

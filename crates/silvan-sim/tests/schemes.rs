@@ -145,6 +145,10 @@ fn promises(scheme: SchemeName) -> Vec<Promise> {
             in_order: false,
             ..COMMON
         },
+        "congestion-isolation" => Promise {
+            keys: &[("vl.data-vls", "2")],
+            ..COMMON
+        },
         _ => COMMON,
     };
     vec![one]

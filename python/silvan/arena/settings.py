@@ -71,6 +71,10 @@ TUNABLE: Mapping[str, _Parameters] = {
     ),
     "nscc": ("control.nscc.target-delay", "control.nscc.k-min", "control.nscc.k-max"),
     "rccc": ("control.rccc.window", Parameter("control.rccc.pull-rate", 0.7, 1.0)),
+    "congestion-isolation": (
+        "control.congestion-isolation.set-point",
+        "control.congestion-isolation.hold",
+    ),
     "srp": ("control.srp.timeout", "control.srp.threshold", "control.srp.reservation"),
 }
 """Parameters that are searched for each scheme: ranges, or keys whose published value is scaled.

@@ -1,0 +1,350 @@
+//! Congestion isolation (IEEE 802.1Qcz-2023): flows that congest an output move to a lane of their own, so that others pass.
+//!
+//! Each output has a *monitored* lane and a *congesting* one. A packet that joins the monitored lane while more than the set
+//! point waits there, and the output is where congestion begins, makes its flow a congesting one: its next packets wait in the
+//! other lane. A message to the neighbour upstream, a switch or a host, does the same there, so that the buffer in between fills
+//! on the congesting lane alone. Nothing slows down.
+//!
+//! **Order.** The first packet of a flow on its new lane is held until what its input had in the other lane has left, and no flow
+//! changes its lane again before. So a packet waits only for packets of the same input and output that came before it: the one
+//! that came first is never held, and packets of a flow leave in the order in which they came.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, PortId, Span, Time, Vl};
+
+use super::flows::{check_bytes, check_span};
+use crate::hooks::{
+    Flow, LaneView, NoControl, PacketView, PortVl, QueueView, Settings, SwitchControl,
+};
+use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+
+mod output;
+#[cfg(test)]
+mod tests;
+
+use output::{Output, outputs};
+
+/// Congestion isolation; the standard leaves detection and times to those who build switches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct CongestionIsolation {
+    /// Bytes that wait for an output on the monitored lane, from which on flows that join are congesting; by default half the input buffer of
+    /// a switch port.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub set_point: Option<Bytes>,
+    /// How long a flow stays on the congesting lane after the last sign that it congests. A switch repeats its message upstream after
+    /// half of it.
+    #[schemars(with = "quantity::SpanText")]
+    pub hold: Span,
+    /// Time from the decision of a switch to that of its neighbour: cable, and both ends.
+    #[schemars(with = "quantity::SpanText")]
+    pub message_delay: Span,
+}
+
+impl Default for CongestionIsolation {
+    fn default() -> Self {
+        Self {
+            set_point: None,
+            hold: Span::from_us(100),
+            message_delay: Span::from_us(1),
+        }
+    }
+}
+
+/// The lanes, and how many there are of them.
+const MONITORED: usize = 0;
+const CONGESTING: usize = 1;
+const LANES: usize = 2;
+
+impl Scheme for CongestionIsolation {
+    type Switch = Isolator;
+    type Source = NoControl;
+
+    const DEFAULTS: Defaults = Defaults::CNP;
+
+    fn fill_in(&mut self, data_plane: &DataPlane) {
+        let half = data_plane.switch_buffer.as_u64() / 2;
+        self.set_point.get_or_insert(Bytes::from_bytes(half.max(1)));
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        if let Some(set_point) = self.set_point {
+            check_bytes("set-point", set_point, "32 KiB")?;
+        }
+        check_span("message-delay", self.message_delay, "1 us")?;
+        if self.hold > self.message_delay {
+            return Ok(());
+        }
+        let (hold, delay) = (self.hold, self.message_delay);
+        Err(SchemeError::new(
+            "hold",
+            format!(
+                "{hold} is not above message-delay, {delay}: a flow would return before the neighbour knows of it"
+            ),
+            "write e.g. \"100 us\"",
+        ))
+    }
+
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        let refused = |message: &str, hint: &str| Err(SchemeError::new("set-point", message, hint));
+        if setup.routes_use_lanes {
+            return refused(
+                "the routing keeps paths from deadlock by their lanes, which congesting flows would change",
+                "choose a fabric that needs no lanes, such as a fat tree, or another scheme",
+            );
+        }
+        if usize::from(setup.data_vls) < LANES {
+            return refused(
+                "there is one data lane, and congesting flows need one of their own",
+                "set vl.data-vls to 2",
+            );
+        }
+        if !setup.waits_once {
+            return refused(
+                "packets wait in single queues or output buffers, where a flow that changes its lane would lose its order",
+                "set switch.queueing to \"voq\", and remove switch.output-buffer",
+            );
+        }
+        Ok(())
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(Isolator, NoControl), SchemeError> {
+        let set_point = self.set_point.map_or(u64::MAX, Bytes::as_u64);
+        Ok((
+            Isolator {
+                set_point: u32::try_from(set_point).unwrap_or(u32::MAX),
+                hold: self.hold,
+                message_delay: self.message_delay,
+                vls: u32::from(setup.data_vls),
+                outputs: outputs(setup.ports),
+                joining: None,
+                messages: 0,
+            },
+            NoControl,
+        ))
+    }
+}
+
+/// The switches, and what hosts keep of messages.
+#[derive(Clone, Debug)]
+pub struct Isolator {
+    set_point: u32,
+    hold: Span,
+    message_delay: Span,
+    vls: u32,
+    /// By port.
+    outputs: Vec<Output>,
+    /// The packet whose lane has been chosen last: its output and input, and its flow.
+    joining: Option<(PortId, PortId, Flow)>,
+    messages: u64,
+}
+
+impl Isolator {
+    /// Messages that switches have sent upstream.
+    pub const fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// The lane of a packet at a switch.
+    fn lane_at_switch(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) -> usize {
+        let number = self.outputs[input.index()].number;
+        let (hold, set_point) = (self.hold, self.set_point);
+        let output = &mut self.outputs[port.index()];
+        let is_root = output.is_root(now, CONGESTING, set_point);
+        let is_full = output.is_full(CONGESTING, set_point);
+        let Output {
+            lanes,
+            flows,
+            root_is_behind,
+            ..
+        } = output;
+        let Some(entry) = flows.get_mut(&flow) else {
+            return MONITORED;
+        };
+        // It still congests this output, or one behind it while this one cannot send.
+        let congests = entry.isolated && (is_root || is_full && entry.by_message);
+        let mut repeats = false;
+        if congests {
+            let until = now.saturating_add(hold);
+            entry.counts.extend(now, until);
+            if !is_root {
+                root_is_behind.extend(now, until);
+            }
+            repeats = now >= entry.message_at;
+        }
+        let counts = entry.counts.has(now);
+        if counts != entry.isolated && entry.has_settled(lanes) {
+            let before = if counts { MONITORED } else { CONGESTING };
+            entry.isolated = counts;
+            entry.input = number;
+            entry.joined = lanes[before].joined[usize::from(number)];
+        }
+        let lane = usize::from(entry.isolated);
+        if now >= entry.counts.until && !entry.isolated && entry.has_settled(lanes) {
+            flows.remove(&flow);
+        }
+        if repeats {
+            self.send_upstream(now, port, input, flow);
+        }
+        lane
+    }
+
+    /// The lane of a packet that a host starts: the last one on the congesting lane ends it, so that a flow that waits for
+    /// credits of this lane does not come to the other one meanwhile.
+    fn lane_at_host(&mut self, now: Time, port: PortId, flow: Flow) -> usize {
+        let flows = &mut self.outputs[port.index()].flows;
+        let Some(entry) = flows.get_mut(&flow) else {
+            return MONITORED;
+        };
+        let counts = entry.counts.has(now);
+        let lane = usize::from(entry.isolated || counts);
+        entry.isolated = counts;
+        if now >= entry.counts.until {
+            flows.remove(&flow);
+        }
+        lane
+    }
+
+    /// Isolates a flow that congests an output, and sends a message upstream.
+    fn isolate(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) {
+        let until = now.saturating_add(self.hold);
+        let entry = self.outputs[port.index()].entry(now, flow);
+        let is_known = entry.counts.has(now);
+        entry.counts.extend(now, until);
+        if is_known {
+            return;
+        }
+        self.send_upstream(now, port, input, flow);
+    }
+
+    /// Sends a Congestion Isolation Message to where the flow comes from.
+    fn send_upstream(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) {
+        let half = Span::from_ps(self.hold.as_ps() / 2);
+        self.outputs[port.index()].entry(now, flow).message_at = now.saturating_add(half);
+        let Some(upstream) = self.outputs[input.index()].upstream else {
+            return;
+        };
+        self.messages += 1;
+        let arrives = now.saturating_add(self.message_delay);
+        let until = arrives.saturating_add(self.hold);
+        let output = &mut self.outputs[upstream.index()];
+        output.root_is_behind.extend(arrives, until);
+        let entry = output.entry(now, flow);
+        entry.by_message = true;
+        entry.counts.extend(arrives, until);
+    }
+
+    /// The port and lane of a dense index, if it is one of the two lanes.
+    fn split(&self, output: PortVl) -> Option<(PortId, usize)> {
+        let lane = (output.0 % self.vls) as usize;
+        let port = PortId::new((output.0 / self.vls) as usize);
+        (lane < LANES).then_some((port, lane))
+    }
+}
+
+impl SwitchControl for Isolator {
+    fn needs_select_next_vl(&self) -> bool {
+        true
+    }
+
+    fn needs_holds_head(&self) -> bool {
+        true
+    }
+
+    fn needs_host_vl(&self) -> bool {
+        true
+    }
+
+    fn select_next_vl(&mut self, now: Time, hop: LaneView, flow: Flow, vl: Vl) -> Option<Vl> {
+        self.joining = None;
+        if vl.index() >= LANES {
+            return None;
+        }
+        if let Some(next) = hop.next_input {
+            self.outputs[next.index()].upstream = Some(hop.output);
+        }
+        let is_known = !self.outputs[hop.output.index()].flows.is_empty();
+        let lane = match hop.input {
+            Some(input) => {
+                self.joining = Some((hop.output, input, flow));
+                match is_known {
+                    true => self.lane_at_switch(now, hop.output, input, flow),
+                    false => MONITORED,
+                }
+            }
+            None if is_known => self.lane_at_host(now, hop.output, flow),
+            None => MONITORED,
+        };
+        Vl::try_new(lane as u8).ok()
+    }
+
+    fn host_vl(&mut self, now: Time, output: PortId, flow: Flow, vl: Vl) -> Option<Vl> {
+        if vl.index() >= LANES {
+            return None;
+        }
+        let entry = self.outputs[output.index()].flows.get(&flow);
+        let isolated = entry.is_some_and(|entry| entry.isolated || entry.counts.has(now));
+        Vl::try_new(u8::from(isolated)).ok()
+    }
+
+    fn holds_head(&mut self, _: Time, output: PortVl, input: PortId, flow: Flow) -> bool {
+        let Some((port, lane)) = self.split(output) else {
+            return false;
+        };
+        let number = self.outputs[input.index()].number;
+        let Output { lanes, flows, .. } = &self.outputs[port.index()];
+        // Of the other lane nothing is held: what waits there came before.
+        flows.get(&flow).is_some_and(|entry| {
+            usize::from(entry.isolated) == lane
+                && entry.input == number
+                && !entry.has_settled(lanes)
+        })
+    }
+
+    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
+        let Some((port, lane)) = self.split(output) else {
+            return;
+        };
+        let number = self.outputs[packet.input.index()].number;
+        let record = &mut self.outputs[port.index()].lanes[lane];
+        record.bytes = queue.queued_bytes;
+        record.has_credit = queue.has_credit;
+        record.joined[usize::from(number)] += 1;
+        let congests =
+            lane == MONITORED && self.outputs[port.index()].is_root(now, MONITORED, self.set_point);
+        if congests {
+            if let Some((port, input, flow)) = self.joining.take() {
+                self.isolate(now, port, input, flow);
+            }
+        }
+    }
+
+    fn on_departure(
+        &mut self,
+        _: Time,
+        output: PortVl,
+        queue: QueueView,
+        packet: PacketView,
+    ) -> bool {
+        if let Some((port, lane)) = self.split(output) {
+            let number = self.outputs[packet.input.index()].number;
+            let record = &mut self.outputs[port.index()].lanes[lane];
+            record.bytes = queue.queued_bytes.saturating_sub(packet.wire_bytes);
+            record.has_credit = queue.has_credit;
+            record.left[usize::from(number)] += 1;
+        }
+        false
+    }
+
+    fn on_discarded(&mut self, _: Time, output: PortVl) {
+        if let Some((port, lane)) = self.split(output) {
+            let record = &mut self.outputs[port.index()].lanes[lane];
+            record.bytes = 0;
+            record.left.clone_from(&record.joined);
+        }
+    }
+}
+
+/// Nothing of it changes during a run.
+impl Settings for Isolator {}

@@ -1,0 +1,164 @@
+//! What an output keeps: the packets that wait on its lanes, and the flows that congest it.
+
+use std::collections::BTreeMap;
+
+use silvan_core::{PortId, Time};
+
+use super::{CONGESTING, LANES, MONITORED};
+use crate::hooks::Flow;
+use crate::schemes::SwitchPort;
+
+/// From so many entries of an output on, those that are over are removed as entries are added.
+const FIRST_SWEEP: usize = 16;
+
+/// The outputs of all ports, without flows.
+pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
+    let mut inputs = BTreeMap::new();
+    for port in ports.iter().flatten() {
+        let most = inputs.entry(port.switch).or_insert(0);
+        *most = port.number.as_u8().max(*most);
+    }
+    let output = |port: &Option<SwitchPort>| {
+        let inputs = port.map_or(0, |port| usize::from(inputs[&port.switch]));
+        Output {
+            to_host: port.is_some_and(|port| port.to_host),
+            number: port.map_or(0, |port| port.number.as_u8() - 1),
+            ..Output::new(inputs)
+        }
+    };
+    ports.iter().map(output).collect()
+}
+
+/// An output of a switch or a host.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    /// Whether its cable leads to a host.
+    pub to_host: bool,
+    /// The place of its port among those of the switch, from 0.
+    pub number: u8,
+    pub lanes: [Lane; LANES],
+    /// The output at the other end of the cable that leads into this port, as soon as a packet has come by it.
+    pub upstream: Option<PortId>,
+    /// When flows that congest another output, behind this one, are on its congesting lane, by messages.
+    pub root_is_behind: Period,
+    /// Flows that congest this output, or one behind it.
+    pub flows: BTreeMap<Flow, Congesting>,
+}
+
+/// What waits for an output on a lane.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    pub bytes: u32,
+    /// Whether the link has had credits for it last.
+    pub has_credit: bool,
+    /// By input: packets that have come to wait, and those of them that do no longer. Empty at a host.
+    pub joined: Vec<u64>,
+    pub left: Vec<u64>,
+}
+
+impl Lane {
+    /// Whether no packet waits any more of those that were there when so many had joined.
+    pub fn has_left(&self, input: u8, joined: u64) -> bool {
+        self.left[usize::from(input)] >= joined
+    }
+
+    pub fn is_empty(&self, input: u8) -> bool {
+        self.has_left(input, self.joined[usize::from(input)])
+    }
+}
+
+/// A time that begins when it is known, and is extended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Period {
+    pub from: Time,
+    pub until: Time,
+}
+
+impl Period {
+    pub fn has(&self, now: Time) -> bool {
+        self.from <= now && now < self.until
+    }
+
+    pub fn extend(&mut self, from: Time, until: Time) {
+        self.from = match self.until < from {
+            true => from,
+            false => self.from.min(from),
+        };
+        self.until = self.until.max(until);
+    }
+}
+
+/// A flow at an output.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Congesting {
+    /// Whether its packets take the congesting lane.
+    pub isolated: bool,
+    /// Whether a neighbour has sent a message, and not only this output found it.
+    pub by_message: bool,
+    /// When it counts as congesting.
+    pub counts: Period,
+    /// The earliest time of the next message upstream.
+    pub message_at: Time,
+    /// The input by which it came when it changed its lane last, and the packets that had joined the other lane from there.
+    pub input: u8,
+    pub joined: u64,
+}
+
+impl Congesting {
+    /// Whether its packets wait in one lane alone.
+    pub fn has_settled(&self, lanes: &[Lane; LANES]) -> bool {
+        let other = if self.isolated { MONITORED } else { CONGESTING };
+        lanes[other].has_left(self.input, self.joined)
+    }
+
+    /// Whether nothing of it is needed any more.
+    pub fn is_over(&self, now: Time, lanes: &[Lane; LANES]) -> bool {
+        if now < self.counts.until {
+            return false;
+        }
+        // A host ends it with its last packet on the congesting lane.
+        let is_at_host = lanes[MONITORED].joined.is_empty();
+        !is_at_host
+            && self.has_settled(lanes)
+            && (!self.isolated || lanes[CONGESTING].is_empty(self.input))
+    }
+}
+
+impl Output {
+    pub fn new(inputs: usize) -> Self {
+        let lane = || Lane {
+            joined: vec![0; inputs],
+            left: vec![0; inputs],
+            ..Lane::default()
+        };
+        Self {
+            to_host: false,
+            number: 0,
+            lanes: [lane(), lane()],
+            upstream: None,
+            root_is_behind: Period::default(),
+            flows: BTreeMap::new(),
+        }
+    }
+
+    /// Whether at least the set point waits on a lane, and it is congestion of this output alone: its cable leads to a host, or
+    /// has credits, and no output behind it is congested. The congesting lane serves one root.
+    pub fn is_root(&self, now: Time, lane: usize, set_point: u32) -> bool {
+        self.is_full(lane, set_point)
+            && (self.to_host || self.lanes[lane].has_credit)
+            && !self.root_is_behind.has(now)
+    }
+
+    pub fn is_full(&self, lane: usize, set_point: u32) -> bool {
+        self.lanes[lane].bytes >= set_point
+    }
+
+    /// The entry of a flow, a new one if there is none.
+    pub fn entry(&mut self, now: Time, flow: Flow) -> &mut Congesting {
+        let Self { lanes, flows, .. } = self;
+        if flows.len() >= FIRST_SWEEP && flows.len().is_power_of_two() {
+            flows.retain(|_, entry| !entry.is_over(now, lanes));
+        }
+        flows.entry(flow).or_default()
+    }
+}
