@@ -102,6 +102,15 @@ def test_a_comparison_has_what_only_the_second_run_recorded(
     assert float(rows["trees, mean"]["small (2)"]) == 1
 
 
+def test_curves_of_runs_with_other_samples_have_values(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: the receiver's link is full, to a packet; the second run has no sample then."""
+    seldom = {"probe.interval": "100 us", "probe.ports": True}
+    page = _page(open_page, tmp_path, RARE, seldom, address="t=0.56")
+    chart = page.get_by_role("figure").filter(has_text="Mean receive rate")
+    shown = [float(text) for text in chart.locator(".legend b").all_inner_texts()]
+    assert shown == pytest.approx([15.8, 15.8], rel=0.1)
+
+
 def test_means_weigh_samples_by_their_time(open_page: Opener, tmp_path: Path) -> None:
     """Oracle: numpy, from the table of the run, some of whose samples were left out."""
     seldom = {

@@ -199,7 +199,7 @@ export function Chart(props: ChartProps) {
     let row = at;
     // Lines that are joined have no value where only the others have one.
     while (props.holds && row > 0 && column[row] == null) row--;
-    return column[row] ?? null;
+    return column[row] ?? (props.holds ? null : valueBetween(joined[0], column, row));
   };
   return (
     <figure class="chart">
@@ -358,6 +358,14 @@ function nearest(x: (number | null)[], at: number): number {
     if (Math.abs(value! - at) < Math.abs(x[best]! - at)) best = index;
   });
   return best;
+}
+
+/** The value next to a row where a line has none, if the line has values on both sides. */
+function valueBetween(x: (number | null)[], column: (number | null)[], row: number): number | null {
+  const after = column.findIndex((value, at) => at > row && value != null);
+  const before = column.findLastIndex((value, at) => at < row && value != null);
+  if (after < 0 || before < 0) return null;
+  return column[x[after]! - x[row]! <= x[row]! - x[before]! ? after : before];
 }
 
 function lastBefore(x: (number | null)[], at: number): number {
