@@ -4,21 +4,22 @@
 //! not take more; a branch waits for credits because the switch behind it holds packets for a root or a
 //! branch; contributors send through the root; victims send through a branch and not through a root.
 
+mod facts;
+mod tree;
+mod victims;
+
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_core::{HostId, IdVec, PortId, Rate};
-use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_core::{HostId, IdVec, PortId};
 
 use crate::evidence::{Marks, Seen, Waiting};
 use crate::flows::Flows;
-use crate::observation::{Observation, PortLoad, data_rate};
+use crate::observation::data_rate;
 
-/// A port is blocked if it waits for at least this part of the time.
-const BLOCKED: f64 = 0.04;
-/// A port that sends for at least this part of the time may be a root.
-const BUSY: f64 = 0.95;
-/// One that waits for at least this part of the time, and sends or waits nearly all the time, is a branch.
-const HARDLY: f64 = 0.005;
+pub use facts::Facts;
+use facts::{BUSY, is_blocked, is_busy};
+pub use tree::{Branch, Cause, Confidence, Contributor, Tree, Verdict, Victim};
+
 /// A blocked port that no busy port explains waits for one that sends at least so much.
 const SUSPECT: f64 = 0.4;
 /// A receiver is slow if its link is blocked and carries less than this.
@@ -35,8 +36,6 @@ const LEAST_TURN: f64 = 0.03;
 const ALONE: f64 = 0.97;
 /// Flows below this part of what a branch sends are no victims of note.
 const LEAST_VICTIM: f64 = 0.05;
-/// Packets that a full input buffer holds.
-const BUFFER: f64 = 14.0;
 /// Hosts are named that are victims in at least this part of the sets of flows that explain the loads equally well. The
 /// F1 of a list is largest if all are named whose odds are at least half of it (Lipton, Elkan, Naryanaswamy: Optimal
 /// thresholding of classifiers to maximize F1 measure, ECML 2014); this is half of 0.86.
@@ -47,138 +46,6 @@ const LEAST_MARKS: f64 = 20.0;
 const MARKING: f64 = 0.5;
 /// A link is degraded if it carries less than this part of what its ports can.
 const DEGRADED: f64 = 0.99;
-
-/// What is known of a subnet.
-#[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
-    /// Nodes and cables.
-    pub fabric: &'a Fabric,
-    /// Forwarding tables.
-    pub tables: &'a ForwardingTables,
-    /// Whether the tables are assumed, because the subnet's are not known.
-    pub assumed_tables: bool,
-    /// The rate of data that both ends of each port's link support, where that is known.
-    pub capable: &'a IdVec<PortId, Option<Rate>>,
-    /// Loads and waiting times.
-    pub observation: &'a Observation,
-}
-
-/// Why a tree grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// Hosts send more to one host than its link carries.
-    Incast,
-    /// Flows to several hosts need more than a cable between switches carries.
-    Overload,
-    /// The link of the root is slower than its ports support.
-    DegradedLink,
-    /// The receiver takes less than its link carries.
-    SlowReceiver,
-}
-
-impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::Incast,
-        Self::Overload,
-        Self::DegradedLink,
-        Self::SlowReceiver,
-    ];
-
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Incast => "incast",
-            Self::Overload => "overload",
-            Self::DegradedLink => "degraded link",
-            Self::SlowReceiver => "slow receiver",
-        }
-    }
-}
-
-/// How sure a verdict is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// Something that it is based on is missing.
-    Low,
-    /// Counters and forwarding tables agree; flows are estimated.
-    Medium,
-    /// In addition, notifications name the senders.
-    High,
-}
-
-/// A host that contributes to a tree.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Contributor {
-    /// The host.
-    pub host: HostId,
-    /// What it sends through the root, estimated, in bit/s.
-    pub bits_per_s: f64,
-    /// Part of the time for which its port waits.
-    pub wait: Option<f64>,
-    /// Notifications that it has received per second.
-    pub becn_per_s: Option<f64>,
-    /// The host that most of it goes to.
-    pub destination: HostId,
-}
-
-/// A host that a tree slows down.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Victim {
-    /// The host.
-    pub host: HostId,
-    /// What it sends through branches and past the root, estimated, in bit/s.
-    pub bits_per_s: f64,
-    /// Part of the time for which its port waits.
-    pub wait: Option<f64>,
-    /// The branch that it shares with the contributors.
-    pub branch: PortId,
-}
-
-/// A port that waits because of a tree.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Branch {
-    /// The port.
-    pub port: PortId,
-    /// Ports from here to the root.
-    pub depth: u32,
-    /// The port that it waits for.
-    pub parent: PortId,
-}
-
-/// A congestion tree.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tree {
-    /// The port where congestion starts.
-    pub root: PortId,
-    /// Why.
-    pub cause: Cause,
-    /// How sure that is.
-    pub confidence: Confidence,
-    /// Ports that wait because of it, nearest first; those of hosts, too.
-    pub branches: Vec<Branch>,
-    /// How many hosts send through the root, those with little included.
-    pub senders: usize,
-    /// Who sends through the root, the largest first.
-    pub contributors: Vec<Contributor>,
-    /// Who is slowed down, the largest first.
-    pub victims: Vec<Victim>,
-}
-
-/// All trees of a subnet, the largest first.
-#[derive(Clone, Debug, Default)]
-pub struct Verdict {
-    /// The trees.
-    pub trees: Vec<Tree>,
-    /// Whether notifications of congestion control were used.
-    pub used_marks: bool,
-    /// Whether only flows through busy ports were estimated.
-    pub is_partial: bool,
-    /// Blocked ports that no tree explains.
-    pub unexplained: Vec<PortId>,
-    /// Pairs of hosts without a path in the tables.
-    pub unroutable: usize,
-}
 
 /// A port of a tree, while trees are built.
 #[derive(Clone, Copy)]
@@ -228,26 +95,6 @@ pub fn diagnose(facts: Facts<'_>) -> Verdict {
         trees = Trees::grow(facts, &flows);
     }
     trees.finish(&flows, used_marks)
-}
-
-fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
-    let PortLoad { load, wait, .. } = facts.observation.ports[port];
-    let always = |wait: f64| wait >= HARDLY && load.is_some_and(|load| load + wait >= BUSY);
-    wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
-}
-
-/// Whether a port sends nearly all the time, or faces a receiver that takes no more.
-fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
-    let Some(load) = facts.observation.ports[port].load else {
-        return false;
-    };
-    let faces_host =
-        facts.fabric.ports[port].peer.is_some() && facts.fabric.peer_switch(port).is_none();
-    match (faces_host, is_blocked(facts, port)) {
-        (true, true) => true,
-        (false, true) => false,
-        (_, false) => load >= BUSY,
-    }
 }
 
 impl<'a> Trees<'a> {
@@ -504,76 +351,6 @@ impl<'a> Trees<'a> {
             (false, true) => Confidence::High,
             (false, false) => Confidence::Medium,
         }
-    }
-
-    /// Branches that a flow shares with others although it leads through no root. The host's own port holds up what it
-    /// sends itself; the others hold up packets of others.
-    fn shared<'p>(&'p self, path: &'p [PortId]) -> impl Iterator<Item = PortId> + 'p {
-        let is_root = |port: &PortId| self.members[*port].is_some_and(|member| member.depth == 0);
-        let count = if path.iter().any(is_root) {
-            0
-        } else {
-            path.len()
-        };
-        let others = path.iter().copied().take(count).skip(1);
-        others.filter(|&port| self.members[port].is_some())
-    }
-
-    /// For which part of the time packets of each host wait at branches without a root on their way: the mean of all results for
-    /// the flows.
-    fn part_of_victims(&self, flows: &Flows) -> BTreeMap<HostId, f64> {
-        let mut sums: BTreeMap<HostId, f64> = BTreeMap::new();
-        let mut results = 0;
-        for result in flows.results() {
-            results += 1;
-            let mut held_up: BTreeMap<(PortId, PortId, HostId), f64> = BTreeMap::new();
-            for (flow, bits_per_s) in result {
-                let path = flows.path(flow);
-                for branch in self.shared(path) {
-                    let input = path
-                        .iter()
-                        .zip(&path[1..])
-                        .find(|(_, next)| **next == branch);
-                    let input = input.map_or(branch, |(input, _)| *input);
-                    *held_up.entry((branch, input, flow.source)).or_default() += bits_per_s;
-                }
-            }
-            let mut free: BTreeMap<HostId, f64> = BTreeMap::new();
-            for ((branch, input, host), bits_per_s) in held_up {
-                let waits = self.part_with_packets(branch, input, bits_per_s);
-                *free.entry(host).or_insert(1.0) *= 1.0 - waits;
-            }
-            for (host, free) in free {
-                *sums.entry(host).or_default() += 1.0 - free;
-            }
-        }
-        let mean = |sum: f64| sum / f64::from(results);
-        sums.into_iter()
-            .map(|(host, sum)| (host, mean(sum)))
-            .collect()
-    }
-
-    /// For which part of the time packets wait for a branch that come by one of its inputs at this rate.
-    fn part_with_packets(&self, branch: PortId, input: PortId, bits_per_s: f64) -> f64 {
-        let PortLoad { load, wait, .. } = self.facts.observation.ports[branch];
-        let wait = wait.unwrap_or(0.0);
-        // A port that waits has no credits while it sends the packet for which it had the last one, either.
-        let blocked = match wait >= BLOCKED {
-            true => (wait + load.unwrap_or(1.0)).min(1.0),
-            false => wait,
-        };
-        let share = bits_per_s / self.sent(branch).max(1.0);
-        let waits = match is_blocked(&self.facts, input) {
-            // The buffer is full.
-            true => 1.0 - (-BUFFER * share).exp(),
-            // In turn with the inputs that are full, it could send this part; it has packets for as much of the time as it
-            // makes use of that.
-            false => {
-                let full = self.blocked_inputs(branch).filter(|&other| other != input);
-                (share * (full.count() as f64 + 1.0)).min(1.0)
-            }
-        };
-        blocked * waits
     }
 
     fn finish(self, flows: &Flows, used_marks: bool) -> Verdict {

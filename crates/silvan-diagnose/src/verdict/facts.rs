@@ -1,0 +1,48 @@
+//! What is known, and which ports are busy or wait.
+
+use silvan_core::{IdVec, PortId, Rate};
+use silvan_fabric::{Fabric, ForwardingTables};
+
+use crate::observation::{Observation, PortLoad};
+
+/// A port is blocked if it waits for at least this part of the time.
+pub(super) const BLOCKED: f64 = 0.04;
+/// A port that sends for at least this part of the time may be a root.
+pub(super) const BUSY: f64 = 0.95;
+/// One that waits for at least this part of the time, and sends or waits nearly all the time, is a branch.
+const HARDLY: f64 = 0.005;
+
+/// What is known of a subnet.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Nodes and cables.
+    pub fabric: &'a Fabric,
+    /// Forwarding tables.
+    pub tables: &'a ForwardingTables,
+    /// Whether the tables are assumed, because the subnet's are not known.
+    pub assumed_tables: bool,
+    /// The rate of data that both ends of each port's link support, where that is known.
+    pub capable: &'a IdVec<PortId, Option<Rate>>,
+    /// Loads and waiting times.
+    pub observation: &'a Observation,
+}
+
+pub(super) fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
+    let PortLoad { load, wait, .. } = facts.observation.ports[port];
+    let always = |wait: f64| wait >= HARDLY && load.is_some_and(|load| load + wait >= BUSY);
+    wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
+}
+
+/// Whether a port sends nearly all the time, or faces a receiver that takes no more.
+pub(super) fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
+    let Some(load) = facts.observation.ports[port].load else {
+        return false;
+    };
+    let faces_host =
+        facts.fabric.ports[port].peer.is_some() && facts.fabric.peer_switch(port).is_none();
+    match (faces_host, is_blocked(facts, port)) {
+        (true, true) => true,
+        (false, true) => false,
+        (_, false) => load >= BUSY,
+    }
+}

@@ -1,0 +1,120 @@
+//! What is found: trees with roots, branches, contributors and victims.
+
+use silvan_core::{HostId, PortId};
+
+/// Why a tree grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Hosts send more to one host than its link carries.
+    Incast,
+    /// Flows to several hosts need more than a cable between switches carries.
+    Overload,
+    /// The link of the root is slower than its ports support.
+    DegradedLink,
+    /// The receiver takes less than its link carries.
+    SlowReceiver,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Incast,
+        Self::Overload,
+        Self::DegradedLink,
+        Self::SlowReceiver,
+    ];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Incast => "incast",
+            Self::Overload => "overload",
+            Self::DegradedLink => "degraded link",
+            Self::SlowReceiver => "slow receiver",
+        }
+    }
+}
+
+/// How sure a verdict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Something that it is based on is missing.
+    Low,
+    /// Counters and forwarding tables agree; flows are estimated.
+    Medium,
+    /// In addition, notifications name the senders.
+    High,
+}
+
+/// A host that contributes to a tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contributor {
+    /// The host.
+    pub host: HostId,
+    /// What it sends through the root, estimated, in bit/s.
+    pub bits_per_s: f64,
+    /// Part of the time for which its port waits.
+    pub wait: Option<f64>,
+    /// Notifications that it has received per second.
+    pub becn_per_s: Option<f64>,
+    /// The host that most of it goes to.
+    pub destination: HostId,
+}
+
+/// A host that a tree slows down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Victim {
+    /// The host.
+    pub host: HostId,
+    /// What it sends through branches and past the root, estimated, in bit/s.
+    pub bits_per_s: f64,
+    /// Part of the time for which its port waits.
+    pub wait: Option<f64>,
+    /// The branch that it shares with the contributors.
+    pub branch: PortId,
+}
+
+/// A port that waits because of a tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Branch {
+    /// The port.
+    pub port: PortId,
+    /// Ports from here to the root.
+    pub depth: u32,
+    /// The port that it waits for.
+    pub parent: PortId,
+}
+
+/// A congestion tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// The port where congestion starts.
+    pub root: PortId,
+    /// Why.
+    pub cause: Cause,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// Ports that wait because of it, nearest first; those of hosts, too.
+    pub branches: Vec<Branch>,
+    /// How many hosts send through the root, those with little included.
+    pub senders: usize,
+    /// Who sends through the root, the largest first.
+    pub contributors: Vec<Contributor>,
+    /// Who is slowed down, the largest first.
+    pub victims: Vec<Victim>,
+}
+
+/// All trees of a subnet, the largest first.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The trees.
+    pub trees: Vec<Tree>,
+    /// Whether notifications of congestion control were used.
+    pub used_marks: bool,
+    /// Whether only flows through busy ports were estimated.
+    pub is_partial: bool,
+    /// Blocked ports that no tree explains.
+    pub unexplained: Vec<PortId>,
+    /// Pairs of hosts without a path in the tables.
+    pub unroutable: usize,
+}

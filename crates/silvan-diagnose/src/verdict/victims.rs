@@ -1,0 +1,85 @@
+//! For how long the packets of hosts wait at branches.
+
+use std::collections::BTreeMap;
+
+use silvan_core::{HostId, PortId};
+
+use super::Trees;
+use super::facts::{BLOCKED, is_blocked};
+use crate::flows::Flows;
+use crate::observation::PortLoad;
+
+/// Packets that a full input buffer holds.
+const BUFFER: f64 = 14.0;
+
+impl Trees<'_> {
+    /// Branches that a flow shares with others although it leads through no root. The host's own port holds up what it
+    /// sends itself; the others hold up packets of others.
+    pub(super) fn shared<'p>(&'p self, path: &'p [PortId]) -> impl Iterator<Item = PortId> + 'p {
+        let is_root = |port: &PortId| self.members[*port].is_some_and(|member| member.depth == 0);
+        let count = if path.iter().any(is_root) {
+            0
+        } else {
+            path.len()
+        };
+        let others = path.iter().copied().take(count).skip(1);
+        others.filter(|&port| self.members[port].is_some())
+    }
+
+    /// For which part of the time packets of each host wait at branches without a root on their way: the mean of all results for
+    /// the flows.
+    pub(super) fn part_of_victims(&self, flows: &Flows) -> BTreeMap<HostId, f64> {
+        let mut sums: BTreeMap<HostId, f64> = BTreeMap::new();
+        let mut results = 0;
+        for result in flows.results() {
+            results += 1;
+            let mut held_up: BTreeMap<(PortId, PortId, HostId), f64> = BTreeMap::new();
+            for (flow, bits_per_s) in result {
+                let path = flows.path(flow);
+                for branch in self.shared(path) {
+                    let input = path
+                        .iter()
+                        .zip(&path[1..])
+                        .find(|(_, next)| **next == branch);
+                    let input = input.map_or(branch, |(input, _)| *input);
+                    *held_up.entry((branch, input, flow.source)).or_default() += bits_per_s;
+                }
+            }
+            let mut free: BTreeMap<HostId, f64> = BTreeMap::new();
+            for ((branch, input, host), bits_per_s) in held_up {
+                let waits = self.part_with_packets(branch, input, bits_per_s);
+                *free.entry(host).or_insert(1.0) *= 1.0 - waits;
+            }
+            for (host, free) in free {
+                *sums.entry(host).or_default() += 1.0 - free;
+            }
+        }
+        let mean = |sum: f64| sum / f64::from(results);
+        sums.into_iter()
+            .map(|(host, sum)| (host, mean(sum)))
+            .collect()
+    }
+
+    /// For which part of the time packets wait for a branch that come by one of its inputs at this rate.
+    fn part_with_packets(&self, branch: PortId, input: PortId, bits_per_s: f64) -> f64 {
+        let PortLoad { load, wait, .. } = self.facts.observation.ports[branch];
+        let wait = wait.unwrap_or(0.0);
+        // A port that waits has no credits while it sends the packet for which it had the last one, either.
+        let blocked = match wait >= BLOCKED {
+            true => (wait + load.unwrap_or(1.0)).min(1.0),
+            false => wait,
+        };
+        let share = bits_per_s / self.sent(branch).max(1.0);
+        let waits = match is_blocked(&self.facts, input) {
+            // The buffer is full.
+            true => 1.0 - (-BUFFER * share).exp(),
+            // In turn with the inputs that are full, it could send this part; it has packets for as much of the time as it
+            // makes use of that.
+            false => {
+                let full = self.blocked_inputs(branch).filter(|&other| other != input);
+                (share * (full.count() as f64 + 1.0)).min(1.0)
+            }
+        };
+        blocked * waits
+    }
+}
