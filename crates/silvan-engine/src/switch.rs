@@ -1,18 +1,19 @@
 //! The switches: from a head at an input to its packet on the next link.
 
+mod arbitration;
+mod credits;
+mod reads;
+
 use silvan_cc::hooks::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
-use silvan_core::{PortId, Span, Vl};
+use silvan_core::PortId;
 
 use crate::engine::Engine;
-use crate::events::{Event, Head, Posted, phase};
-use crate::feedback::flow_of;
+use crate::events::Head;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
-use crate::records::{Element, FARTHEST, InPort, Next, Sender};
-use crate::resident::ResidentView;
+use crate::records::{Element, Next};
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
-use silvan_model::InvariantError;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
@@ -185,160 +186,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Makes an output choose among the packets that wait for it.
-    #[inline]
-    pub(crate) fn arbitrate(&mut self, now: u64, output: u32) {
-        let out = &self.plane.outs[output as usize];
-        if out.waiting == 0 {
-            return;
-        }
-        if out.free_at > now {
-            let at = out.free_at;
-            self.wake_output(output, at);
-            return;
-        }
-        if self.plane.vls_in::<F>() == 1 {
-            self.arbitrate_lane(now, output);
-        } else {
-            self.arbitrate_lanes(now, output);
-        }
-    }
-
-    /// Arbitration with a single lane.
-    #[inline(always)]
-    fn arbitrate_lane(&mut self, now: u64, output: u32) {
-        let lane = output as usize;
-        match self.candidate(now, output, lane) {
-            Candidate::Ready { local } => self.grant(now, output, lane, local),
-            Candidate::NoCredit { blocks } => {
-                self.start_waiting(now, output);
-                self.await_credits(now, output, lane, blocks);
-            }
-            Candidate::Empty => self.start_waiting(now, output),
-        }
-    }
-
-    /// Virtual-lane arbitration among the lanes whose next packet has its credits.
-    fn arbitrate_lanes(&mut self, now: u64, output: u32) {
-        let first = self.plane.lane_in::<F>(output, 0);
-        let mut ready = 0u16;
-        let mut locals = [0u32; 16];
-        let mut blocks_wanted = [0i32; 16];
-        for vl in 0..self.plane.vls {
-            let candidate = if S::ACTIVE && self.needs.holds_head {
-                self.candidate_not_held(now, output, first + vl)
-            } else {
-                self.candidate(now, output, first + vl)
-            };
-            match candidate {
-                Candidate::Ready { local } => {
-                    ready |= 1 << vl;
-                    locals[vl] = local;
-                }
-                Candidate::NoCredit { blocks } => blocks_wanted[vl] = blocks,
-                Candidate::Empty => {}
-            }
-        }
-        let plane = &mut self.plane;
-        let state = &mut plane.vl_states[output as usize];
-        if let Some(choice) = plane.vl_tables[usize::from(state.table)].choose(state, ready) {
-            let vl = usize::from(choice.vl);
-            let record = &plane.lanes[first + vl];
-            let head = plane
-                .pool
-                .first(plane.queues[(record.queues + locals[vl]) as usize]);
-            let wire = plane.pool.packet(head).wire();
-            plane.vl_tables[usize::from(state.table)].charge(state, choice, wire);
-            self.grant(now, output, first + vl, locals[vl]);
-            return;
-        }
-        self.start_waiting(now, output);
-        for (vl, &blocks) in blocks_wanted[..self.plane.vls].iter().enumerate() {
-            if blocks > 0 {
-                self.await_credits(now, output, first + vl, blocks);
-            }
-        }
-    }
-
-    /// Which input of a lane is next, and whether its packet may go.
-    #[inline(always)]
-    fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
-        let plane = &mut self.plane;
-        let record = &plane.lanes[lane];
-        let picked = if let Some(reads) = plane.read_limits::<F>() {
-            plane.pick_limited(reads, output, lane)
-        } else if !F::SPECIALISED && plane.oldest_first {
-            plane.oldest_of(lane, None)
-        } else {
-            record.pick::<F>(plane.credits[lane].pointer, None)
-        };
-        match picked {
-            Some(local) => self.with_credits(now, lane, local),
-            None => Candidate::Empty,
-        }
-    }
-
-    /// The same without inputs whose first packet the scheme holds.
-    #[inline(never)]
-    fn candidate_not_held(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
-        let plane = &self.plane;
-        if plane.lanes[lane].queued_bytes == 0 || !plane.outs[output as usize].marks {
-            return self.candidate(now, output, lane);
-        }
-        let limited = plane.read_limits::<F>();
-        let mut blocked = limited.map_or([0; 4], |reads| plane.limited_inputs(reads, output, lane));
-        while let Some(local) = self.plane.pick_of_others(lane, &blocked) {
-            let plane = &self.plane;
-            let record = &plane.lanes[lane];
-            let first = plane.queues[(record.queues + local) as usize];
-            let flow = flow_of(plane.pool.packet(plane.pool.first(first)));
-            let input = PortId::new((record.base + local) as usize);
-            let held = self
-                .switch
-                .holds_head(time(now), PortVl(lane as u32), input, flow);
-            if !held {
-                return self.with_credits(now, lane, local);
-            }
-            blocked[(local / 64) as usize] |= 1 << (local % 64);
-        }
-        Candidate::Empty
-    }
-
-    /// Whether the first packet of an input has credits.
-    #[inline(always)]
-    fn with_credits(&mut self, now: u64, lane: usize, local: u32) -> Candidate {
-        let plane = &mut self.plane;
-        // Any packet fits into the credits of one of MTU size; only below that does the size of
-        // the packet matter.
-        if plane.may_send::<F>(now, lane, plane.mtu_blocks) {
-            return Candidate::Ready { local };
-        }
-        let head = plane
-            .pool
-            .first(plane.queues[(plane.lanes[lane].queues + local) as usize]);
-        let blocks = plane.pool.packet(head).blocks();
-        if plane.credits[lane].in_hand >= blocks {
-            Candidate::Ready { local }
-        } else {
-            Candidate::NoCredit { blocks }
-        }
-    }
-
-    #[inline]
-    fn start_waiting(&mut self, now: u64, output: u32) {
-        let out = &mut self.plane.outs[output as usize];
-        out.wait_since = out.wait_since.min(now);
-    }
-
-    /// Makes sure that the port is woken when a lane has `blocks` credits.
-    fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
-        // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
-        self.plane.credits[lane].starved = true;
-        if let Some(at) = self.plane.when_may_send::<F>(now, lane, blocks) {
-            self.wake_output(output, at.max(now));
-        }
-    }
-
     /// Takes the first packet of a queue and sends it.
     #[inline(always)]
     fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
@@ -508,191 +355,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.plane.push_head::<F>(now, output, packet);
         }
     }
-
-    /// A packet has been started without the credits for it.
-    #[cold]
-    #[inline(never)]
-    fn without_credits(&mut self, now: u64, lane: usize) {
-        let in_hand = self.plane.credits[lane].in_hand;
-        self.broken(now, InvariantError::NegativeCredits { lane, in_hand });
-    }
-
-    /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
-    #[inline(always)]
-    pub(crate) fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
-        let plane = &mut self.plane;
-        let InPort {
-            upstream,
-            credit_delay,
-            sender,
-            ..
-        } = plane.ins[input as usize];
-        let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
-        let lane = plane.lane_in::<F>(upstream, packet.vl());
-        if F::PFC && plane.is_under_pfc(lane) {
-            self.post_departure(tail, upstream, sender, packet);
-            return;
-        }
-        let blocks = packet.blocks();
-        if S::ACTIVE && self.switch.delays_credits() {
-            due += self.starvation(now, input, lane, packet.wire());
-            due = due.min(now + FARTHEST);
-        }
-        let plane = &mut self.plane;
-        if F::LOOKAHEAD && sender == Sender::Remote {
-            plane
-                .remote
-                .send_credits(lane as u32, upstream, due, blocks);
-            return;
-        }
-        let from_host = sender == Sender::Host;
-        let credits = &mut plane.credits[lane];
-        // Within a window the sender upstream may still have to do what comes before now.
-        let collected_at = if F::LOOKAHEAD { self.now } else { now };
-        credits.post(&mut plane.overflow, collected_at, due, blocks);
-        if F::LOOKAHEAD && (S::ACTIVE || C::ACTIVE) && from_host {
-            // The host may still have to send, or begin to wait for credits, before now.
-            let host = plane.host_behind(plane.ins[upstream as usize].upstream);
-            plane.events.calendar.posted().push(Posted {
-                at: now,
-                due,
-                host,
-                lane: lane as u32,
-            });
-        } else if credits.starved {
-            if from_host {
-                self.wake_host_of(upstream, due);
-            } else {
-                let free_at = plane.outs[upstream as usize].free_at;
-                self.wake_output(upstream, due.max(free_at));
-            }
-        }
-        if from_host && C::ACTIVE && self.needs.credit {
-            self.plane
-                .events
-                .push(Event::new(due, phase::CREDIT, upstream, 0));
-        }
-    }
-
-    /// How much later a switch returns the credits of a packet because its input buffer is filling.
-    #[cold]
-    fn starvation(&self, now: u64, input: u32, lane: usize, wire: u16) -> u64 {
-        let plane = &self.plane;
-        if input as usize >= plane.fabric_ports {
-            return 0;
-        }
-        let upstream = &plane.outs[lane / plane.vls];
-        let (capacity, free) = plane.room_behind(now, lane);
-        let occupied = (capacity - free) as u32 * 64;
-        let packet_time = Span::from_ps(plane.serialisation(upstream, wire));
-        self.switch
-            .credit_return_delay(PortId::new(input as usize), occupied, packet_time)
-            .as_ps()
-    }
-
-    /// Whether the link behind a lane of this output has credits for one more packet of MTU size.
-    #[inline]
-    pub(crate) fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
-        let plane = &mut self.plane;
-        let port = plane.link_port(PortId::new(output as usize));
-        let link_lane = lane + (port - output as usize) * plane.vls;
-        plane.may_send::<F>(now, link_lane, plane.mtu_blocks)
-    }
-
-    /// Notifies the scheme when an input buffer has no room for another packet of MTU size.
-    fn check_full(&mut self, now: u64, port: u32, vl: usize) {
-        let plane = &mut self.plane;
-        if port as usize >= plane.fabric_ports {
-            return;
-        }
-        let lane = plane.lane_in::<F>(plane.ins[port as usize].upstream, vl);
-        let is_full = match plane.is_under_pfc(lane) {
-            true => plane.pauses_sender(now, lane),
-            false => !plane.credits[lane].has(&mut plane.overflow, now, plane.mtu_blocks),
-        };
-        if is_full {
-            if let Ok(vl) = Vl::try_new(vl as u8) {
-                self.switch.on_buffer_full(
-                    time(now),
-                    PortId::new(port as usize),
-                    vl,
-                    &mut ResidentView { plane, now },
-                );
-            }
-        }
-    }
-
-    /// Counts a read of an input buffer that ends at `tail`.
-    fn read_start(&mut self, now: u64, tail: u64, input: u32) {
-        let plane = &mut self.plane;
-        let Some(reads) = &mut plane.reads else {
-            return;
-        };
-        reads.active[input as usize] += 1;
-        if reads.active[input as usize] == reads.limit {
-            let port = &plane.ins[input as usize];
-            reads.blocked[port.element as usize][usize::from(port.local / 64)] |=
-                1 << (port.local % 64);
-            // An idle output that waits for credits for a packet of this input may pick another now.
-            let Element { base, ports, .. } = plane.elements[port.element as usize];
-            for output in base..base + ports {
-                let out = &self.plane.outs[output as usize];
-                if out.waiting > 0 && out.free_at < now {
-                    self.wake_output(output, now);
-                }
-            }
-        }
-        let plane = &mut self.plane;
-        let end = plane.read_end_of(now, tail);
-        plane
-            .events
-            .push(Event::new(end, phase::READ_END, input, 0));
-    }
-
-    /// A read ends: the outputs that wait for this input arbitrate in round-robin order.
-    pub(crate) fn read_end(&mut self, now: u64, input: u32) {
-        let plane = &mut self.plane;
-        let Some(reads) = &mut plane.reads else {
-            return;
-        };
-        reads.active[input as usize] -= 1;
-        let port = &plane.ins[input as usize];
-        let local = u32::from(port.local);
-        reads.blocked[port.element as usize][(local / 64) as usize] &= !(1 << (local % 64));
-        let Element {
-            base, ports: radix, ..
-        } = plane.elements[port.element as usize];
-        let pointer = u32::from(reads.pointer[input as usize]);
-        let limit = reads.limit;
-        for step in 0..radix {
-            let output = base + (pointer + step) % radix;
-            let plane = &self.plane;
-            let waits = (0..plane.vls).any(|vl| {
-                let record = &plane.lanes[plane.lane_in::<F>(output, vl)];
-                record.has_input(local)
-            });
-            if !waits || plane.outs[output as usize].free_at > now {
-                continue;
-            }
-            self.arbitrate(now, output);
-            if let Some(reads) = &mut self.plane.reads {
-                if reads.active[input as usize] == limit {
-                    reads.pointer[input as usize] = ((pointer + step + 1) % radix) as u8;
-                    return;
-                }
-            }
-        }
-    }
 }
 
 /// The head has been delayed already because the output is faster than the input.
 const DEFERRED: u8 = 128;
-
-enum Candidate {
-    Ready { local: u32 },
-    NoCredit { blocks: i32 },
-    Empty,
-}
 
 #[inline]
 fn advance_pointer(local: u32) -> u8 {

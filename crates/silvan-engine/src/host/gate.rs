@@ -1,0 +1,128 @@
+//! What a workload may ask about the host that it is polled for.
+
+use std::marker::PhantomData;
+
+use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
+use silvan_core::{HostId, PortId, Sl, Time, Vl};
+
+use crate::packet::service_level;
+use crate::records::Credits;
+use crate::routing::Routing;
+use crate::variant::EngineVariant;
+use crate::workload::Gate;
+
+/// The view of one host that a workload has.
+pub(super) struct HostGate<'a, S, C, F> {
+    pub switch: &'a mut S,
+    pub source: &'a mut C,
+    pub credits: &'a [Credits],
+    pub sl_to_vl: &'a [u8; 16],
+    pub routing: &'a Routing,
+    pub header: u32,
+    pub mtu_blocks: i32,
+    pub host: HostId,
+    pub now: Time,
+    /// Lanes that had too few credits for a request, one bit each.
+    pub starved: u16,
+    /// Fewest blocks that were requested without effect.
+    pub wanted: i32,
+    /// Whether the scheme chooses the virtual lane of a packet.
+    pub chooses_vl: bool,
+    /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
+    pub port_of_flows: Option<PortId>,
+    /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
+    pub throttled: Vec<u32>,
+    pub variant: PhantomData<F>,
+}
+
+/// The service level that congestion control sees: that of the packet's header.
+#[inline(always)]
+pub(super) fn header_level(routing: &Routing, source: HostId, destination: HostId, sl: Sl) -> Sl {
+    let (source, destination) = (source.index() as u32, destination.index() as u32);
+    service_level(routing.service_level(source, destination, sl.as_u8()))
+}
+
+impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_, S, C, F> {
+    #[inline]
+    fn release(&mut self, dst: HostId, sl: Sl) -> Time {
+        if !C::ACTIVE {
+            return self.now;
+        }
+        let flow = Flow {
+            source: self.host,
+            destination: dst,
+            sl: header_level(self.routing, self.host, dst, sl),
+        };
+        let release = self.source.release(self.now, flow);
+        if F::TRACES && release > self.now {
+            self.throttled.push(dst.index() as u32);
+        }
+        if self.chooses_vl && release <= self.now && !self.has_lane(flow, sl) {
+            return Time::MAX;
+        }
+        release
+    }
+
+    fn begin(&mut self, dst: HostId, sl: Sl) {
+        if C::ACTIVE {
+            let flow = Flow {
+                source: self.host,
+                destination: dst,
+                sl,
+            };
+            self.source.on_flow_start(self.now, flow);
+        }
+    }
+
+    #[inline]
+    fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
+        let blocks = (bytes + self.header).div_ceil(64) as i32;
+        if C::ACTIVE && self.chooses_vl {
+            // The scheme chooses the lane when the packet is known.
+            let open = self.credits.iter().any(|lane| lane.in_hand >= blocks);
+            if !open {
+                self.starved |= (1 << self.credits.len()) - 1;
+                self.wanted = self.wanted.min(blocks);
+            }
+            return open;
+        }
+        let vl = self.sl_to_vl[sl.index()];
+        // A service level that is mapped to no data lane waits for another table, not for credits.
+        let Some(credits) = self.credits.get(usize::from(vl)) else {
+            return false;
+        };
+        let open = credits.in_hand >= blocks;
+        if !open {
+            self.starved |= 1 << vl;
+            self.wanted = self.wanted.min(blocks);
+        }
+        open
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F> {
+    /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
+    /// while others of the host may go.
+    fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {
+        if self.routing.scheme_chooses_lanes() && self.port_of_flows.is_none() {
+            // The lane of each hop is chosen when the packet starts.
+            return true;
+        }
+        let by_level = self.sl_to_vl[sl.index()];
+        let chosen = Vl::try_new(by_level)
+            .ok()
+            .and_then(|by_level| match self.port_of_flows {
+                Some(port) => self.switch.host_vl(self.now, port, flow, by_level),
+                None => self.source.select_vl(self.now, flow, by_level),
+            });
+        let vl = chosen.map_or(by_level, Vl::as_u8);
+        // A lane that does not exist is refused when the packet starts.
+        let has = |credits: &Credits| credits.in_hand >= self.mtu_blocks;
+        let open = self.credits.get(usize::from(vl)).is_none_or(has);
+        if !open {
+            self.starved |= 1 << vl;
+            self.wanted = self.wanted.min(self.mtu_blocks);
+        }
+        open
+    }
+}

@@ -1,0 +1,161 @@
+//! What a host receives.
+
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::HostId;
+
+use crate::engine::Engine;
+use crate::events::{Event, phase};
+use crate::packet::{ACK, CONTROL, LAST, MARKED, Packet, service_level};
+use crate::plane::time;
+use crate::records::FARTHEST;
+use crate::stats::Delivery;
+use crate::variant::EngineVariant;
+use crate::workload::{Offer, Transit, Workload};
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// The last link: the sink's whole future for this packet is known at its grant, so no event is
+    /// needed for its arrival. `tail` is when it leaves the switch.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        now: u64,
+        tail: u64,
+        output: u32,
+        lane: usize,
+        packet: Packet,
+    ) {
+        let extends = self.extends_packets();
+        let to = self.plane.outs[output as usize].next;
+        if F::LOOKAHEAD && S::ACTIVE {
+            self.charge_sink(now, to);
+        }
+        let plane = &mut self.plane;
+        let propagation = plane.propagation[output as usize];
+        // A notification has no payload; a CNP takes its charge, an ACK no time.
+        let (payload, service) = if packet.is(CONTROL) {
+            (0, if packet.is(ACK) { 0 } else { plane.sink_cnp })
+        } else {
+            let payload = u32::from(packet.wire()) - plane.header;
+            (payload, plane.sink_time::<F>(to, payload))
+        };
+        let arrives = tail + propagation;
+        let done = if plane.sink_cuts_through {
+            plane.cut_through::<F>(to, output, &packet, (now, arrives), service)
+        } else {
+            plane.hosts[to as usize].sink_free.max(arrives) + service
+        };
+        plane.hosts[to as usize].sink_free = done;
+        if F::TRACES {
+            self.trace_delivery(done);
+        }
+        let plane = &mut self.plane;
+        let due = done + propagation + plane.config.host.credit_delay.as_ps();
+        // The clock of credits sees so far ahead: of packets that a sink takes hours for, the credits return earlier.
+        let due = due.min(now + FARTHEST);
+        if F::PFC && plane.is_under_pfc(lane) {
+            plane.record_departure(done, lane, packet.wire());
+        } else {
+            plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
+        }
+        if packet.is(CONTROL) {
+            self.notification_arrives(done, to, packet);
+            return;
+        }
+        let packet = if extends {
+            let packet = plane.extensions.detached(packet);
+            plane.extensions.note_endpoint(done.saturating_sub(arrives));
+            packet
+        } else {
+            packet
+        };
+        let delivery = Delivery {
+            done,
+            host: to,
+            payload,
+            latency: packet.age(done),
+            source: packet.source(),
+            class: packet.class(),
+            hops: packet.hops(),
+            marked: packet.is(MARKED),
+            behind: if extends {
+                plane.extensions.behind_detached()
+            } else {
+                0
+            },
+        };
+        if !F::ONE_PATH && plane.reordering.is_some() {
+            self.arrive(delivery, packet);
+        } else {
+            self.hand_over(delivery, packet);
+        }
+        if self.notifications.wants(&packet) {
+            self.answer(now, done, to, &packet, payload);
+        }
+        if extends {
+            self.plane.extensions.release_detached();
+        }
+    }
+
+    /// Counts a delivery, and schedules its event where there is one.
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, delivery: Delivery, packet: Packet) {
+        let (done, to) = (delivery.done, delivery.host);
+        let host = &mut self.plane.hosts[to as usize];
+        self.stats.record(delivery, host);
+        let receives = C::ACTIVE && self.needs.receive;
+        let tells = !F::LOOKAHEAD || W::LINKS_HOSTS;
+        if tells && (receives || self.notifies(packet.class(), packet.is(LAST))) {
+            let slot = self.plane.events.store_packet(packet);
+            if receives {
+                self.plane.extensions.keep_behind(slot, delivery.behind);
+            }
+            self.plane
+                .events
+                .push(Event::new(done, phase::DELIVERED, to, slot));
+        }
+    }
+
+    /// Whether the workload is notified of the delivery of a packet of this class, which is the last of its message or not.
+    #[inline]
+    pub(super) fn notifies(&self, class: u16, last: bool) -> bool {
+        self.workload.needs_delivery_of(class) && (last || !self.whole_messages)
+    }
+
+    /// Notifies the scheme and the workload of a delivery.
+    pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
+        let packet = self.plane.events.remove_packet(slot);
+        if C::ACTIVE && self.needs.receive && packet.source() != host {
+            self.receive(now, host, slot, &packet);
+        }
+        if self.notifies(packet.class(), packet.is(LAST)) {
+            self.notify_workload(now, host, &packet);
+            self.wake_all(now);
+            self.check_pause();
+        }
+    }
+
+    /// Notifies the workload of a delivery. The hosts that have something to send because of it are in `woken`.
+    pub(crate) fn notify_workload(&mut self, now: u64, host: u32, packet: &Packet) {
+        let routing = &self.plane.routing;
+        let class = routing.class_of(packet.source(), host, packet.sl_bits());
+        let offer = Offer {
+            dst: HostId::new(host as usize),
+            bytes: u32::from(packet.wire()) - self.plane.header,
+            sl: service_level(class),
+            class: packet.class(),
+            last: packet.is(LAST),
+            behind: 0,
+        };
+        self.workload.on_delivered(
+            HostId::new(packet.source() as usize),
+            &offer,
+            Transit {
+                hops: packet.hops(),
+                marked: packet.is(MARKED),
+                completes: self.whole_messages,
+            },
+            time(now),
+            &mut self.woken,
+        );
+    }
+}
