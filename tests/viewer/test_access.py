@@ -86,6 +86,15 @@ def test_no_column_of_a_ranking_is_cut(open_page: Opener, page_file: Path, width
         assert table.evaluate("one => one.scrollWidth <= one.clientWidth"), name
 
 
+@pytest.mark.parametrize("width", [320, 768, 1200, 1400, 2560])
+def test_no_column_of_a_comparison_is_cut(
+    open_page: Opener, comparison_file: Path, width: int
+) -> None:
+    page = open_page(comparison_file, viewport={"width": width, "height": 900})
+    table = page.get_by_role("region", name="Differences")
+    assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
+
+
 def test_no_panel_of_a_wide_page_is_torn(open_page: Opener, page_file: Path) -> None:
     page = open_page(page_file, viewport={"width": 2560, "height": 900})
     for panel in page.locator(".panels section").all():

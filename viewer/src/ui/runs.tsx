@@ -12,7 +12,7 @@ import { DataTable } from "./table";
 export function Runs() {
   const runs = state.runs.value;
   return (
-    <section aria-labelledby="runs-title">
+    <section class={runs.length === 2 ? "compared wide" : undefined} aria-labelledby="runs-title">
       <h2 id="runs-title">{runs.length === 2 ? "Comparison" : "Runs"}</h2>
       {runs.length === 2 ? <Differences /> : <Points />}
     </section>
