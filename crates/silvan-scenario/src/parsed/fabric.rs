@@ -113,7 +113,10 @@ impl FabricSection {
     pub fn routing(&self) -> Routing {
         self.routing.unwrap_or(match &self.topology {
             Some(topology) if self.path_choice.is_non_minimal() => topology.minimal_routing(),
-            Some(topology) => topology.default_routing(),
+            Some(topology) => match topology.default_routing() {
+                Routing::DimensionOrder if self.path_choice.is_among_shortest() => Routing::MinHop,
+                routing => routing,
+            },
             None => Routing::DModK,
         })
     }

@@ -266,6 +266,20 @@ fn adaptive_routing_wants_a_fat_tree() {
     );
 }
 
+/// Without a routing of its own, a grid has all shortest paths to choose among.
+#[test]
+fn switches_of_grids_choose_among_shortest_paths() {
+    for grid in ["mesh", "torus", "hyper-x"] {
+        for choice in ["ecmp", "adaptive", "spray-random", "spray-round-robin"] {
+            let text = format!(
+                "[fabric]\ngenerator = \"{grid}\"\nsizes = [3, 3]\nhosts-per-switch = 1\n\
+                 path-choice = \"{choice}\"\n[vl]\ndata-vls = 4\n"
+            );
+            assert!(read(&text).is_ok(), "{text}");
+        }
+    }
+}
+
 /// With fewer lanes than the paths need the cycle is named, and the hint has the number that suffices.
 #[test]
 fn layered_routes_say_how_many_lanes_suffice() {
