@@ -55,11 +55,12 @@ def receives(result: Result) -> BoolArray:
 def measured_ps(result: Result) -> int:
     """Tell how long the totals of a run counted, in picoseconds.
 
-    That is from the warm-up to the end, which programs can bring forward.
+    That is from the warm-up to the end, which programs can bring forward; at least 1, as a run of
+    programs without work ends at the start.
     """
     end_ps = int(result.summary.get("simulated_ps", result.scenario.duration_ps))
     warm_up_ps = result.scenario.warm_up_ps
-    return end_ps - warm_up_ps if end_ps > warm_up_ps else end_ps
+    return end_ps - warm_up_ps if end_ps > warm_up_ps else max(end_ps, 1)
 
 
 def receive_rates_gbps(result: Result) -> dict[str, float]:
