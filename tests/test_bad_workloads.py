@@ -8,6 +8,7 @@ import pytest
 
 import silvan
 from silvan.errors import ScenarioError, SimulationError
+from silvan.measures import receive_rates_gbps
 from tests.conftest import Command
 
 SWITCH = '[fabric]\ngenerator = "single-switch"\nhosts = 4\n'
@@ -57,6 +58,36 @@ CASES = {
         FLOWS + 'load = 1.5\nsizes = { fixed = "1 KiB" }\n',
         "bad.toml:5: traffic.flows.0.load: 1.5 is not between 0 and 1",
     ),
+    "two distributions of sizes": (
+        FLOWS + 'load = 0.5\nsizes = { fixed = "1 KiB", file = "cdf.txt" }\n',
+        "bad.toml:6: traffic.flows.0.sizes: two distributions of sizes; "
+        'the second is "file"\nhint: leave one of them, or write two entries\n',
+    ),
+    "more flows than fit in memory": (
+        FLOWS + 'pattern = "incast"\nsenders = 2\ninterval = "100 ps"\nsizes = "hadoop"\n',
+        "bad.toml:4: traffic.flows: some 200000000 flows would start; "
+        "at most 16777216 are supported\n"
+        "hint: shorten run.duration, set end or count, or choose larger sizes\n",
+    ),
+    "more flows on their way than fit in memory": (
+        FLOWS + 'outstanding = 4_000_000_000\nsizes = "hadoop"\n',
+        "bad.toml:5: traffic.flows.0.outstanding: 4000000000 flows on their way at each of 4 "
+        "hosts; at most 33554432 together are supported\nhint: write e.g. 4\n",
+    ),
+    "zero flows": (
+        FLOWS + 'load = 0.5\ncount = 0\nsizes = "hadoop"\n',
+        "bad.toml:6: traffic.flows.0.count: zero flows send nothing\n"
+        'hint: write 1 or more, or "unlimited"\n',
+    ),
+    "a flow to its own sender": (
+        FLOWS + 'load = 0.5\nsizes = "hadoop"\nfrom = ["host-0001"]\nto = ["host-0001"]\n',
+        "bad.toml:8: traffic.flows.0.to: host 1 would send to itself\n",
+    ),
+    "zero iterations": (
+        ALLREDUCE + "iterations = 0\n",
+        "bad.toml:7: traffic.program.0.iterations: zero iterations do nothing\n"
+        'hint: write 1 or more, or "unlimited"\n',
+    ),
     "lanes that do not suffice": (
         ADAPTIVE,
         "bad.toml:6: fabric.path-choice: "
@@ -90,6 +121,14 @@ def test_what_cannot_be_is_refused_with_place_and_hint(
         assert "\nhint: set vl.data-vls to 4, or " in done.stderr
         path.write_text(text.replace("data-vls = 1", "data-vls = 4"))
         silvan.Scenario.from_file(path)
+
+
+def test_programs_that_end_at_the_start_have_rates_of_zero() -> None:
+    """Nothing divides by the time of such a run."""
+    text = GOAL + "num_ranks 1\nrank 0 {\n}\n'''\n"
+    result = silvan.run(silvan.Scenario.from_toml(text))
+    assert result.summary["simulated_ps"] == 0
+    assert receive_rates_gbps(result)["total_gbps"] == 0.0
 
 
 def test_a_receive_without_a_send_is_named(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ use crate::build::control::{ControlPlan, build_control, check_setup, setup, swit
 use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes, check_lids, tabulate};
 use crate::build::import::{import_fabric, import_tables};
-use crate::build::limits::{check_name, check_runs, check_series};
+use crate::build::limits::{check_flows, check_name, check_runs, check_series};
 use crate::build::packets::build_packets;
 use crate::build::pfc::{check_pfc, fill_ethernet, warn_of_credits};
 use crate::build::programs::build_programs;
@@ -229,6 +229,7 @@ impl Scenario {
         let of_programs = programs.as_ref().map_or(0, |plan| plan.classes().len());
         let classes = offered.classes().len() + of_programs;
         check_series(&file, &fabric, classes)?;
+        check_flows(&file, &offered)?;
         check_sweep(&file.sweep, text, overrides)?;
         let packets = file.probe.packets.as_ref();
         let packets = packets.map(|packets| build_packets(packets, &fabric));

@@ -252,6 +252,8 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::NoPace => "set load, e.g. to 0.5; or outstanding, e.g. to 4, for a closed loop",
         Reason::TwoPaces => "use one of load, outstanding and interval",
         Reason::ZeroOutstanding => "write 1 or more",
+        Reason::Outstanding { .. } => "write e.g. 4",
+        Reason::ZeroFlows => "write 1 or more, or \"unlimited\"",
         Reason::NotASquare(_) => "use another pattern, or a fabric of n x n hosts",
         Reason::RackSize { .. } => "choose a divisor of the number of hosts, from 2 to half of it",
         Reason::SizeRange { .. } => "let `to` be larger than `from`",

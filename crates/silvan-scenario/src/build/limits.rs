@@ -7,8 +7,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use silvan_core::Bytes;
+use silvan_core::{Bytes, Time};
 use silvan_fabric::Fabric;
+use silvan_workload::traffic::Traffic;
 
 use super::at;
 use crate::ScenarioError;
@@ -31,6 +32,8 @@ const FIRST_PIECE: u64 = 64 << 10;
 /// Bytes of a row of `host_series` and of `class_series`, and of one of `port_series`.
 const ROW: u64 = 20;
 const PORT_ROW: u64 = 52;
+/// Bytes of a flow: its record, and its row of the table.
+const FLOW_ROW: u64 = 256;
 /// Bytes of a sample of the trees: of all together, and of each Port VL and each host in a tree.
 const FOREST_ROW: u64 = 68;
 const TREE_PORT_ROW: u64 = 96;
@@ -136,6 +139,20 @@ fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError
         _ => "lengthen it, or shorten run.duration",
     };
     Err(ScenarioError::new(at(key), message).with_hint(hint))
+}
+
+/// Checks the size of the records of flows.
+pub(crate) fn check_flows(file: &ScenarioFile, offered: &Traffic) -> Result<(), ScenarioError> {
+    let flows = offered.expected_flows(Time::ZERO + file.run.duration);
+    if flows <= SERIES.as_u64() / FLOW_ROW {
+        return Ok(());
+    }
+    let message = format!(
+        "some {flows} flows would start; at most {} are supported",
+        SERIES.as_u64() / FLOW_ROW
+    );
+    let error = ScenarioError::new(at("traffic.flows"), message);
+    Err(error.with_hint("shorten run.duration, set end or count, or choose larger sizes"))
 }
 
 /// Checks the number of runs that a sweep makes.

@@ -119,7 +119,7 @@ pub(super) fn hosts(
     }
     let ranks = hosts.len() as u64 * u64::from(ranks_per_host);
     if ranks_per_host == 0 || ranks > MOST_RANKS {
-        let message = format!("{ranks} ranks are none, or too many");
+        let message = format!("{ranks} ranks: 1 to {MOST_RANKS} are supported");
         let error = ScenarioError::new(key.key("ranks-per-host"), message);
         return Err(error.with_hint("write e.g. 16"));
     }
@@ -227,6 +227,10 @@ fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(),
         let message = format!("{rate} operations per second are too few");
         let error = ScenarioError::new(key.key("operations-per-second"), message);
         return Err(error.with_hint("write e.g. 3e14"));
+    }
+    if entry.iterations == Some(Limit::At(0)) {
+        let error = ScenarioError::new(key.key("iterations"), "zero iterations do nothing");
+        return Err(error.with_hint("write 1 or more, or \"unlimited\""));
     }
     if entry.iterations == Some(Limit::Unlimited) && !entry.background {
         let message = "the run would wait for a program without end";

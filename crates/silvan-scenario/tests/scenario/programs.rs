@@ -127,7 +127,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"barrier\"\nranks-per-host = 0",
-            "ranks-per-host: 0 ranks are none, or too many",
+            "ranks-per-host: 0 ranks: 1 to 1048576 are supported",
         ),
         (
             "kind = \"barrier\"\niterations = \"unlimited\"",

@@ -202,6 +202,19 @@ pub enum Reason {
     /// A closed loop without a flow.
     #[error("zero flows on their way send nothing")]
     ZeroOutstanding,
+    /// More flows on their way than fit in memory.
+    #[error(
+        "{outstanding} flows on their way at each of {hosts} hosts; at most 33554432 together are supported"
+    )]
+    Outstanding {
+        /// Flows of a sender.
+        outstanding: u64,
+        /// Senders.
+        hosts: usize,
+    },
+    /// An entry without a flow.
+    #[error("zero flows send nothing")]
+    ZeroFlows,
     /// A transpose of a matrix that is not square.
     #[error("a transpose needs a square number of hosts, the fabric has {0}")]
     NotASquare(usize),

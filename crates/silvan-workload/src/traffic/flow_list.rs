@@ -120,6 +120,19 @@ impl FlowList {
         self.plan.class
     }
 
+    /// About how many flows start before `end`; of a closed loop, how many are on their way.
+    pub(crate) fn expected(&self, end: Time) -> u64 {
+        let window = self.plan.window;
+        let end = window.end.unwrap_or(end).min(end);
+        let span = end.since(window.start.min(end));
+        let flows = match &self.starts {
+            Starts::Open(pace) => pace.expected(span),
+            Starts::Incasts(incasts) => incasts.expected(span),
+            Starts::Closed { due, .. } => due.len() as u64,
+        };
+        flows.min(self.plan.count)
+    }
+
     /// Its flows up to `now`, those that it has not looked at since they began included.
     pub(crate) fn records(&self, now: Time) -> Vec<FlowRecord> {
         let mut all = self.clone();

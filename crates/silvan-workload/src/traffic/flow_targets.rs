@@ -1,6 +1,6 @@
 //! Which hosts flows go to, and which hosts send together.
 
-use silvan_core::{HostId, Time};
+use silvan_core::{HostId, Span, Time};
 
 use crate::traffic::pace::Pace;
 use crate::traffic::rng::{Stream, below, mix};
@@ -97,6 +97,12 @@ impl Incasts {
             number: 0,
             next: None,
         }
+    }
+
+    /// About how many a sender takes part in during a time.
+    pub(crate) fn expected(&self, span: Span) -> u64 {
+        let all = u128::from(self.pace.expected(span)) * u128::from(self.fan_in);
+        (all / self.senders.len().max(1) as u128) as u64
     }
 
     /// When the next one is that the host takes part in.

@@ -162,6 +162,18 @@ impl Traffic {
         states
     }
 
+    /// About how many flows of entries of many start before `end`.
+    pub fn expected_flows(&self, end: Time) -> u64 {
+        let of_source = |source: &Source| match source {
+            Source::Flows(flows) => flows.expected(end),
+            _ => 0,
+        };
+        self.sources
+            .iter()
+            .map(of_source)
+            .fold(0, u64::saturating_add)
+    }
+
     /// The flows of entries of many, up to `now`, each with its class and sender; by sender, and by start for each class.
     pub fn flow_records(&self, now: Time) -> Vec<(u16, HostId, FlowRecord)> {
         let mut all = Vec::new();

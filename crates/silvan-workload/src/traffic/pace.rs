@@ -3,7 +3,7 @@
 use rand_core::RngCore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Bytes, Rate, Time};
+use silvan_core::{Bytes, Rate, Span, Time};
 
 /// How the messages of a source that does not saturate follow each other. Messages that cannot leave in
 /// time queue up without limit and follow as soon as they can.
@@ -78,6 +78,12 @@ impl Pace {
             Spacing::Poisson => Self::poisson(start, gap, stream),
             Spacing::Periodic => Self::periodic_with_phase(start, gap, &mut stream),
         }
+    }
+
+    /// About how many messages there are in a time.
+    pub(crate) fn expected(&self, span: Span) -> u64 {
+        let messages = (u128::from(span.as_ps()) << FRACTION_BITS) / self.gap.max(1);
+        u64::try_from(messages).unwrap_or(u64::MAX)
     }
 
     /// The first whole picosecond at which the next message is there.

@@ -102,8 +102,16 @@ impl<'de> Deserialize<'de> for SizeMix {
                 SizeMix::deserialize(name.into_deserializer())
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SizeMix, A::Error> {
-                SizeMix::deserialize(MapAccessDeserializer::new(map))
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SizeMix, A::Error> {
+                let mix = SizeMix::deserialize(MapAccessDeserializer::new(&mut map))?;
+                match map.next_key::<String>()? {
+                    None => Ok(mix),
+                    Some(key) => {
+                        let message = &format!("two distributions of sizes; the second is {key:?}");
+                        let hint = "leave one of them, or write two entries";
+                        Err(A::Error::custom(Advised { message, hint }))
+                    }
+                }
             }
         }
 

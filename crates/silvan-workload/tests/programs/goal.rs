@@ -85,7 +85,7 @@ fn mistakes_are_told_with_their_line() {
     let cases = [
         ("", None, "there is no rank"),
         ("rank 0 {\n}\n", Some(1), "not known yet"),
-        ("num_ranks 0\n", Some(1), "none, or too many"),
+        ("num_ranks 0\n", Some(1), "0 ranks: 1 to "),
         (
             "num_ranks 2\nrank 0 {\n}\n",
             None,

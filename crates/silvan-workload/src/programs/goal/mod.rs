@@ -78,7 +78,7 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, TraceError> {
         match (statement, &mut open) {
             (Line::Ranks(count), None) if declared.is_none() => {
                 if count == 0 || count > MOST_RANKS {
-                    let message = format!("{count} ranks are none, or too many");
+                    let message = format!("{count} ranks: 1 to {MOST_RANKS} are supported");
                     return Err(wrong(
                         number,
                         message,

@@ -23,6 +23,9 @@ use crate::traffic::sizes::SizeMix;
 use crate::traffic::spec::SendQueue;
 use crate::traffic::values::{Load, Selection};
 
+/// Most flows on their way of all senders together.
+const MOST_OUTSTANDING: u64 = 1 << 25;
+
 /// Where flows go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -195,6 +198,9 @@ impl Flows {
             let (choice, wanted) = ("an open loop", Some("load"));
             return check.fail("pause", Reason::UnwantedKey { choice, wanted });
         }
+        if self.count == Limit::At(0) {
+            return check.fail("count", Reason::ZeroFlows);
+        }
         match self.outstanding {
             Some(0) => check.fail("outstanding", Reason::ZeroOutstanding),
             _ => Ok(()),
@@ -227,7 +233,11 @@ impl Flows {
                     let hosts = Arc::clone(&receivers);
                     (own.is_none() || hosts.len() > 1).then_some(Targets::Any { hosts, own })
                 };
-                senders.iter().map(of).collect()
+                let targets: Vec<_> = senders.iter().map(of).collect();
+                if let (&[host], true) = (senders, targets.iter().all(Option::is_none)) {
+                    return check.fail("to", Reason::ToItself(host));
+                }
+                targets
             }
             FlowPattern::Permutation => {
                 let purpose = Purpose::Named("flows.permutation", check.index());
@@ -341,6 +351,11 @@ impl TrafficKind for Flows {
         let senders = check.senders(&self.from, None, purpose)?;
         let targets = self.targets(check, &senders)?;
         let window = check.window(self.start, self.end)?;
+        let outstanding = u64::from(self.outstanding.unwrap_or_default());
+        if outstanding.saturating_mul(senders.len() as u64) > MOST_OUTSTANDING {
+            let hosts = senders.len();
+            return check.fail("outstanding", Reason::Outstanding { outstanding, hosts });
+        }
         let incasts = match self.pattern {
             FlowPattern::Incast => Some(self.incasts(check, window.start, &senders)?),
             _ => None,
