@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from pathlib import Path
 
 import pytest
 
 import silvan
+from silvan.cli.finite_flows import some_flows
 from silvan.errors import SilvanError
 from tests.conftest import Command
 
@@ -135,6 +138,37 @@ def test_the_summary_tells_what_has_not_finished(command: Command, flows_file: P
     assert "3 of 4 flows finished; completion time" in shown
     assert "unfinished" in shown
     assert "3 of 4" in command("run", flows_file, "--seeds", "2").stdout
+
+
+def test_some_flows_are_those_that_python_sorts_first() -> None:
+    """A second implementation, over rows as Python objects."""
+    sources = [f"host-{number:04}" for number in range(1, 30)]
+    changes = {
+        "fabric.hosts": 30,
+        "traffic.incast": [],
+        "traffic.flow": [],
+        "run.duration": "300 us",
+    }
+    flows = [
+        {"name": f"flow {number}", "from": source, "to": "host-0000", "bytes": f"{3000 * number} B"}
+        for number, source in enumerate(sources, 1)
+    ]
+    result = silvan.run(
+        silvan.Scenario.from_toml(FLOWS, overrides=changes | {"traffic.flow": flows})
+    )
+    rows = result.flows.to_pylist()
+    slowdowns = [row["slowdown"] for row in rows if row["finished"]]
+    completions = [row["completion_ps"] for row in rows if row["finished"]]
+    assert 0 < len(slowdowns) < len(rows) == len(sources)
+    some = some_flows(result, 20)
+    totals = some["flow_totals"]
+    assert (totals["flows"], totals["finished"]) == (len(rows), len(slowdowns))
+    assert (totals["fastest_ps"], totals["longest_ps"]) == (min(completions), max(completions))
+    assert totals["slowdown_max"] == max(slowdowns)
+    assert totals["slowdown_mean"] == pytest.approx(statistics.fmean(slowdowns))
+    rows.sort(key=lambda row: -(row["slowdown"] or math.inf))
+    assert some["slowest_flows"] == rows[:20]
+    assert some["listable"] == len(rows)
 
 
 @pytest.mark.slow

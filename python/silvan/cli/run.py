@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from silvan.cli.finite_flows import finished_flows, flow_line, flow_table, some_flows
 from silvan.cli.options import (
     AsJson,
     Assignments,
@@ -150,7 +149,7 @@ def run(
     ):
         for index, result in finished:
             # What is printed is small, and a thousand results may be too large to keep.
-            reports[index] = _report(jobs[index], result)
+            reports[index] = _report(jobs[index], result, whole=as_json)
             write_capture(result, pcap)
             shown = result
     ordered = [reports[index] for index in range(len(jobs))]
@@ -183,7 +182,7 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
     """Print what there is room for if there is one run only."""
     tables = (
         _latency_table(report, resolution),
-        _flow_table(report),
+        flow_table(report),
         _size_table(report),
         _program_table(report),
         _tree_table(report),
@@ -218,8 +217,8 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
     ]
 
 
-def _report(job: Job, result: Result) -> dict[str, Any]:
-    """Sum a run up in plain values."""
+def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
+    """Sum a run up in plain values; all flows of it if the report is for a program to read."""
     from silvan.measures import receive_rates_gbps
 
     return {
@@ -228,17 +227,17 @@ def _report(job: Job, result: Result) -> dict[str, Any]:
         "receive_rates": receive_rates_gbps(result),
         "summary": dict(result.summary),
         "classes": result.classes.to_pylist(),
-        **_ends(result),
+        **_ends(result, whole=whole),
         **_trees(result),
         "folder": str(job.folder) if job.folder else None,
     }
 
 
-def _ends(result: Result) -> dict[str, Any]:
+def _ends(result: Result, *, whole: bool) -> dict[str, Any]:
     """Tell which finite flows and programs have finished, and when."""
     ends: dict[str, Any] = {}
     if "flows" in result.tables:
-        ends["flows"] = result.flows.to_pylist()
+        ends |= {"flows": result.flows.to_pylist()} if whole else some_flows(result, _MOST_LINES)
     if "flow_sizes" in result.tables:
         ends["flow_sizes"] = result.flow_sizes.to_pylist()
     if "sequences" in result.tables:
@@ -262,22 +261,16 @@ def _trees(result: Result) -> dict[str, Any]:
     return {"trees": tree_lives(result)}
 
 
-def _finished(rows: Sequence[Mapping[str, Any]]) -> str:
-    return f"{sum(row['finished'] for row in rows)} of {len(rows)}"
+def _finished_programs(report: Mapping[str, Any]) -> str:
+    programs = report.get("programs", ())
+    finished = sum(program["finished"] for program in programs)
+    return f"{finished} of {len(programs)}" if programs else ""
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:
     """Sum up in a line each which flows and programs of a run have finished."""
     lines = []
-    if flows := report.get("flows"):
-        line = f"{_finished(flows)} flows finished"
-        times = [flow["completion_ps"] / 1e6 for flow in flows if flow["finished"]]
-        slowdowns = [flow["slowdown"] for flow in flows if flow["slowdown"] is not None]
-        if times:
-            line += f"; completion time {min(times):.3f} to {max(times):.3f} us"
-        if slowdowns:
-            mean = statistics.fmean(slowdowns)
-            line += f"; slowdown mean {mean:.2f}, max {max(slowdowns):.2f}"
+    if line := flow_line(report):
         lines.append(line)
     for row in report.get("flow_sizes", ()):
         if row["from_bytes"] is None:
@@ -288,7 +281,7 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
             line += f"; finished after {one['end_ps'] / 1e6:.3f} us"
         lines.append(line)
     if programs := report.get("programs"):
-        line = f"{_finished(programs)} programs finished"
+        line = f"{_finished_programs(report)} programs finished"
         ends = [program["end_ps"] / 1e6 for program in programs if program["finished"]]
         if ends:
             line += f"; the last one after {max(ends):.3f} us"
@@ -296,38 +289,6 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
             line += f"; slowdown max {max(slowdowns):.2f}"
         lines.append(line)
     return lines
-
-
-def _flow_table(report: Mapping[str, Any]) -> Table | None:
-    """Put the finite flows of a run in a table, those that have not finished first."""
-    from rich.table import Table
-
-    listed = {row["class"] for row in report.get("flow_sizes", ())}
-    flows = [flow for flow in report.get("flows", ()) if flow["class"] not in listed]
-    flows.sort(key=lambda flow: -(flow["slowdown"] or math.inf))
-    if not flows:
-        return None
-    shown = flows[:_MOST_LINES]
-    more = f"; the slowest {len(shown)} of {len(flows)}" if len(shown) < len(flows) else ""
-    table = Table(title=f"flows with a number of bytes{more}")
-    for heading in ("flow", "from", "to"):
-        table.add_column(heading)
-    for heading in ("bytes", "delivered", "start, us", "end, us", "completion, us", "slowdown"):
-        table.add_column(heading, justify="right")
-    for flow in shown:
-        ended = flow["finished"]
-        times = (flow["start_ps"], flow["end_ps"], flow["completion_ps"])
-        start, end, completion = (f"{ps / 1e6:.3f}" if ps is not None else "" for ps in times)
-        table.add_row(
-            *(flow[name] for name in ("name", "from", "to")),
-            f"{flow['bytes']:,}",
-            f"{flow['delivered_bytes']:,}",
-            start,
-            end if ended else "unfinished",
-            completion,
-            "" if flow["slowdown"] is None else f"{flow['slowdown']:.3f}",
-        )
-    return table
 
 
 def _size_table(report: Mapping[str, Any]) -> Table | None:
@@ -430,16 +391,18 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
 
     table = Table(title=f"{name}: receive rates in Gbit/s")
     columns = rate_columns([report["receive_rates"] for report in reports])
-    ends = {name: f"{name} finished" for name in ("flows", "programs") if reports[0].get(name)}
+    kinds = {"flows": finished_flows, "programs": _finished_programs}
+    ends = {name: finished for name, finished in kinds.items() if finished(reports[0])}
     speed = "simulation speed, M packet-hops/s"
-    for heading in ("seed", *columns.values(), *ends.values(), speed):
+    counts = (f"{name} finished" for name in ends)
+    for heading in ("seed", *columns.values(), *counts, speed):
         table.add_column(heading, justify="right")
     for report in reports:
         rates, summary = report["receive_rates"], report["summary"]
         table.add_row(
             str(report["seed"]),
             *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
-            *(_finished(report.get(name, ())) for name in ends),
+            *(finished(report) for finished in ends.values()),
             _speed(summary["packet_hops"] / max(summary["wall_s"], 1e-9) / 1e6),
         )
     return table

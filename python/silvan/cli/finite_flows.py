@@ -1,0 +1,105 @@
+"""What is printed of the flows with a number of bytes, of which a run may have millions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.table import Table
+
+    from silvan.result import Result
+
+
+def some_flows(result: Result, most: int) -> dict[str, Any]:
+    """Sum up the flows of a run, and list some of them.
+
+    Parameters
+    ----------
+    result : Result
+        A run with the table ``flows``.
+    most : int
+        How many flows to list.
+
+    Returns
+    -------
+    dict
+        ``flow_totals``, and in ``slowest_flows`` the rows of those that have not finished, then of
+        those with the largest slowdowns. Classes with a table of sizes are not listed. ``listable``
+        counts the flows of all others.
+    """
+    import pyarrow.compute as pc
+
+    flows = result.flows
+    times = pc.min_max(flows.filter(flows["finished"])["completion_ps"])
+    slowdowns = flows["slowdown"].drop_null()
+    others = flows
+    if "flow_sizes" in result.tables:
+        sized = pc.unique(result.flow_sizes["class"])
+        others = flows.filter(pc.invert(pc.is_in(flows["class"], value_set=sized)))
+    slowness = others["slowdown"].fill_null(math.inf).combine_chunks()
+    order = pc.array_sort_indices(slowness, order="descending")
+    return {
+        "flow_totals": {
+            "flows": flows.num_rows,
+            "finished": pc.sum(flows["finished"]).as_py() or 0,
+            "fastest_ps": times["min"].as_py(),
+            "longest_ps": times["max"].as_py(),
+            "slowdown_mean": pc.mean(slowdowns).as_py(),
+            "slowdown_max": pc.max(slowdowns).as_py(),
+        },
+        "slowest_flows": others.take(order[:most]).to_pylist(),
+        "listable": others.num_rows,
+    }
+
+
+def finished_flows(report: Mapping[str, Any]) -> str:
+    """Tell how many flows of a run have finished; empty if it has none."""
+    totals = report.get("flow_totals", {"flows": 0})
+    return f"{totals['finished']} of {totals['flows']}" if totals["flows"] else ""
+
+
+def flow_line(report: Mapping[str, Any]) -> str | None:
+    """Sum the flows of a run up in a line, if there are any."""
+    finished = finished_flows(report)
+    if not finished:
+        return None
+    totals = report["flow_totals"]
+    line = f"{finished} flows finished"
+    if totals["fastest_ps"] is not None:
+        fastest, longest = (totals[name] / 1e6 for name in ("fastest_ps", "longest_ps"))
+        line += f"; completion time {fastest:.3f} to {longest:.3f} us"
+    if totals["slowdown_mean"] is not None:
+        line += f"; slowdown mean {totals['slowdown_mean']:.2f}, max {totals['slowdown_max']:.2f}"
+    return line
+
+
+def flow_table(report: Mapping[str, Any]) -> Table | None:
+    """Put the listed flows of a run in a table."""
+    from rich.table import Table
+
+    shown = report.get("slowest_flows")
+    if not shown:
+        return None
+    count = report["listable"]
+    more = f"; the slowest {len(shown)} of {count}" if len(shown) < count else ""
+    table = Table(title=f"flows with a number of bytes{more}")
+    for heading in ("flow", "from", "to"):
+        table.add_column(heading)
+    for heading in ("bytes", "delivered", "start, us", "end, us", "completion, us", "slowdown"):
+        table.add_column(heading, justify="right")
+    for flow in shown:
+        times = (flow["start_ps"], flow["end_ps"], flow["completion_ps"])
+        start, end, completion = (f"{ps / 1e6:.3f}" if ps is not None else "" for ps in times)
+        table.add_row(
+            *(flow[name] for name in ("name", "from", "to")),
+            f"{flow['bytes']:,}",
+            f"{flow['delivered_bytes']:,}",
+            start,
+            end if flow["finished"] else "unfinished",
+            completion,
+            "" if flow["slowdown"] is None else f"{flow['slowdown']:.3f}",
+        )
+    return table
