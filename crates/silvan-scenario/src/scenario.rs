@@ -229,7 +229,7 @@ impl Scenario {
         let of_programs = programs.as_ref().map_or(0, |plan| plan.classes().len());
         let classes = offered.classes().len() + of_programs;
         check_series(&file, &fabric, classes)?;
-        check_flows(&file, &offered)?;
+        check_flows(&file, &offered, programs.as_ref())?;
         check_sweep(&file.sweep, text, overrides)?;
         let packets = file.probe.packets.as_ref();
         let packets = packets.map(|packets| build_packets(packets, &fabric));

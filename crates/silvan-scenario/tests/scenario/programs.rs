@@ -217,3 +217,19 @@ fn a_schedule_is_part_of_the_scenario() {
     assert!(scenario.programs().is_some());
     assert!(read("").unwrap().programs().is_none());
 }
+
+#[test]
+fn flows_are_counted_up_to_the_end_of_the_run_where_it_is_known() {
+    let text = |background: bool| {
+        format!(
+            "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n\
+             [[traffic.flows]]\nload = 0.5\nsizes = {{ fixed = \"1 B\" }}\n\
+             [[traffic.program]]\nkind = \"allreduce\"\nbackground = {background}\n\
+             [run]\nduration = \"10 s\"\n"
+        )
+    };
+    let message = read(&text(true)).unwrap_err().to_string();
+    assert!(message.contains("flows would start"), "{message}");
+    // This program ends the run before that many have started.
+    read(&text(false)).unwrap();
+}

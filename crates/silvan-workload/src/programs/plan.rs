@@ -163,6 +163,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether the run ends with them, perhaps before its time is over.
+    pub fn ends_run(&self) -> bool {
+        let ends = self.jobs.iter().any(|job| !job.background);
+        ends || self.gpcnet.is_some() || self.hpcc.is_some()
+    }
+
     /// Names of the traffic classes of the jobs' packets, in order.
     pub fn classes(&self) -> Vec<String> {
         let jobs = self.jobs.iter().map(|job| job.name.clone());
