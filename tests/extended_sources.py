@@ -160,7 +160,7 @@ def add_counter(sources: Sources) -> None:
         "        let plane = &mut self.plane;\n        let InPort {\n"
         "            upstream,\n            credit_delay,"
     )
-    put(sources, f"{engine}/switch.rs", head, count)
+    put(sources, f"{engine}/switch/credits.rs", head, count)
     reported = "            relay_errors: discards.relay_errors,\n"
     put(sources, f"{engine}/readings.rs", reported, report)
 

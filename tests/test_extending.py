@@ -25,7 +25,7 @@ HOMONYMS = {
     ("flows", "silvan-sim/src/flows"): "a table, and a column of another",
     ("incast", "silvan-workload/src/programs"): "a collective operation",
     ("incast", "silvan-dcms/src/fake"): "what a fake subnet shows",
-    ("incast", "silvan-diagnose/src/verdict.rs"): "a cause of a congestion tree",
+    ("incast", "silvan-diagnose/src/verdict/tree.rs"): "a cause of a congestion tree",
     ("flow", "silvan-emulator/src"): "a flow that is started on the live fabric",
     ("flow", "silvan-workload/src/traffic/live.rs"): "a flow that is started on the live fabric",
     ("flow", "silvan-python/src"): "an argument of the functions of a scheme",
