@@ -252,7 +252,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.run_to(end, true)
     }
 
-    /// The same without a check for a deadlock at `end`: for many short steps. A deadlock that lasts is
+    /// The same without a check for a deadlock and for losses at `end`: for many short steps. Those that last are
     /// found within a simulated millisecond.
     ///
     /// # Errors

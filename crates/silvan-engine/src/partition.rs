@@ -162,6 +162,18 @@ where
     /// # Errors
     /// As [`Engine::run_until`].
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.run_to(end, true)
+    }
+
+    /// As [`Engine::step_until`].
+    ///
+    /// # Errors
+    /// As [`Engine::run_until`].
+    pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.run_to(end, false)
+    }
+
+    fn run_to(&mut self, end: Time, check_at_end: bool) -> Result<(), EngineError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -184,7 +196,8 @@ where
             }
             self.now = until;
             let events = self.events();
-            if self.deadlock_checks.is_due(until, until == end_ps, events) {
+            let at_end = check_at_end && until == end_ps;
+            if self.deadlock_checks.is_due(until, at_end, events) {
                 if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());

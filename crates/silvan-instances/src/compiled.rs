@@ -229,6 +229,7 @@ where
 
     forward_mut! {
         run_until(end: Time) -> Result<(), EngineError>;
+        step_until(end: Time) -> Result<(), EngineError>;
         reset_latency();
         take_hops() -> Vec<PacketHop>;
     }
@@ -290,6 +291,13 @@ where
         result
     }
 
+    fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.0.workload_mut().lend();
+        let result = self.0.step_until(end);
+        self.0.workload_mut().take_back();
+        result
+    }
+
     forward_mut! {
         apply(change: &SettingChange) -> Result<(), UnknownSetting>;
         track_flows(flows: &[(u16, HostId)]);
@@ -337,7 +345,6 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
     }
 
     forward_mut! {
-        step_until(end: Time) -> Result<(), EngineError>;
         break_deadlock() -> usize;
         set_routes(switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
         set_vl_arbitration(port: PortId, tables: &VlArbitration) -> Result<(), BuildError>;

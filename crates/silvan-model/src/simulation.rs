@@ -44,6 +44,13 @@ pub trait Simulation {
     /// [`EngineError`]; the same one again if the run is continued after it.
     fn run_until(&mut self, end: Time) -> Result<(), EngineError>;
 
+    /// The same without a check for a deadlock and for losses at `end`: for many short steps. Those that last are found
+    /// within a simulated millisecond.
+    ///
+    /// # Errors
+    /// As there.
+    fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
+
     /// Applies a change now, to the switches or to the adapters: each knows its own settings.
     ///
     /// # Errors
@@ -161,13 +168,6 @@ pub trait Simulation {
 
 /// One whose counters are read and whose fabric is changed while packets move.
 pub trait LiveSimulation: Simulation + Debug + Send {
-    /// As [`run_until`](Simulation::run_until), without a check for a deadlock at `end`: for many short
-    /// steps. One that lasts is found within a simulated millisecond.
-    ///
-    /// # Errors
-    /// As there.
-    fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
-
     /// Ends a deadlock: what waits at the ports of the cycle is discarded, and the run can go on. Gives
     /// the number of packets, 0 if there is no deadlock.
     fn break_deadlock(&mut self) -> usize;

@@ -400,7 +400,10 @@ impl<'a> Run<'a> {
         let mut trees = TreeLog::new(self.scenario, &measurement.ports);
         while let Some(step) = schedule.next_step() {
             if step.until > self.engine.now() {
-                let ran = self.engine.run_until(step.until);
+                let ran = match step.may_end {
+                    true => self.engine.run_until(step.until),
+                    false => self.engine.step_until(step.until),
+                };
                 // What the engine did after the scheme's failure does not count, errors included.
                 self.check_callbacks()?;
                 ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;

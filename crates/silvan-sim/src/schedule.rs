@@ -30,6 +30,8 @@ pub(crate) struct ScheduleStep<'a> {
     pub changes: Vec<&'a SettingChange>,
     /// The controller sweeps.
     pub sweep: bool,
+    /// The run may end here: deadlocks and losses are looked for.
+    pub may_end: bool,
 }
 
 /// The steps of a run, one after the other.
@@ -41,6 +43,7 @@ pub(crate) struct Schedule<'a> {
     trees: Option<Ticks>,
     sweep: Option<Ticks>,
     check: Span,
+    ends_with_programs: bool,
     changes: &'a [(Time, SettingChange)],
     now: Option<Time>,
 }
@@ -75,8 +78,13 @@ impl<'a> Schedule<'a> {
     pub fn new(scenario: &'a Scenario, sweep: Option<Span>) -> Self {
         let file = scenario.file();
         let hosts = scenario.fabric().host_count() as u64;
+        let ranks = scenario.programs().map_or(0, |plan| {
+            let places = plan.jobs.iter().map(|job| job.rank_hosts().len() as u64);
+            places.sum()
+        });
         let trees = file.probe.trees.as_ref().and_then(|trees| trees.interval);
-        let per_host = |time: Span| Span::from_ps((time.as_ps() / hosts.max(1)).max(1));
+        // Ranks that share a host work as much as hosts do.
+        let per_host = |time: Span| Span::from_ps((time.as_ps() / hosts.max(ranks).max(1)).max(1));
         Self {
             end: Time::ZERO + scenario.duration(),
             warm_up: Some(Time::ZERO + file.run.warm_up),
@@ -91,6 +99,7 @@ impl<'a> Schedule<'a> {
                 Some(_) => per_host(CHECK_PROGRAMS_HOST_TIME).min(CHECK_PROGRAMS),
                 None => per_host(CHECK_HOST_TIME),
             },
+            ends_with_programs: scenario.programs().is_some(),
             changes: &scenario.scheme_settings().timed,
             now: None,
         }
@@ -110,6 +119,7 @@ impl<'a> Schedule<'a> {
         self.changes = later;
         Some(ScheduleStep {
             until,
+            may_end: until == self.end || self.ends_with_programs,
             sample: self.sample.take(until),
             trees: self.trees.as_mut().is_some_and(|trees| trees.take(until)),
             warm: self.warm_up.take_if(|at| *at == until).is_some(),
@@ -184,8 +194,10 @@ mod tests {
                 warm,
                 changes,
                 sweep,
+                may_end,
             } = step;
             assert!(!trees);
+            assert_eq!(may_end, until == Time::ZERO + scenario.duration());
             seen.push((
                 until.as_ps() / 1_000_000,
                 sample,
@@ -242,5 +254,16 @@ mod tests {
                 .windows(2)
                 .all(|pair| pair[1].since(pair[0]) == Span::from_ms(16))
         );
+    }
+
+    /// Oracle: 32 ms of the ranks together, which are many more than hosts.
+    #[test]
+    fn runs_of_many_ranks_on_a_host_are_checked_often() {
+        let program = "[{ name = \"a\", kind = \"barrier\", ranks-per-host = 4000 }]";
+        let scenario = scenario(&[("traffic.program", program), ("run.duration", "1 ms")]);
+        let mut schedule = Schedule::new(&scenario, None);
+        schedule.next_step().unwrap();
+        let step = schedule.next_step().unwrap();
+        assert_eq!((step.until, step.may_end), (Time::ZERO + Span::from_us(1), true));
     }
 }

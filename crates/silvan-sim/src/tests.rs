@@ -454,6 +454,10 @@ impl Simulation for Unsound {
         self.0.run_until(end)
     }
 
+    fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
+        self.0.step_until(end)
+    }
+
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.0.apply(change)
     }

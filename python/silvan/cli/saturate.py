@@ -107,7 +107,7 @@ def _print(found: Saturation) -> None:
         return "" if ns is None else f"{ns / 1e3:.2f}"
 
     for point in found.points:
-        share = "" if point.share is None else f"{100 * point.share:.1f}"
+        share = "as offered" if point.share is None else f"{100 * point.share:.1f}"
         latencies = us(point.latency_mean_ns), us(point.latency_p99_ns)
         table.add_row(f"{point.load:.3f}", f"{point.delivered_gbps:.4g}", share, *latencies)
     put_table(table)

@@ -279,5 +279,6 @@ def save_csv(header: Sequence[str], rows: Sequence[Sequence[object]], path: Path
 
 
 def _cell(value: object) -> str:
-    """Write a value; what is not a number leaves its cell empty."""
-    return "" if isinstance(value, float) and math.isnan(value) else str(value)
+    """Write a value; what is missing or not a number leaves its cell empty."""
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if is_missing else str(value)

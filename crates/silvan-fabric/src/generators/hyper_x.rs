@@ -24,7 +24,7 @@ pub struct HyperX {
     pub sizes: Vec<usize>,
     /// Hosts at each switch.
     pub hosts_per_switch: usize,
-    /// Cables between two switches of a row, for each dimension. Default: 1.
+    /// Cables between two switches of a row, one number for each dimension. Default: 1 for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cables: Vec<usize>,
     /// Cables of hosts, where they differ from the section `link`.
@@ -63,11 +63,15 @@ impl HyperX {
             return Err(of("sizes").bad(problem, "write 2 or more for each dimension"));
         }
         of("hosts-per-switch").positive(self.hosts_per_switch)?;
-        for (key, given) in [("cables", self.cables.len()), ("links", self.links.len())] {
-            if given > dimensions {
-                let problem = format!("{given} entries for {dimensions} dimensions");
-                return Err(of(key).bad(problem, format!("give at most {dimensions}")));
-            }
+        let problem = |given| format!("{given} entries for {dimensions} dimensions");
+        let (cables, links) = (self.cables.len(), self.links.len());
+        if cables != 0 && cables != dimensions {
+            let hint = format!("give {dimensions}, one for each dimension");
+            return Err(of("cables").bad(problem(cables), hint));
+        }
+        if links > dimensions {
+            let hint = format!("give at most {dimensions}");
+            return Err(of("links").bad(problem(links), hint));
         }
         if self.cables.contains(&0) {
             let problem = "a dimension with 0 cables between its switches";

@@ -30,6 +30,13 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
         "file.toml:3: fabric.hosts: single-switch: hosts is 0 (hint: write 1 or more)"
     );
     assert_eq!(
+        message(
+            "[fabric]\ngenerator = \"hyper-x\"\nsizes = [2, 2]\nhosts-per-switch = 1\ncables = [1]"
+        ),
+        "file.toml:5: fabric.cables: hyper-x: 1 entries for 2 dimensions (hint: give 2, one for \
+         each dimension)"
+    );
+    assert_eq!(
         message("[fabric]\ngenerator = \"fat-tree-684\""),
         "file.toml:2: fabric.generator: unknown value \"fat-tree-684\" (hint: did you mean \
          \"fat-tree-648\"?)"

@@ -4,6 +4,7 @@ use std::fmt;
 
 use silvan_core::{Bytes, HostId, Rate, Time};
 
+use crate::traffic::kinds::MOST_OUTSTANDING;
 use crate::traffic::sizes::CdfError;
 use crate::traffic::spec::UnknownHost;
 
@@ -204,7 +205,7 @@ pub enum Reason {
     ZeroOutstanding,
     /// More flows on their way than fit in memory.
     #[error(
-        "{outstanding} flows on their way at each of {hosts} hosts; at most 33554432 together are supported"
+        "{outstanding} flows on their way at each of {hosts} hosts; at most {MOST_OUTSTANDING} together are supported"
     )]
     Outstanding {
         /// Flows of a sender.

@@ -24,7 +24,7 @@ use crate::traffic::spec::SendQueue;
 use crate::traffic::values::{Load, Selection};
 
 /// Most flows on their way of all senders together.
-const MOST_OUTSTANDING: u64 = 1 << 25;
+pub(crate) const MOST_OUTSTANDING: u64 = 1 << 25;
 
 /// Where flows go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

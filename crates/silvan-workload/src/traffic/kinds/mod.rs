@@ -187,4 +187,5 @@ impl TrafficSection {
 
 pub(crate) use flow::FlowSource;
 pub use flows::FlowPattern;
+pub(crate) use flows::MOST_OUTSTANDING;
 pub use permutation::Pattern;
