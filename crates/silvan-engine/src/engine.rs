@@ -18,9 +18,7 @@ use crate::prefetching::WorkingSet;
 use crate::speculation::Discarded;
 use crate::stats::Statistics;
 use crate::tracer::Tracer;
-use crate::variant::{
-    CompiledFabric, EngineVariant, General, GeneralLookahead, Lookahead, Specialised, Traced,
-};
+use crate::variant::{CompiledFabric, EngineVariant, General, GeneralLookahead, Lookahead, Traced};
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError, PacketFilter};
 
@@ -103,21 +101,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Specialised> {
-    /// An engine that is specialised for the most frequent kind of fabric. Its results are those of a general
-    /// one, but the fabric cannot be reconfigured at run time.
-    ///
-    /// # Panics
-    /// If the fabric cannot be specialised.
-    pub fn specialised(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
-        assert!(
-            fabric.is_specialisable(),
-            "the fabric cannot be specialised"
-        );
-        Self::assemble(fabric, switch, source, workload)
-    }
-}
-
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     /// An engine that processes events by lookahead windows. Its results are those of a general one; only
     /// the number of events without effect, and so the number of events, differs.
@@ -167,20 +150,22 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     workload: &W,
 ) {
     let acts = S::ACTIVE || C::ACTIVE;
-    let fits = fabric.has_windows() && (!acts || fabric.knows_feedback());
+    let fits = fabric.has_windows()
+        && match acts {
+            true => fabric.knows_feedback(),
+            false => !fabric.acknowledges(),
+        };
     assert!(fits, "the fabric has no windows");
     let needs = Needs::of(switch, source, fabric.0.vls);
     let alone = !switch.delays_credits()
         && !needs.buffer_full
         && !needs.link
         && !needs.credit
-        && !needs.ack
         && !needs.receive
         && !needs.started
         && !needs.answer_grant
         && !needs.select_discard
         && !needs.holds_head
-        && !needs.select_path
         && !needs.select_vl
         && (W::LINKS_HOSTS || !workload.needs_delivery());
     assert!(alone, "hosts and ports depend on each other at once");

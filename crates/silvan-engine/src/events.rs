@@ -385,11 +385,13 @@ impl EventQueue {
 
     /// Calls `each` with every notification that is on its way past the fabric, or about to be sent.
     pub fn for_each_notification(&self, mut each: impl FnMut(&Packet)) {
-        self.wheel.for_each(|event| {
+        let mut see = |event: &Event| {
             if event.phase() == phase::FEEDBACK {
                 each(self.slab.get(event.argument() >> 1));
             }
-        });
+        };
+        self.wheel.for_each(&mut see);
+        self.calendar.events_for_hosts().for_each(see);
     }
 
     /// The same, with the right to change the packets.

@@ -343,7 +343,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
         let (mut bytes, mut again) = (packet.born as u32, false);
-        if C::ACTIVE && !F::SPECIALISED && !F::LOOKAHEAD && packet.is(GRANT) {
+        if C::ACTIVE && !F::LOOKAHEAD && packet.is(GRANT) {
             if packet.is(ACK) {
                 return self.notify_nack(now, flow, bytes);
             }

@@ -152,7 +152,7 @@ impl Plane {
     #[inline(always)]
     pub fn held_back_bytes<F: EngineVariant>(&self, lane: usize) -> u32 {
         match &self.fifos {
-            Some(fifos) if !F::SPECIALISED => fifos.bytes[lane],
+            Some(fifos) if !F::PLAIN => fifos.bytes[lane],
             _ => 0,
         }
     }
@@ -160,7 +160,7 @@ impl Plane {
     /// Whether a packet that arrives at this buffer is behind another one.
     #[inline(always)]
     pub fn is_behind<F: EngineVariant>(&self, input: u32, vl: usize) -> bool {
-        !F::SPECIALISED && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
+        !F::PLAIN && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
     }
 
     /// Calls `each` with every packet that cannot move before this lane takes one: those that wait for
@@ -225,7 +225,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     #[inline(always)]
     pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: Packet) -> bool {
         match &mut self.plane.fifos {
-            Some(fifos) if !F::SPECIALISED => fifos.join(port, lane, packet, now),
+            Some(fifos) if !F::PLAIN => fifos.join(port, lane, packet, now),
             _ => false,
         }
     }
@@ -233,7 +233,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// The first packet of an input buffer has left its queue: the next one may be chosen.
     #[inline(always)]
     pub(crate) fn move_up(&mut self, now: u64, input: u32, vl: usize) {
-        if !F::SPECIALISED && self.plane.fifos.is_some() {
+        if !F::PLAIN && self.plane.fifos.is_some() {
             self.move_up_next(now, input, vl);
         }
     }

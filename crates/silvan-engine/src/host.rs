@@ -167,7 +167,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             flags: if offer.last { LAST } else { 0 },
         };
         let packet = Packet::new(now, host, destination, kind);
-        if !F::ONE_PATH {
+        if !F::PLAIN {
             if let Some(reordering) = &mut self.plane.reordering {
                 reordering.sent(now, &packet);
             }
@@ -200,7 +200,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             };
             self.source
                 .on_send(time(now), flow, Span::from_ps(free_at - now), offer.bytes);
-            if !F::SPECIALISED && !F::LOOKAHEAD && self.needs.started {
+            if !F::LOOKAHEAD && self.needs.started {
                 self.notify_started(now, flow, offer);
             }
         }

@@ -77,7 +77,5 @@ pub use silvan_model::{
 };
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;
-pub use variant::{
-    CompiledFabric, EngineVariant, General, GeneralLookahead, Lookahead, Specialised, Traced,
-};
+pub use variant::{CompiledFabric, EngineVariant, General, GeneralLookahead, Lookahead, Traced};
 pub use waiting::WaitingPacket;

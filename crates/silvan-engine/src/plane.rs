@@ -295,7 +295,7 @@ impl Plane {
     /// Time in which the sink of a host consumes `payload` bytes.
     #[inline(always)]
     pub fn sink_time<F: EngineVariant>(&self, host: u32, payload: u32) -> u64 {
-        let own = match F::SPECIALISED {
+        let own = match F::PLAIN {
             true => None,
             false => self.own_sink_rates.get(host as usize).copied().flatten(),
         };
@@ -368,7 +368,7 @@ impl Plane {
     /// The same for the hot loop.
     #[inline(always)]
     pub fn lane_in<F: EngineVariant>(&self, port: u32, vl: usize) -> usize {
-        if F::SPECIALISED {
+        if F::PLAIN {
             port as usize
         } else {
             self.lane(port, vl)
@@ -378,17 +378,13 @@ impl Plane {
     /// Number of data virtual lanes for the hot loop.
     #[inline(always)]
     pub fn vls_in<F: EngineVariant>(&self) -> usize {
-        if F::SPECIALISED { 1 } else { self.vls }
+        if F::PLAIN { 1 } else { self.vls }
     }
 
     /// Limits on reads, if there are any.
     #[inline(always)]
     pub fn read_limits<F: EngineVariant>(&self) -> Option<&Reads> {
-        if F::SPECIALISED {
-            None
-        } else {
-            self.reads.as_ref()
-        }
+        if F::PLAIN { None } else { self.reads.as_ref() }
     }
 
     /// When a read of an input buffer ends whose packet is on the link from `now` to `tail`.

@@ -107,7 +107,7 @@ impl OutLane {
             blocked.map_or(bits, |blocked| bits & !blocked[index])
         };
         let pointer = usize::from(pointer);
-        if F::SPECIALISED || words == 1 {
+        if F::PLAIN || words == 1 {
             let bits = word(0);
             if bits == 0 {
                 return None;

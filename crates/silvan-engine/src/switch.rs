@@ -43,7 +43,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         // With windows its time takes this into account already.
-        let defers = !F::SPECIALISED && !F::LOOKAHEAD && plane.mixed;
+        let defers = !F::LOOKAHEAD && plane.mixed;
         if defers && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
@@ -118,7 +118,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         lane: usize,
         packet: Packet,
     ) {
-        let may_discard = !F::SPECIALISED && !F::LOOKAHEAD && S::ACTIVE;
+        let may_discard = !F::LOOKAHEAD && S::ACTIVE;
         if may_discard && self.needs.select_discard && self.discard(now, port, lane, &packet, false)
         {
             return;
@@ -200,7 +200,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let record = &mut plane.lanes[lane];
         plane.credits[lane].pointer = advance_pointer(local);
         let queue = &mut plane.queues[(record.queues + local) as usize];
-        let since = if !F::SPECIALISED && plane.crossbar_cuts_through {
+        let since = if !F::PLAIN && plane.crossbar_cuts_through {
             plane.pool.eligible(plane.pool.first(*queue))
         } else {
             now
@@ -216,7 +216,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         out.waiting -= 1;
         let more = out.waiting > 0;
         let port = base + local;
-        let may_discard = !F::SPECIALISED && !F::LOOKAHEAD && S::ACTIVE;
+        let may_discard = !F::LOOKAHEAD && S::ACTIVE;
         if may_discard && self.needs.select_discard && self.discard(now, port, lane, &packet, true)
         {
             self.move_up(now, port, packet.vl());
@@ -281,7 +281,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let plane = &mut self.plane;
         let ser = plane.serialisation(&plane.outs[output as usize], packet.wire());
         let mut tail = now + ser;
-        if !F::SPECIALISED && plane.crossbar_cuts_through {
+        if !F::PLAIN && plane.crossbar_cuts_through {
             let of_crossbar = |&(input, _): &(u32, u64)| (input as usize) < plane.fabric_ports;
             if let Some((input, since)) = from.filter(of_crossbar) {
                 tail = tail.max(plane.tail_through_crossbar(output, input, since, packet.wire()));

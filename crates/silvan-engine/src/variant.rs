@@ -1,4 +1,4 @@
-//! Engine variants: for every fabric, or specialised for those that most studies use.
+//! Engine variants: for every fabric, or for those that most studies use.
 
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -9,7 +9,6 @@ use silvan_model::{BecnCarrier, BuildError, EngineConfig};
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::General {}
-    impl Sealed for super::Specialised {}
     impl Sealed for super::Lookahead {}
     impl Sealed for super::GeneralLookahead {}
     impl Sealed for super::Traced {}
@@ -17,27 +16,21 @@ mod sealed {
 
 /// The fabrics that an engine's hot loop supports.
 pub trait EngineVariant: sealed::Sealed + Send {
-    /// Whether it is specialised; [`CompiledFabric::is_specialisable`] has the conditions.
-    const SPECIALISED: bool;
+    /// Whether it is for [plain](CompiledFabric::is_plain) fabrics only.
+    const PLAIN: bool = false;
     /// Whether it processes events by lookahead windows; [`CompiledFabric::has_windows`] has the conditions.
     const LOOKAHEAD: bool = false;
-    /// Whether it is for fabrics whose packets all have one path, so that none overtakes another of its flow.
-    const ONE_PATH: bool = false;
     /// Whether it can record packets hop by hop.
     const TRACES: bool = false;
     /// Whether it has links with PFC.
-    const PFC: bool = !Self::SPECIALISED && !Self::LOOKAHEAD;
+    const PFC: bool = !Self::LOOKAHEAD;
 }
 
 /// An engine for every fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct General;
 
-/// An engine for the most frequent kind of fabric. The checks that it does not need are a tenth of a run's time.
-#[derive(Clone, Copy, Debug)]
-pub struct Specialised;
-
-/// An engine for fabrics in which no event has an effect on another port before some time has passed: within
+/// An engine for plain fabrics in which no event has an effect on another port before some time has passed: within
 /// such a lookahead window it processes the events of different ports in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead;
@@ -47,31 +40,22 @@ pub struct Lookahead;
 #[derive(Clone, Copy, Debug)]
 pub struct GeneralLookahead;
 
-impl EngineVariant for General {
-    const SPECIALISED: bool = false;
-}
+impl EngineVariant for General {}
 
 /// An engine for every fabric that records packets hop by hop. The others have no code for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced;
 
 impl EngineVariant for Traced {
-    const SPECIALISED: bool = false;
     const TRACES: bool = true;
 }
 
-impl EngineVariant for Specialised {
-    const SPECIALISED: bool = true;
-}
-
 impl EngineVariant for Lookahead {
-    const SPECIALISED: bool = true;
+    const PLAIN: bool = true;
     const LOOKAHEAD: bool = true;
-    const ONE_PATH: bool = true;
 }
 
 impl EngineVariant for GeneralLookahead {
-    const SPECIALISED: bool = false;
     const LOOKAHEAD: bool = true;
 }
 
@@ -92,10 +76,10 @@ impl CompiledFabric {
         Plane::build(fabric, routes.into(), config).map(Self)
     }
 
-    /// Whether the variant [`Specialised`] can run it: credits, one virtual lane, virtual output queues,
-    /// round-robin arbitration without limits on reads or overtaking, switches of at most 64 ports, no output faster than an input
-    /// of its switch, and service levels that do not depend on the path.
-    pub fn is_specialisable(&self) -> bool {
+    /// Whether it has credits, one virtual lane, virtual output queues, round-robin arbitration without limits on reads or
+    /// overtaking, switches of at most 64 ports that do not choose among them, no output faster than an input of its switch,
+    /// and service levels that do not depend on the path.
+    pub fn is_plain(&self) -> bool {
         let plane = &self.0;
         plane.vls == 1
             && plane.pauses.is_none()
@@ -104,30 +88,37 @@ impl CompiledFabric {
             && !plane.oldest_first
             && !plane.mixed
             && plane.routing.keep_lanes()
+            && !plane.routing.has_choices()
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Whether the variant [`Lookahead`] can run it: [`Specialised`] and [`GeneralLookahead`] can, and switches do not choose
-    /// among ports.
+    /// Whether the variant [`Lookahead`] can run it: it is plain, and [`GeneralLookahead`] can.
     pub fn has_lookahead(&self) -> bool {
-        self.is_specialisable() && !self.0.routing.has_choices() && self.has_windows()
+        self.is_plain() && self.has_windows()
     }
 
     /// Whether the variant [`GeneralLookahead`] can run it: heads and credits need some time to reach the next port, at a
     /// switch an input has no effect on another one (limits on reads, overtaking, single queues), paths do not depend on
-    /// the state of other switches, destinations do not acknowledge, and links have credits.
+    /// the state of other switches, and links have credits.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
         plane.pauses.is_none()
             && plane.reads.is_none()
             && plane.fifos.is_none()
             && plane.routing.detours.is_none()
-            && plane.config.feedback.carrier == BecnCarrier::Cnp
             && plane.window().is_some()
     }
 
     /// Whether what congestion control changes at hosts, whose state is separate for each, is known before its window.
     pub fn knows_feedback(&self) -> bool {
         self.0.knows_feedback()
+    }
+
+    /// Whether destinations send something back for packets that no switch has marked.
+    pub fn acknowledges(&self) -> bool {
+        matches!(
+            self.0.config.feedback.carrier,
+            BecnCarrier::AckPerPacket | BecnCarrier::AckPerMessage
+        )
     }
 }

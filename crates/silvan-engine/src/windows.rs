@@ -196,7 +196,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             if head.time >= limit {
                 later.push(head);
             } else if self.plane.events.calendar.is_contended(head.output)
-                || !F::ONE_PATH && self.plane.routing.choices.is_alternative(head.output)
+                || !F::PLAIN && self.plane.routing.choices.is_alternative(head.output)
             {
                 together.push(self.order_of(&head, index));
             } else {

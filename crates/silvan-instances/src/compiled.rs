@@ -9,7 +9,7 @@ use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
     Forest, General, GeneralLookahead, HostCounters, InvariantError, Latencies, Lookahead, OnWire,
-    PacketFilter, PacketHop, Partitioned, Specialised, Traced, VlArbitration,
+    PacketFilter, PacketHop, Partitioned, Traced, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{Balance, ClassTotals, LiveSimulation, Simulation};
@@ -101,12 +101,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Traced> 
         let mut engine = Engine::traced(fabric, switch, source, load, filter);
         engine.discard_unroutable(discards_unroutable);
         Box::new(Self(engine))
-    }
-}
-
-impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Specialised> {
-    pub fn specialised(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
-        Box::new(Self(Engine::specialised(fabric, switch, source, load)))
     }
 }
 

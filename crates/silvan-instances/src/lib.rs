@@ -2,15 +2,18 @@
 //!
 //! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
 //! used most, no control, InfiniBand's and DCQCN on a fabric with lookahead windows, has engines of its own for traffic
-//! alone and with programs, and so has the live fabric. Everything else shares one, which is compiled for every fabric, for an
+//! alone and with programs, and so has the live fabric. The other schemes with parts of their own for each Port VL and each host
+//! share one with windows. Everything else shares one without, which is compiled for every fabric, for an
 //! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
-//! predictable branch, and so does every setting that a specialised engine does not support.
+//! predictable branch, and so does every setting that other engines do not support.
 //! Results do not depend on which engine it is.
 
 mod compiled;
 
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
-use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
+use silvan_cc::schemes::{
+    AnySource, AnySwitch, Control, EngineChoice, SeparateSource, SeparateSwitch,
+};
 use silvan_engine::{BuildError, CompiledFabric};
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{Engines, LiveSimulation, Network, Simulation};
@@ -51,17 +54,18 @@ impl Engines for Fastest {
             (AnySwitch::None(_), AnySource::None(_))
         );
         let delays_credits = network.may_delay_credits || control.switch.delays_credits();
-        let separate = !acts || fabric.knows_feedback() && !delays_credits;
-        let has_windows = fabric.has_windows() && separate && load.fits_windows();
-        let specialised = fabric.is_specialisable() && !(acts && load.programs().is_some());
-        if network.discards_unroutable || !has_windows && !specialised {
+        let independent = match acts {
+            true => fabric.knows_feedback() && !delays_credits,
+            false => !fabric.acknowledges(),
+        };
+        let has_windows = fabric.has_windows() && independent && load.fits_windows();
+        if network.discards_unroutable || !has_windows {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }
         Ok(control.with_engine(Fast {
             fabric,
             load,
-            has_windows,
             threads: network.threads,
         }))
     }
@@ -78,11 +82,10 @@ impl Engines for Fastest {
     }
 }
 
-/// Traffic on a fabric that can be run by lookahead windows or by a specialised engine.
+/// Traffic on a fabric that can be run by lookahead windows.
 struct Fast {
     fabric: CompiledFabric,
     load: Load,
-    has_windows: bool,
     threads: usize,
 }
 
@@ -132,10 +135,7 @@ impl EngineChoice for Fast {
     type Engine = Box<dyn Simulation>;
 
     fn none(self) -> Self::Engine {
-        if self.has_windows {
-            return self.by_windows(NoControl, NoControl);
-        }
-        Compiled::specialised(self.fabric, NoControl, NoControl, self.load)
+        self.by_windows(NoControl, NoControl)
     }
 
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
@@ -143,10 +143,11 @@ impl EngineChoice for Fast {
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
-        if self.has_windows {
-            return self.by_windows(switch, source);
-        }
-        Compiled::specialised(self.fabric, switch, source, self.load.into_traffic())
+        self.by_windows(switch, source)
+    }
+
+    fn separate(self, switch: SeparateSwitch, source: SeparateSource) -> Self::Engine {
+        windows(self.fabric, switch, source, self.load, 1)
     }
 
     fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 use std::ops::ControlFlow;
 
@@ -69,6 +70,21 @@ latency = "host"
 duration = "900 us"
 "#;
 
+/// Schemes that an engine is compiled for alone.
+const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
+
+/// Schemes that share an engine with windows.
+const SEPARATE: [&str; 8] = [
+    "timely",
+    "hpcc",
+    "swift",
+    "nscc",
+    "reps",
+    "half",
+    "nscc-reps",
+    "swift-reps",
+];
+
 fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
     run(engines, scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
@@ -99,8 +115,8 @@ fn the_shared_engine_gives_the_same_to_the_last_bit() {
     }
 }
 
-/// A scenario with programs, drawn by a number.
-fn drawn(number: u64) -> String {
+/// A scenario with programs and one of these schemes, drawn by a number.
+fn drawn(number: u64, schemes: &[&str]) -> String {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |count: u64| {
         // Marsaglia, "Xorshift RNGs", 2003.
@@ -117,8 +133,7 @@ fn drawn(number: u64) -> String {
         "generator = \"xgft\"\nchildren = [3, 3]\nparents = [1, 3]\npath-choice = \"spray-random\"\n",
     ];
     let fabric = fabrics[draw(5) as usize];
-    let schemes = ["none", "none", "ib-cc", "dcqcn"];
-    let scheme = schemes[draw(4) as usize];
+    let scheme = schemes[draw(schemes.len() as u64) as usize];
     let speed = ["SDR", "QDR", "HDR"][draw(3) as usize];
     let mtu = ["256 B", "1 KiB", "4 KiB"][draw(3) as usize];
     let lanes = [
@@ -162,7 +177,7 @@ fn drawn(number: u64) -> String {
 #[test]
 fn drawn_programs_have_the_same_messages_by_windows() {
     for number in 1..=96 {
-        let text = drawn(number);
+        let text = drawn(number, &ALONE);
         let scenario = Scenario::from_toml(&text, "test.toml", &[]);
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let (fastest, shared) = (run_with(&Fastest, &scenario), run_with(&Shared, &scenario));
@@ -172,11 +187,42 @@ fn drawn_programs_have_the_same_messages_by_windows() {
     }
 }
 
+/// Acknowledgements carry what switches have written into their packets, past the fabric and through it.
+#[test]
+fn drawn_schemes_have_the_same_messages_by_windows() {
+    let mut seen = BTreeSet::new();
+    for number in 1..=192 {
+        let text = drawn(number, &SEPARATE);
+        let mut overrides = vec![];
+        if number % 2 == 1 {
+            overrides.push(Override::new("control.feedback.path", "\"in-band\""));
+        }
+        let read = |overrides: &[Override]| Scenario::from_toml(&text, "test.toml", overrides);
+        let mut scenario = read(&overrides);
+        if scenario.is_err() {
+            // A scheme that chooses paths needs switches with a choice.
+            overrides.push(Override::new("fabric.path-choice", "\"ecmp\""));
+            scenario = read(&overrides);
+        }
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let outcome = |engines: &dyn Engines| {
+            let ran = run(engines, &scenario, 1, &mut |_| ControlFlow::Continue(()));
+            ran.map(|output| (output.summary.packet_hops, output.tables))
+        };
+        let (fastest, shared) = (outcome(&Fastest), outcome(&Shared));
+        assert_eq!(fastest, shared, "{number}: {text}");
+        if fastest.is_ok() {
+            seen.insert(scenario.scheme().as_str());
+        }
+    }
+    assert_eq!(seen.len(), SEPARATE.len());
+}
+
 /// Ranks on hosts of different parts act on each other without delay.
 #[test]
 fn drawn_programs_have_the_same_messages_on_any_number_of_threads() {
     for number in 1..=96 {
-        let text = drawn(number);
+        let text = drawn(number, &ALONE);
         let scenario = Scenario::from_toml(&text, "test.toml", &[]).unwrap();
         let alone = run_with(&Fastest, &scenario);
         for threads in [2, 3, 7] {

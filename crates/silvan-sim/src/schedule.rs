@@ -264,6 +264,9 @@ mod tests {
         let mut schedule = Schedule::new(&scenario, None);
         schedule.next_step().unwrap();
         let step = schedule.next_step().unwrap();
-        assert_eq!((step.until, step.may_end), (Time::ZERO + Span::from_us(1), true));
+        assert_eq!(
+            (step.until, step.may_end),
+            (Time::ZERO + Span::from_us(1), true)
+        );
     }
 }

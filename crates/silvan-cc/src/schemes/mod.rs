@@ -65,6 +65,9 @@ pub trait EngineChoice {
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static;
 
+    /// Another scheme with such parts.
+    fn separate(self, switch: SeparateSwitch, source: SeparateSource) -> Self::Engine;
+
     /// Any other scheme.
     fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine;
 }
@@ -111,6 +114,11 @@ register! {
             = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
     }
     engines { IbCc, Dcqcn }
+    separate { timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps, half::Half }
+    separate_chains {
+        NsccReps: nscc::Nscc, reps::Reps;
+        SwiftReps: swift::Swift, reps::Reps;
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 /// - `schemes`: for each its module, its type, its name in scenarios and a sentence on it. The first is the default.
 /// - `chains`: two schemes at once, with a name and a sentence. They have the parameters of the two.
 /// - `engines`: the schemes that an engine is compiled for alone, besides none ([`Control::with_engine`]).
+/// - `separate`, `separate_chains`: others with a part of their own for each Port VL and each host, in the sense of
+///   [`PerPortVl`] and [`PerHost`]. They share an engine with lookahead windows.
 macro_rules! register {
     (
         schemes { $($module:ident::$scheme:ident = $name:literal, $summary:literal;)* }
@@ -15,6 +17,10 @@ macro_rules! register {
             )*
         }
         engines { $($own:ident),* $(,)? }
+        separate { $($part_module:ident::$part:ident),* $(,)? }
+        separate_chains {
+            $($pair:ident: $left_module:ident::$left:ident, $right_module:ident::$right:ident;)*
+        }
     ) => {
         $(pub mod $module;)*
 
@@ -113,6 +119,46 @@ macro_rules! register {
             }
         }
 
+        dispatch_switches! {
+            /// What runs at the switches, of any scheme that is separate for each Port VL.
+            #[derive(Clone)]
+            pub enum SeparateSwitch {
+                $(
+                    #[doc = stringify!($part)]
+                    $part(<$part_module::$part as Scheme>::Switch),
+                )*
+                $(
+                    #[doc = stringify!($pair)]
+                    $pair(Chain<
+                        <$left_module::$left as Scheme>::Switch,
+                        <$right_module::$right as Scheme>::Switch,
+                    >),
+                )*
+            }
+        }
+
+        dispatch_sources! {
+            /// What runs at the hosts, of any scheme that is separate for each host.
+            #[derive(Clone)]
+            pub enum SeparateSource {
+                $(
+                    #[doc = stringify!($part)]
+                    $part(<$part_module::$part as Scheme>::Source),
+                )*
+                $(
+                    #[doc = stringify!($pair)]
+                    $pair(Chain<
+                        <$left_module::$left as Scheme>::Source,
+                        <$right_module::$right as Scheme>::Source,
+                    >),
+                )*
+            }
+        }
+
+        impl PerPortVl for SeparateSwitch {}
+
+        impl PerHost for SeparateSource {}
+
         impl Control {
             /// Starts an engine with the types of the scheme if one is compiled for it alone, else with the
             /// enums of all.
@@ -120,6 +166,16 @@ macro_rules! register {
                 match (self.switch, self.source) {
                     (AnySwitch::None(_), AnySource::None(_)) => choice.none(),
                     $((AnySwitch::$own(switch), AnySource::$own(source)) => choice.own(switch, source),)*
+                    $(
+                        (AnySwitch::$part(switch), AnySource::$part(source)) => {
+                            choice.separate(SeparateSwitch::$part(switch), SeparateSource::$part(source))
+                        }
+                    )*
+                    $(
+                        (AnySwitch::$pair(switch), AnySource::$pair(source)) => {
+                            choice.separate(SeparateSwitch::$pair(switch), SeparateSource::$pair(source))
+                        }
+                    )*
                     (switch, source) => choice.shared(switch, source),
                 }
             }

@@ -240,6 +240,11 @@ impl Calendar {
         self.heads.iter().flatten()
     }
 
+    /// What is still to reach hosts in the open window.
+    pub fn events_for_hosts(&self) -> impl Iterator<Item = &Event> {
+        self.for_hosts.iter()
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let heads: usize = self.heads.iter().map(Vec::capacity).sum();

@@ -83,7 +83,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 0
             },
         };
-        if !F::ONE_PATH && plane.reordering.is_some() {
+        if !F::PLAIN && plane.reordering.is_some() {
             self.arrive(delivery, packet);
         } else {
             self.hand_over(delivery, packet);

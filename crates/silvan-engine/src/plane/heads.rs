@@ -121,7 +121,7 @@ impl Plane {
                 output,
                 packet,
             };
-            if F::LOOKAHEAD && !F::SPECIALISED && self.mixed {
+            if F::LOOKAHEAD && !F::PLAIN && self.mixed {
                 head.time += self.wait_for_tail(&head);
             }
             self.events.push_head::<F>(queue, head);
@@ -146,7 +146,7 @@ impl Plane {
 
     /// Adds a head to the calendar.
     pub(super) fn add_head<F: EngineVariant>(&mut self, mut head: Head) {
-        if !F::SPECIALISED && self.mixed {
+        if !F::PLAIN && self.mixed {
             head.time += self.wait_for_tail(&head);
         }
         self.events.calendar.add_head(head);

@@ -98,7 +98,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let record = &plane.lanes[lane];
         let picked = if let Some(reads) = plane.read_limits::<F>() {
             plane.pick_limited(reads, output, lane)
-        } else if !F::SPECIALISED && plane.oldest_first {
+        } else if !F::PLAIN && plane.oldest_first {
             plane.oldest_of(lane, None)
         } else {
             record.pick::<F>(plane.credits[lane].pointer, None)

@@ -73,7 +73,7 @@ impl Case {
     }
 
     /// The same with one lane, links of one speed, and round-robin arbitration.
-    pub fn specialised(mut self) -> Self {
+    pub fn plain(mut self) -> Self {
         let LinkKind { width, speed, .. } = self.hosts[0].1;
         let hosts = self.hosts.iter_mut().map(|(_, kind)| kind);
         let trunks = self.trunks.iter_mut().map(|(_, kind)| kind);
@@ -118,7 +118,7 @@ impl Case {
 
     /// The same where nothing has an effect elsewhere for 17 ns.
     pub fn lookahead(self) -> Self {
-        self.specialised().with_windows()
+        self.plain().with_windows()
     }
 
     /// The same without limits on reads, overtaking or single queues, with paths that may be chosen packet by packet.

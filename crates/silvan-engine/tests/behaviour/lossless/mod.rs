@@ -123,32 +123,6 @@ fn with_congestion_control_and_notifications_in_band() {
     );
 }
 
-/// Oracle: the general engine.
-#[test]
-fn specialised_engine_equals_general_engine() {
-    let result = runner(256).run(&cases(), |case| {
-        let case = case.specialised();
-        let (routed, _) = case.build();
-        let (switch, adapter) = case.control(&routed);
-        let general = routed.controlled(&case.config, switch, adapter, &case.flows);
-        let general = check(&case, &routed, general)?;
-        let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
-        let (switch, adapter) = case.control(&routed);
-        let script = Script::new(&case.flows, routed.fabric.host_count());
-        let specialised = Engine::specialised(fabric, switch, adapter, script);
-        let specialised = check(&case, &routed, specialised)?;
-        prop_assert_eq!(&specialised.workload().records, &general.workload().records);
-        prop_assert_eq!(specialised.events(), general.events());
-        for port in routed.fabric.ports.ids() {
-            prop_assert_eq!(specialised.port_counters(port), general.port_counters(port));
-        }
-        Ok(())
-    });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
-}
-
 /// The same run window by window, and event by event.
 type EnginePair<S, C, F> = (Engine<S, C, Script, F>, Engine<S, C, Script>);
 
@@ -294,23 +268,23 @@ fn cable(speed: Speed) -> LinkKind {
     LinkKind::new(Width::X4, speed, Length::from_mm(1000))
 }
 
-/// Each setting that a specialised engine does not support prevents specialisation.
+/// Each setting that makes a fabric one that is not plain.
 #[test]
-fn unsupported_settings_prevent_specialisation() {
+fn settings_make_fabrics_less_plain() {
     let alike = Routed::star(&[cable(Speed::Ddr); 3]);
-    let is_specialisable = |routed: &Routed, config: &EngineConfig| {
+    let is_plain = |routed: &Routed, config: &EngineConfig| {
         let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, config);
-        fabric.unwrap().is_specialisable()
+        fabric.unwrap().is_plain()
     };
     let defaults = EngineConfig::default();
-    assert!(is_specialisable(&alike, &defaults));
+    assert!(is_plain(&alike, &defaults));
     let speeds = [cable(Speed::Sdr), cable(Speed::Ddr)];
-    assert!(!is_specialisable(&Routed::star(&speeds), &defaults));
-    assert!(!is_specialisable(
+    assert!(!is_plain(&Routed::star(&speeds), &defaults));
+    assert!(!is_plain(
         &Routed::star(&[cable(Speed::Ddr); 80]),
         &defaults
     ));
-    assert!(!is_specialisable(&alike, &two_lanes(defaults.clone())));
+    assert!(!is_plain(&alike, &two_lanes(defaults.clone())));
     let with = |change: fn(&mut SwitchParams)| {
         let mut config = defaults.clone();
         change(&mut config.switch);
@@ -322,7 +296,7 @@ fn unsupported_settings_prevent_specialisation() {
         with(|switch| switch.queueing = Queueing::Fifo),
         with(|switch| switch.arbitration = Arbitration::OldestFirst),
     ] {
-        assert!(!is_specialisable(&alike, &config));
+        assert!(!is_plain(&alike, &config));
     }
 }
 
