@@ -27,7 +27,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Every extension belongs to one packet.
-    fn audit_extensions(&self) -> Result<(), InvariantError> {
+    pub(crate) fn audit_extensions(&self) -> Result<(), InvariantError> {
         let used = self.plane.extensions.in_use();
         if used == 0 && !self.extends_packets() {
             return Ok(());

@@ -19,7 +19,7 @@ const MOST_HOPS: usize = 255;
 
 /// What one packet carries.
 #[derive(Clone, Debug, Default)]
-struct Extension {
+pub(crate) struct Extension {
     /// When its injection started, in ps.
     sent: u64,
     /// The part of its path that is still ahead of it, if the scheme has chosen it.
@@ -40,6 +40,8 @@ struct Extension {
 pub(crate) struct Extensions {
     records: Vec<Extension>,
     free: Vec<u32>,
+    /// Lists without content for the records of packets that leave for another part of the fabric.
+    spare: Vec<Vec<Hop>>,
     /// The record of the packet that is being delivered.
     detached: Option<u32>,
     /// Payload behind packets that are about to be delivered, by their slot among the events' packets.
@@ -47,12 +49,45 @@ pub(crate) struct Extensions {
 }
 
 impl Extensions {
-    /// Extends a data packet.
-    fn attach(&mut self, now: u64, packet: &mut Packet, path: Option<u32>, behind: u32) {
-        let number = self.free.pop().unwrap_or_else(|| {
+    /// A free record.
+    fn claim(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
             self.records.push(Extension::default());
             (self.records.len() - 1) as u32
-        });
+        })
+    }
+
+    /// Adds the record of a packet that leaves for another part of the fabric to those that go with it. There the packet
+    /// names its place among them.
+    pub fn send(&mut self, packet: &mut Packet, sent: &mut Vec<Extension>) {
+        if packet.is(EXTENDED) {
+            let number = packet.born as u32;
+            let empty = Extension {
+                hops: self.spare.pop().unwrap_or_default(),
+                ..Extension::default()
+            };
+            packet.born = sent.len() as u64;
+            sent.push(std::mem::replace(&mut self.records[number as usize], empty));
+            self.release(number);
+        }
+    }
+
+    /// Keeps the record of a packet that has come from another part.
+    pub fn receive(&mut self, packet: &mut Packet, sent: &mut [Extension]) {
+        if packet.is(EXTENDED) {
+            let extension = std::mem::take(&mut sent[packet.born as usize]);
+            let number = self.claim();
+            packet.born = u64::from(number);
+            let record = &mut self.records[number as usize];
+            let Extension { mut hops, .. } = std::mem::replace(record, extension);
+            hops.clear();
+            self.spare.push(hops);
+        }
+    }
+
+    /// Extends a data packet.
+    fn attach(&mut self, now: u64, packet: &mut Packet, path: Option<u32>, behind: u32) {
+        let number = self.claim();
         let record = &mut self.records[number as usize];
         record.sent = now;
         record.path = path;
@@ -156,9 +191,10 @@ impl Extensions {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let hops = self.records.iter().map(|record| record.hops.capacity());
+        let spare = self.spare.iter().map(Vec::capacity);
         self.records.capacity() * size_of::<Extension>()
             + (self.free.capacity() + self.behind.capacity()) * 4
-            + hops.sum::<usize>() * size_of::<Hop>()
+            + hops.chain(spare).sum::<usize>() * size_of::<Hop>()
     }
 }
 

@@ -212,7 +212,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 }
                 let at = done + delay.as_ps();
                 if F::LOOKAHEAD && self.plane.remote.has_host(notification.destination()) {
-                    self.plane.remote.send_notification(at, notification);
+                    let plane = &mut self.plane;
+                    let extensions = &mut plane.extensions;
+                    plane.remote.send_notification(at, notification, extensions);
                     return;
                 }
                 return self.plane.schedule_arrival(at, notification);

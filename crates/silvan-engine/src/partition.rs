@@ -345,7 +345,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     fn unpack(&mut self, parcel: &mut Parcel) {
-        for head in parcel.heads.drain(..) {
+        let sent = &mut parcel.extensions;
+        for mut head in parcel.heads.drain(..) {
+            self.plane.extensions.receive(&mut head.packet, sent);
             self.plane.receive_head::<F>(head);
         }
         for credits in parcel.credits.drain(..) {
@@ -357,8 +359,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 self.wake_output(credits.output, credits.due.max(free_at));
             }
         }
-        for (at, notification) in parcel.notifications.drain(..) {
+        for (at, mut notification) in parcel.notifications.drain(..) {
+            self.plane.extensions.receive(&mut notification, sent);
             self.plane.schedule_arrival(at, notification);
         }
+        sent.clear();
     }
 }

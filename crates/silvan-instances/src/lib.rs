@@ -90,23 +90,32 @@ struct Fast {
 }
 
 impl Fast {
-    /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided.
+    /// An engine with lookahead windows for one scheme. Traffic without programs has one of its own.
     fn by_windows<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
     where
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
-        let Self { fabric, load, .. } = self;
-        let divides = self.threads > 1 && fabric.is_divisible();
-        let threads = match divides {
-            true => self.threads,
-            false => 1,
-        };
-        match load.programs() {
-            Some(_) if divides => windows(fabric, switch, source, load.shared(), threads),
-            Some(_) => windows(fabric, switch, source, load, threads),
-            None => windows(fabric, switch, source, load.into_traffic(), threads),
+        let has_programs = self.load.programs().is_some();
+        let Self {
+            fabric,
+            load,
+            threads,
+        } = self.divided();
+        match has_programs {
+            true => windows(fabric, switch, source, load, threads),
+            false => windows(fabric, switch, source, load.into_traffic(), threads),
         }
+    }
+
+    /// The same on one thread if the fabric cannot be divided; on several the programs are shared.
+    fn divided(mut self) -> Self {
+        if self.threads > 1 && self.fabric.is_divisible() {
+            self.load = self.load.shared();
+        } else {
+            self.threads = 1;
+        }
+        self
     }
 }
 
@@ -147,7 +156,12 @@ impl EngineChoice for Fast {
     }
 
     fn separate(self, switch: SeparateSwitch, source: SeparateSource) -> Self::Engine {
-        windows(self.fabric, switch, source, self.load, 1)
+        let Self {
+            fabric,
+            load,
+            threads,
+        } = self.divided();
+        windows(fabric, switch, source, load, threads)
     }
 
     fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine {

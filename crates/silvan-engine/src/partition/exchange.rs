@@ -7,6 +7,7 @@
 use super::assignment::{Assignment, PartId};
 use super::inboxes::{Contents, Inboxes};
 use crate::events::Head;
+use crate::extension::{Extension, Extensions};
 use crate::packet::Packet;
 
 /// Credits that come back to an output of another part.
@@ -27,6 +28,8 @@ pub(crate) struct Parcel {
     pub credits: Vec<RemoteCredits>,
     /// Notifications that travel past the fabric, and when they arrive.
     pub notifications: Vec<(u64, Packet)>,
+    /// What these packets carry.
+    pub extensions: Vec<Extension>,
 }
 
 /// What a part knows of the others, and what it sends them in the open window. Empty in a fabric that is not
@@ -76,11 +79,13 @@ impl Remote {
         }
     }
 
-    /// Sends a head to an input of another part.
+    /// Sends a head to an input of another part, with what its packet carries.
     #[inline(never)]
-    pub fn send_head(&mut self, head: Head) {
+    pub fn send_head(&mut self, mut head: Head, extensions: &mut Extensions) {
         let part = self.assignment.of_port(head.port);
-        self.parcels[usize::from(part)].heads.push(head);
+        let parcel = &mut self.parcels[usize::from(part)];
+        extensions.send(&mut head.packet, &mut parcel.extensions);
+        parcel.heads.push(head);
     }
 
     /// Returns credits to an output of another part.
@@ -95,10 +100,16 @@ impl Remote {
         });
     }
 
-    /// Sends a notification past the fabric to a host of another part.
-    pub fn send_notification(&mut self, at: u64, notification: Packet) {
+    /// Sends a notification past the fabric to a host of another part, with what it carries.
+    pub fn send_notification(
+        &mut self,
+        at: u64,
+        mut notification: Packet,
+        extensions: &mut Extensions,
+    ) {
         let part = self.assignment.of_host(notification.destination());
         let parcel = &mut self.parcels[usize::from(part)];
+        extensions.send(&mut notification, &mut parcel.extensions);
         parcel.notifications.push((at, notification));
     }
 }

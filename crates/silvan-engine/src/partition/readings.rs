@@ -185,7 +185,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
             .parts
             .iter()
             .map(|part| part.stats.payload_beyond_boundary());
-        self.whole().audit(beyond.sum())
+        self.whole().audit(beyond.sum())?;
+        self.parts.iter().try_for_each(Engine::audit_extensions)
     }
 
     /// The traffic as one of the parts has it, which knows how far its own hosts have come.

@@ -191,12 +191,13 @@ impl Plane {
     /// Sends a head to an input of another part, which looks up its output there.
     #[inline(never)]
     pub(super) fn send_remote_head(&mut self, now: u64, port: u32, packet: Packet) {
-        self.remote.send_head(Head {
+        let head = Head {
             time: now + self.head_delay[port as usize],
             port: self.outs[port as usize].next,
             output: NONE,
             packet,
-        });
+        };
+        self.remote.send_head(head, &mut self.extensions);
     }
 
     /// A head from another part.
