@@ -74,13 +74,12 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 8] = [
+const SEPARATE: [&str; 7] = [
     "timely",
     "hpcc",
     "swift",
     "nscc",
     "reps",
-    "half",
     "nscc-reps",
     "swift-reps",
 ];

@@ -59,6 +59,8 @@ BENCHMARKS = (
     Benchmark("adaptive-100", "648 hosts, 100 % load, adaptive routes", "adaptive-100"),
     Benchmark("lanes-100", "648 hosts, 100 % load, four virtual lanes", "lanes-100"),
     Benchmark("table2-dcqcn", "nodes of Table II with DCQCN, 100 Gbit/s", "table2-dcqcn"),
+    Benchmark("table2-hpcc", "nodes of Table II with HPCC, 100 Gbit/s", "table2-hpcc"),
+    Benchmark("table2-nscc", "nodes of Table II with NSCC, 100 Gbit/s", "table2-nscc"),
     Benchmark("workloads-gpt-13b", "a training step of GPT-13B, 128 GPUs", "gpt-13b"),
     Benchmark("workloads-alltoall-512", "512 hosts, all-to-all of 64 KiB", "alltoall-512"),
     Benchmark("workloads-dragonfly-1056", "1,056 hosts, UGAL-L, 50 % load", "dragonfly-1056"),

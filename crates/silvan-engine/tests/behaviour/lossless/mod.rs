@@ -9,8 +9,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnCarrier, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant,
-    Queueing, SwitchParams,
+    Arbitration, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant, Queueing,
+    SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -323,7 +323,6 @@ fn immediate_effects_prevent_lookahead() {
         with(|config| config.switch.latency = Span::ZERO),
         with(|config| config.switch.credit_delay = Span::ZERO),
         with(|config| config.switch.latency = Span::from_us(50)),
-        with(|config| config.feedback.carrier = BecnCarrier::AckPerPacket),
     ] {
         assert_eq!(has_lookahead(&config), (false, false), "{config:?}");
     }
