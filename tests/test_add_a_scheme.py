@@ -60,8 +60,8 @@ ALLOWED = {
     },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},
-    # A benchmark of a scheme with timers per flow.
-    "python/silvan/bench/simulator.py": {"dcqcn"},
+    # Benchmarks of schemes with timers per flow, and by acknowledgements.
+    "python/silvan/bench/simulator.py": {"dcqcn", "nscc"},
     # Which schemes have threads, and examples, in documentation.
     "crates/silvan-scenario/src/parsed/run.rs": {"dcqcn"},
     "crates/silvan-cc/src/lib.rs": {"ib-cc", "ecn", "pft"},

@@ -95,9 +95,9 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     [
         {"switch.queueing": "fifo"},
         {"fabric.path-choice": "adaptive", "host.in-order": True},
-        {"control.scheme": "swift"},
+        {"control.scheme": "rccc"},
     ],
-    ids=["fifo", "in-order", "swift"],
+    ids=["fifo", "in-order", "rccc"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
