@@ -8,6 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -22,6 +23,22 @@ _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
 
 _MAPPING = 'give for example {"run.duration": "1 ms"}'
 _GRID = 'give for example {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Messages that arrive at their senders.
+
+    Attributes
+    ----------
+    messages : int
+        Number of messages, or of flows.
+    payload_bytes : int
+        Their payload.
+    """
+
+    messages: int
+    payload_bytes: int
 
 
 class Scenario:
@@ -517,6 +534,70 @@ class Scenario:
         """
         seed = self.seed if seed is None else checked_seed(seed)
         return self._native.tmax(seed, at_ps) / 1e9
+
+    def arrivals(self, seed: SupportsIndex | None = None) -> dict[str, Arrivals | None]:
+        """Count what arrives at open-loop sources between the warm-up and the end of a run.
+
+        It depends on the traffic and the seed alone: nothing is simulated, nothing holds a source
+        back.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the run; by default the scenario's own.
+
+        Returns
+        -------
+        dict
+            By traffic class; ``None`` for a class of which a source makes messages when it can send
+            them, as one that saturates and one in a closed loop.
+
+        Raises
+        ------
+        ScenarioError
+            There is no such seed, or it places roles impossibly.
+
+        Examples
+        --------
+        A message of 4,096 bytes each 3.2768 us is 10 Gbit/s.
+
+        >>> import silvan
+        >>> scenario = silvan.Scenario(
+        ...     fabric={"generator": "single-switch", "hosts": 2},
+        ...     traffic={
+        ...         "flow": [
+        ...             {"name": "a", "from": "host-0000", "to": "host-0001", "message": "4 KiB",
+        ...              "load": "10 Gbit/s"},
+        ...         ]
+        ...     },
+        ...     run={"duration": "32768 us"},
+        ... )
+        >>> scenario.arrivals()["a"]
+        Arrivals(messages=10000, payload_bytes=40960000)
+        """
+        seed = self.seed if seed is None else checked_seed(seed)
+        counted = self._native.arrivals(seed).items()
+        return {name: None if of is None else Arrivals(*of) for name, of in counted}
+
+    def offered_bytes(self, seed: SupportsIndex | None = None) -> dict[str, float]:
+        """Compute what sources offer between the warm-up and the end of a run, by their mean rates.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the run; by default the scenario's own.
+
+        Returns
+        -------
+        dict
+            Payload in bytes by traffic class; a source that saturates offers its injection rate.
+
+        Raises
+        ------
+        ScenarioError
+            There is no such seed, or it places roles impossibly.
+        """
+        return self._native.offered_bytes(self.seed if seed is None else checked_seed(seed))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.hash == other.hash

@@ -7,6 +7,7 @@ use pyo3::types::PyBytes;
 use silvan_cc::schemes::SchemeName;
 use silvan_core::Time;
 use silvan_scenario::Override;
+use silvan_workload::traffic::Arrivals;
 
 use crate::errors::scenario_error;
 
@@ -98,6 +99,28 @@ impl Scenario {
         self.0
             .tmax(seed, Time::from_ps(at_ps))
             .map_err(|error| scenario_error(py, &error))
+    }
+
+    /// Messages or flows, and their bytes, that arrive at open-loop sources after the warm-up, by class.
+    fn arrivals(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+    ) -> PyResult<BTreeMap<String, Option<(u64, u64)>>> {
+        let arrivals = py.detach(|| self.0.arrivals(seed));
+        let arrivals = arrivals.map_err(|error| scenario_error(py, &error))?;
+        let numbers = |of: Arrivals| (of.count, of.bytes.as_u64());
+        let by_class = arrivals.into_iter();
+        Ok(by_class
+            .map(|(class, of)| (class, of.map(numbers)))
+            .collect())
+    }
+
+    /// Payload bytes that sources offer after the warm-up by their mean rates, by class.
+    fn offered_bytes(&self, py: Python<'_>, seed: u64) -> PyResult<BTreeMap<String, f64>> {
+        let offered = self.0.offered_bytes(seed);
+        let offered = offered.map_err(|error| scenario_error(py, &error))?;
+        Ok(offered.into_iter().collect())
     }
 
     /// Whether any host sends anything.

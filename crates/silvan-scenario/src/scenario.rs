@@ -15,7 +15,7 @@ use silvan_fabric::routing::{
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
-use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
+use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
 use crate::build::at;
 use crate::build::classes::check_classes;
@@ -477,6 +477,34 @@ impl Scenario {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| traffic_error(&error))?;
         Ok(traffic.tmax(at))
+    }
+
+    /// What arrives at open-loop sources in a run with this seed between its warm-up and its end, by traffic class: see
+    /// [`Traffic::arrivals`].
+    ///
+    /// # Errors
+    ///
+    /// The placement that this seed gives is impossible.
+    pub fn arrivals(&self, seed: u64) -> Result<Vec<(String, Option<Arrivals>)>, ScenarioError> {
+        let traffic = Traffic::new(self.traffic(), &self.environment(seed));
+        let traffic = traffic.map_err(|error| traffic_error(&error))?;
+        let from = Time::ZERO + self.file.run.warm_up;
+        let arrivals = traffic.arrivals(from, Time::ZERO + self.duration());
+        Ok(traffic.classes().iter().cloned().zip(arrivals).collect())
+    }
+
+    /// The payload that the sources of each traffic class offer in a run with this seed between its warm-up and its end [bytes]: see
+    /// [`Traffic::offered_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// The placement that this seed gives is impossible.
+    pub fn offered_bytes(&self, seed: u64) -> Result<Vec<(String, f64)>, ScenarioError> {
+        let traffic = Traffic::new(self.traffic(), &self.environment(seed));
+        let traffic = traffic.map_err(|error| traffic_error(&error))?;
+        let from = Time::ZERO + self.file.run.warm_up;
+        let offered = traffic.offered_bytes(from, Time::ZERO + self.duration());
+        Ok(traffic.classes().iter().cloned().zip(offered).collect())
     }
 
     /// The overrides of every combination of the sweep's values, the last key varying fastest; one

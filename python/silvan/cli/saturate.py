@@ -51,8 +51,8 @@ def saturate(
 ) -> None:
     """Find the load at which a fabric saturates, by bisection.
 
-    A load is delivered in full if the hosts receive, between the warm-up and the end of the run,
-    what is offered at this load, which two low loads tell. The loads of the scenario are replaced.
+    A load is delivered in full if the hosts receive, between the warm-up and the end of a run,
+    what arrives at its sources then. The loads of the scenario are replaced.
     """
     from silvan.planning.saturation import saturate as search
 
@@ -67,8 +67,10 @@ def saturate(
         claim_figures(out, "saturation.*", origin, overwrite=overwrite)
 
     def say(point: LoadPoint) -> None:
-        share = "" if point.share is None else f", {100 * point.share:.1f} % of what is offered"
-        note(f"load {point.load:.3f}: {point.delivered_gbps:.4g} Gbit/s{share}")
+        note(
+            f"load {point.load:.3f}: {point.delivered_gbps:.4g} Gbit/s, "
+            f"{100 * point.share:.1f} % of what is offered"
+        )
 
     found = search(
         loaded,
@@ -78,12 +80,6 @@ def saturate(
         curve=0 if out is None else _CURVE,
         on_point=say,
     )
-    if not found.is_certain:
-        least = min(point.packets for point in found.points)
-        note(
-            f"a run delivered {least:,} packets only, which is too few to tell {tolerance:g} from "
-            "chance if the traffic is random: set a longer run.duration"
-        )
     if as_json:
         put_json(found.to_dict())
     else:
@@ -107,14 +103,20 @@ def _print(found: Saturation) -> None:
         return "" if ns is None else f"{ns / 1e3:.2f}"
 
     for point in found.points:
-        share = "as offered" if point.share is None else f"{100 * point.share:.1f}"
+        share = f"{100 * point.share:.1f}"
         latencies = us(point.latency_mean_ns), us(point.latency_p99_ns)
         table.add_row(f"{point.load:.3f}", f"{point.delivered_gbps:.4g}", share, *latencies)
     put_table(table)
     if found.above is None:
         put("not saturated: a load of 1 is delivered in full")
-        return
-    put(
-        f"saturation load: {found.load:.3f} is delivered in full, {found.above:.3f} is not; "
-        f"at most {found.most_gbps:.4g} Gbit/s"
-    )
+    else:
+        put(
+            f"saturation load: {found.load:.3f} is delivered in full, {found.above:.3f} is not; "
+            f"at most {found.most_gbps:.4g} Gbit/s"
+        )
+    if not found.is_certain:
+        least = min(point.messages for point in found.points if point.messages is not None)
+        put(
+            f"uncertain: a run had {least:,} messages or flows only, too few to tell "
+            f"{found.tolerance:g} from those under way; set a longer run.duration"
+        )

@@ -47,7 +47,7 @@ def draw_saturation(found: Saturation, folder: Path, stem: str = "saturation") -
         latency.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         latency.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         latency.yaxis.set_minor_locator(NullLocator())
-        latency.set_title("Packet latency (µs)")
+        latency.set_title("Packet latency from injection (µs)")
         gbps = [point.delivered_gbps for point in points]
         delivered.plot(loads, gbps, "o-", color=_MEAN)
         delivered.set_title("Payload received by all hosts (Gbit/s)")
@@ -62,6 +62,13 @@ def draw_saturation(found: Saturation, folder: Path, stem: str = "saturation") -
             beside: dict[str, Any] = {"rotation": 90, "offset": (-12, 6)}
             style.label_line(delivered, found.load, 0, text, style.INK, **beside)
         style.legend_below(latency)
-        header = ("load", "delivered_gbps", "share", "latency_mean_ns", "latency_p99_ns")
+        header = (
+            "load",
+            "offered_gbps",
+            "delivered_gbps",
+            "share",
+            "latency_mean_ns",
+            "latency_p99_ns",
+        )
         rows = [tuple(getattr(point, name) for name in header) for point in points]
         return style.save(figure, folder, stem, (header, rows))

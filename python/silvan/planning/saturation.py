@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from silvan.errors import ScenarioError
 from silvan.measures import measured_ps
-from silvan.result import Result
 from silvan.scenario import Scenario
 from silvan.simulation import run
 
 _LEAST_LOAD = 1 / 256
 """Loads below are not tried."""
 
-_SIGMAS = 3
-"""Standard deviations of the delivered packets that the tolerance should exceed."""
+_MESSAGES = 10
+"""Messages under way, besides one for each busy sender, that must not exceed the tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +26,26 @@ class LoadPoint:
     ----------
     load : float
         Share of the injection rate.
+    offered_gbps : float
+        Payload that arrived at the sources after the warm-up, on average, in Gbit/s.
     delivered_gbps : float
-        Payload that all hosts received, on average after the warm-up, in Gbit/s.
-    share : float or None
-        That part of what was offered; ``None`` for the loads that tell what is offered.
+        Payload of the same traffic classes that hosts received then, in Gbit/s.
+    share : float
+        Delivered over offered.
     latency_mean_ns, latency_p99_ns : float or None
         Of the packets of all classes: the mean, and the largest 99th percentile of a class.
-    packets : int
-        Packets delivered after the warm-up.
+    messages : int or None
+        Messages or flows that arrived at the sources after the warm-up; ``None`` at a load of 1,
+        where sources make them when they can send them.
     """
 
     load: float
+    offered_gbps: float
     delivered_gbps: float
-    share: float | None
+    share: float
     latency_mean_ns: float | None
     latency_p99_ns: float | None
-    packets: int
+    messages: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Saturation:
         Lowest load that was not; ``None`` if that of 1 was.
     tolerance : float
         Share of what is offered that may be missing.
+    senders : int
+        Hosts with traffic, at most.
     points : tuple of LoadPoint
         All measurements, by load.
     """
@@ -64,6 +69,7 @@ class Saturation:
     load: float
     above: float | None
     tolerance: float
+    senders: int
     points: tuple[LoadPoint, ...]
 
     @property
@@ -73,8 +79,16 @@ class Saturation:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the runs had enough packets to tell the tolerance from chance."""
-        return min(point.packets for point in self.points) >= (_SIGMAS / self.tolerance) ** 2
+        """Whether the runs had enough messages to tell the tolerance from those under way.
+
+        At the beginning and at the end of what is measured, up to one message is on its way from
+        each sender that is busy, and a few are in the fabric.
+        """
+        return all(
+            point.messages * self.tolerance >= _MESSAGES + self.senders * point.load
+            for point in self.points
+            if point.messages is not None
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in plain values."""
@@ -114,9 +128,9 @@ def saturate(
 ) -> Saturation:
     """Find the load up to which a fabric delivers all that is offered, by bisection.
 
-    Two low loads, of which one is half of the other, tell what is offered at a load. A load is
-    delivered in full if the hosts receive no less than this, up to the tolerance, between the
-    warm-up and the end.
+    A load is delivered in full if between the warm-up and the end the hosts receive no less, up to
+    the tolerance, than arrives at the sources in the same run. Traffic classes of which sources
+    make messages when they can send them are not counted.
 
     Parameters
     ----------
@@ -150,60 +164,69 @@ def saturate(
     if not given:
         raise ScenarioError(
             "the scenario has no load that could be changed",
-            "set the load of its traffic to a share of the injection rate, such as 0.5",
+            hint="set the load of its traffic to a share of the injection rate, such as 0.5",
         )
     points: list[LoadPoint] = []
-
-    def measure(load: float, offered_gbps: float | None) -> LoadPoint:
-        result = run(scenario.override(dict.fromkeys(given, load)))
-        points.append(_point(result, load, offered_gbps))
-        if on_point is not None:
-            on_point(points[-1])
-        return points[-1]
-
-    low = 1 / 4
-    high_point, low_point = measure(low, None), measure(low / 2, None)
-    while high_point.delivered_gbps < 2 * (1 - tolerance) * low_point.delivered_gbps:
-        low /= 2
-        if low < 2 * _LEAST_LOAD:
-            raise ScenarioError(f"not even a load of {low:g} is delivered in full")
-        high_point, low_point = low_point, measure(low / 2, None)
-    slope = high_point.delivered_gbps / low
-    if not slope:
-        raise ScenarioError(
-            "nothing was delivered after the warm-up", "make run.duration longer than run.warm-up"
-        )
+    half = scenario.override(dict.fromkeys(given, 0.5))
+    open_loop = [name for name, arrivals in half.arrivals().items() if arrivals is not None]
 
     def is_full(load: float) -> bool:
-        return (measure(load, slope * load).share or 0) >= 1 - tolerance
+        loaded = scenario.override(dict.fromkeys(given, load))
+        points.append(_measure(loaded, load, open_loop))
+        if on_point is not None:
+            on_point(points[-1])
+        return points[-1].share >= 1 - tolerance
 
-    # A load that was too high for the line through the low ones is a bound, too.
-    full, above = low, min((point.load for point in points if point.load > low), default=1.0)
-    never = above == 1 and is_full(1.0)
+    full, above = 0.0, 1.0
+    try:
+        never = is_full(above)
+    except ScenarioError:
+        # Flows that arrive cannot saturate.
+        never = False
+    while not never and (above - full > resolution or not full):
+        middle = (full + above) / 2
+        if middle < _LEAST_LOAD:
+            raise ScenarioError(f"not even a load of {above:g} is delivered in full")
+        full, above = (middle, above) if is_full(middle) else (full, middle)
     if never:
         full = 1.0
-    while not never and above - full > resolution:
-        middle = (full + above) / 2
-        full, above = (middle, above) if is_full(middle) else (full, middle)
     for place in range(1, curve + 1):
         load = full * place / (curve + 1)
         if all(abs(load - point.load) > resolution for point in points):
-            measure(load, slope * load)
-    by_load = sorted(points, key=lambda point: point.load)
-    return Saturation(full, None if never else above, tolerance, tuple(by_load))
+            is_full(load)
+    by_load = tuple(sorted(points, key=lambda point: point.load))
+    senders = int(scenario.describe()["hosts"])
+    return Saturation(full, None if never else above, tolerance, senders, by_load)
 
 
-def _point(result: Result, load: float, offered_gbps: float | None) -> LoadPoint:
-    hosts, classes = result.hosts.to_pydict(), result.classes.to_pylist()
-    gbps = sum(hosts["delivered_bytes"]) * 8000 / measured_ps(result)
-    timed = [row for row in classes if row.get("latency_mean_ns") is not None]
+def _measure(scenario: Scenario, load: float, classes: Collection[str]) -> LoadPoint:
+    arrivals = {name: of for name, of in scenario.arrivals().items() if name in classes and of}
+    if len(arrivals) == len(classes):
+        offered = float(sum(of.payload_bytes for of in arrivals.values()))
+        messages = sum(of.messages for of in arrivals.values())
+    else:
+        # At a load of 1 sources make messages when they can send them.
+        offered = sum(of for name, of in scenario.offered_bytes().items() if name in classes)
+        messages = None
+    if not offered:
+        raise ScenarioError(
+            "nothing arrives at the sources between the warm-up and the end",
+            hint="give traffic with a load that starts before run.duration, and less warm-up; "
+            "sources that saturate and closed loops are not counted",
+        )
+    result = run(scenario)
+    rows = [row for row in result.classes.to_pylist() if row["name"] in classes]
+    delivered = sum(row["delivered_bytes"] for row in rows)
+    to_gbps = 8000 / measured_ps(result)
+    timed = [row for row in rows if row.get("latency_mean_ns") is not None]
     packets = sum(row["delivered_packets"] for row in timed)
     total = sum(row["latency_mean_ns"] * row["delivered_packets"] for row in timed)
     return LoadPoint(
         load=load,
-        delivered_gbps=gbps,
-        share=None if offered_gbps is None else gbps / offered_gbps,
+        offered_gbps=offered * to_gbps,
+        delivered_gbps=delivered * to_gbps,
+        share=delivered / offered,
         latency_mean_ns=total / packets if packets else None,
         latency_p99_ns=max((float(row["latency_p99_ns"]) for row in timed), default=None),
-        packets=sum(hosts["delivered_packets"]),
+        messages=messages,
     )

@@ -3,6 +3,7 @@
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{HostId, Sl, Time};
 
+use crate::traffic::arrivals::Arrivals;
 use crate::traffic::on_off::OnOff;
 use crate::traffic::pace::Pace;
 use crate::traffic::spec::Window;
@@ -126,6 +127,14 @@ impl Fixed {
     /// The receiver.
     pub(crate) fn destination(&self) -> HostId {
         self.plan.dst
+    }
+
+    /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
+    pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
+        let pace = self.pace.as_ref()?;
+        let to = to.min(self.plan.window.end.unwrap_or(Time::MAX));
+        let message = u64::from(self.plan.message);
+        Some(Arrivals::of_pace(pace, (from, to), message, self.remaining))
     }
 
     /// When it may send.

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use silvan_cc::workload::{Gate, Offer, Transit};
-use silvan_core::{HostId, Sl, Span, Time};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
+use crate::traffic::arrivals::Arrivals;
 use crate::traffic::flow_targets::{Incasts, Targets};
 use crate::traffic::pace::Pace;
 use crate::traffic::rng::Stream;
@@ -138,6 +139,19 @@ impl FlowList {
         let mut all = self.clone();
         all.start_flows(now);
         all.records
+    }
+
+    /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
+    pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
+        if let Starts::Closed { .. } = self.starts {
+            return None;
+        }
+        let flows = self.records(to).into_iter();
+        let flows = flows.filter(|flow| flow.start >= from && flow.start < to);
+        Some(flows.fold(Arrivals::default(), |sum, flow| Arrivals {
+            count: sum.count + 1,
+            bytes: sum.bytes + Bytes::from_bytes(flow.bytes),
+        }))
     }
 
     /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at

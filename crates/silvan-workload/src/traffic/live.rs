@@ -9,7 +9,7 @@ use crate::traffic::kinds::{Flow, FlowSource, TrafficSection};
 use crate::traffic::spec::Environment;
 
 impl Source {
-    fn has_class(&self, class: u16) -> bool {
+    pub(crate) fn has_class(&self, class: u16) -> bool {
         match self {
             Self::Scatter(scatter) => scatter.has_class(class),
             Self::Fixed(fixed) => fixed.class() == class,

@@ -66,6 +66,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrivals;
 mod build;
 mod check;
 mod closed_loop;
@@ -92,6 +93,7 @@ mod spec;
 mod supply;
 mod values;
 
+pub use arrivals::Arrivals;
 pub use closed_loop::{SequenceProgress, SequenceState};
 pub use error::{Entry, Reason, TrafficError};
 pub use finite::FiniteFlow;

@@ -39,6 +39,15 @@ impl OfferedLoad {
         self.ends.push(self.contributions.len());
     }
 
+    /// What each source offers from `from` on and before `to` [bit], in the order of hosts.
+    pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
+        self.contributions.iter().map(move |source| {
+            let start = source.window.start.max(from);
+            let end = source.window.end.unwrap_or(Time::MAX).min(to);
+            source.rate * end.max(start).since(start).as_ps() as f64 / 1e12
+        })
+    }
+
     /// Total offer of a host at an instant [bit/s].
     pub(crate) fn of(&self, host: HostId, at: Time) -> f64 {
         self.active(host.index(), at)

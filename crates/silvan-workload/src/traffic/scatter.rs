@@ -11,6 +11,7 @@
 use silvan_cc::workload::{Gate, Offer};
 use silvan_core::{Sl, Time};
 
+use crate::traffic::arrivals::Arrivals;
 use crate::traffic::hotspots::HotspotTable;
 use crate::traffic::parking::Kind;
 use crate::traffic::spec::Window;
@@ -127,6 +128,19 @@ impl Scatter {
     /// Whether messages of the statistics class come from here.
     pub(crate) fn has_class(&self, class: u16) -> bool {
         self.classes.uniform == class || self.classes.hot == class
+    }
+
+    /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
+    pub(crate) fn arrivals(&self, commons: &[Common], from: Time, to: Time) -> Option<Arrivals> {
+        let common = &commons[self.common as usize];
+        let to = to.min(common.window.end.unwrap_or(Time::MAX));
+        match &self.supply {
+            Supply::Paced(pace) => {
+                let message = u64::from(common.message);
+                Some(Arrivals::of_pace(pace, (from, to), message, u64::MAX))
+            }
+            Supply::Uniform | Supply::Hot { .. } | Supply::Mixed(_) => None,
+        }
     }
 
     /// Goes on after a stop: messages that would have come meanwhile do not.
