@@ -59,8 +59,8 @@ class Cost:
         congestion isolation, state of each switch that a congesting flow passes.
     messages : str
         What travels: ``none``, ``notifications``, ``acknowledgements``, ``pulls``,
-        ``reservations`` and their grants, ``refusals``, ``isolation messages`` between switches, or
-        those with ``sweeps``.
+        ``reservations`` and their grants, ``refusals``, ``isolation messages`` or ``queue
+        messages`` between switches, or those with ``sweeps``.
 
     What is not reported, of a scheme without published settings, is None.
     """
@@ -120,6 +120,11 @@ _DFTREE = Cost(8, 0, 4, "notifications")
 # Queue length of a lane; at each output that it passes, what identifies a congesting flow (five
 # bytes), its lane, the end of the hold and of the pause of messages, and its packets on both lanes.
 _ISOLATION = Cost(4, 0, 18, "isolation messages")
+# Queue length of a lane, and for the line of its set-aside queue: the path and how long it is (four
+# and one bytes), or the destination (two); branches, and the place in lane 0 that holds its first
+# packet (two and four).
+_RECN = Cost(4 + 11, 0, 0, "queue messages")
+_FBICM = Cost(4 + 8, 0, 0, "queue messages")
 # Eight entropies of two bytes, which of them are valid, the next place, and how many there are;
 # Kmin, Kmax, slope and queue length at a port.
 _REPS = Cost(14, 0, 19, "acknowledgements")
@@ -142,7 +147,7 @@ _LHRP = Cost(12, 0, 4, "refusals")
 _OF_CREDITS = frozenset(
     {
         *("pft", "ib-cc-pft", "vftree", "flow2sl", "dftree", "obqa"),
-        "congestion-isolation",
+        *("congestion-isolation", "recn", "fbicm"),
         *("srp", "srp+smsrp", "srp+lhrp"),
     }
 )
@@ -578,6 +583,15 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
         "vl.data-vls": 2,
         "switch.buffer": f"{buffer // 2} B",
     }
+    set_aside: dict[str, TomlValue] = {
+        **overrides,
+        "control.scheme": "recn",
+        "control.recn.variant": "recn",
+        "control.recn.detection": f"{max(1, buffer // lanes // 2)} B",
+        "control.recn.propagation": f"{max(1, buffer // lanes // 4)} B",
+    }
+    del set_aside["control.vl-mapping.mapping"]
+    by_destination: dict[str, TomlValue] = {**set_aside, "control.recn.variant": "fbicm"}
     return [
         Baseline(
             "vftree",
@@ -621,6 +635,25 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
                 )
             ]
             if _waits_once(scenario)
+            else []
+        ),
+        # The path of a packet must be known, too.
+        *(
+            [
+                Baseline(
+                    "recn",
+                    f"{lanes - 1} set-aside queues by root; all share one lane's buffer",
+                    set_aside,
+                    _RECN,
+                ),
+                Baseline(
+                    "fbicm",
+                    f"{lanes - 1} set-aside queues by destination; all share one lane's buffer",
+                    by_destination,
+                    _FBICM,
+                ),
+            ]
+            if _waits_once(scenario) and scenario.fabric.path_choice == "table"
             else []
         ),
     ]

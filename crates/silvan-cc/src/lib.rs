@@ -33,7 +33,7 @@
 //! use silvan_cc::hooks::{
 //!     Feedback, Flow, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 //! };
-//! use silvan_core::{HostId, PortId, PortNumber, Sl, Span, SwitchId, Time};
+//! use silvan_core::{HostId, PortId, PortNumber, Sl, Span, SwitchId, Time, Vl};
 //!
 //! let threshold_map = ThresholdMap::Linear { lowest_bytes: 6_222, highest_bytes: 65_536 };
 //! let parameters = IbParameters::gran2012(1.0, threshold_map)?;
@@ -50,7 +50,12 @@
 //! // Three packets wait: the threshold of weight 15 is reached, and the one that leaves is marked.
 //! let now = Time::ZERO + Span::from_us(10);
 //! let queue = QueueView { queued_bytes: 3 * 2_074, has_credit: true };
-//! let packet = PacketView { wire_bytes: 2_074, marked: false, input: PortId::new(0) };
+//! let packet = PacketView {
+//!     wire_bytes: 2_074,
+//!     marked: false,
+//!     input: PortId::new(0),
+//!     vl: Vl::ZERO,
+//! };
 //! assert!(switch.on_departure(now, PortVl(0), queue, packet));
 //!
 //! // Its destination notifies the source, whose flow now leaves a gap of one packet time.

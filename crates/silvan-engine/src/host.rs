@@ -64,12 +64,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return;
             }
         }
-        if (S::ACTIVE || C::ACTIVE)
-            && self.needs.select_vl
-            && self.start_kept(now, host, port, first)
-        {
+        let chooses_vl = self.needs_select_vl();
+        if chooses_vl && self.start_kept(now, host, port, first) {
             return;
         }
+        let asks_for_flows = self.needs_host_vl();
         let plane = &self.plane;
         let mut gate = HostGate {
             switch: &mut self.switch,
@@ -83,8 +82,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             now: time(now),
             starved: 0,
             wanted: i32::MAX,
-            chooses_vl: self.needs.select_vl,
-            port_of_flows: (S::ACTIVE && self.needs.host_vl).then(|| PortId::new(port as usize)),
+            chooses_vl,
+            port_of_flows: asks_for_flows.then(|| PortId::new(port as usize)),
             throttled: Vec::new(),
             variant: PhantomData::<F>,
         };
@@ -145,7 +144,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let mut vl = plane.host_lanes(host)[offer.sl.index()];
-        if (S::ACTIVE || C::ACTIVE) && self.needs.select_vl {
+        if self.needs_select_vl() {
             let Some(chosen) = self.lane_of(now, host, first, vl, offer) else {
                 return;
             };

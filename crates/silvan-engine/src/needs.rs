@@ -4,6 +4,9 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_model::BuildError;
 
 use crate::CompiledFabric;
+use crate::engine::Engine;
+use crate::variant::EngineVariant;
+use crate::workload::Workload;
 
 impl CompiledFabric {
     /// Checks that the links have what a scheme needs.
@@ -71,4 +74,45 @@ impl Needs {
             answer_grant: source.needs_answer_grant(),
         }
     }
+}
+
+/// The queries in the hot loops. A scheme with an engine of its own answers them by constants, so that nothing is left of a
+/// call that it does not have; for all others the record comes first, and what it excludes is not dispatched.
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    #[inline(always)]
+    pub(crate) fn needs_link(&self) -> bool {
+        S::ACTIVE && self.needs.link && self.switch.needs_link()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_stamps(&self) -> bool {
+        S::ACTIVE && self.needs.stamps && self.switch.needs_stamps()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_buffer_full(&self) -> bool {
+        S::ACTIVE && self.needs.buffer_full && self.switch.needs_buffer_full()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_holds_head(&self) -> bool {
+        S::ACTIVE && self.needs.holds_head && self.switch.needs_holds_head()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_host_vl(&self) -> bool {
+        S::ACTIVE && self.needs.host_vl && self.switch.needs_host_vl()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_select_vl(&self) -> bool {
+        self.needs.select_vl && may_select_vl(&self.switch, &self.source)
+    }
+}
+
+/// Whether the lane of a host's packet may be anything but that of its service level.
+#[inline(always)]
+pub fn may_select_vl<S: SwitchControl, C: SourceControl>(switch: &S, source: &C) -> bool {
+    let by_switch = S::ACTIVE && (switch.needs_select_next_vl() || switch.needs_select_discard());
+    by_switch || C::ACTIVE && source.needs_select_vl()
 }

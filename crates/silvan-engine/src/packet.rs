@@ -1,6 +1,6 @@
 //! Packets, and the pool in which those that wait are kept.
 
-use silvan_core::Sl;
+use silvan_core::{Sl, Vl};
 
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
@@ -113,6 +113,12 @@ impl Packet {
     #[inline]
     pub fn vl(&self) -> usize {
         (self.rest >> (LANE_SHIFT + 4)) as usize & 15
+    }
+
+    /// The lane on which the packet has come; no data packet and no notification is on the management lane.
+    #[inline]
+    pub fn data_vl(&self) -> Vl {
+        Vl::try_new(self.vl() as u8).unwrap_or(Vl::MAX)
     }
 
     /// The service level as a number.

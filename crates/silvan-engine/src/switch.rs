@@ -94,14 +94,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 plane.credits[lane].pointer = advance_pointer(local);
                 let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some((port, now)), packet, wire);
-                if S::ACTIVE && self.needs.buffer_full {
+                if self.needs_buffer_full() {
                     self.check_full(now, port, vl);
                 }
                 return;
             }
         }
         self.enqueue(now, port, local, output, lane, packet);
-        if S::ACTIVE && self.needs.buffer_full {
+        if self.needs_buffer_full() {
             // Only now, so that the packet that fills the buffer counts among those that wait, but
             // not if it leaves at once.
             self.check_full(now, port, vl);
@@ -332,7 +332,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 if mark {
                     packet.set(MARKED);
                 }
-                if S::ACTIVE && self.needs.stamps {
+                if self.needs_stamps() {
                     self.stamp(now, output, lane, &packet, queued_bytes);
                 }
             }
@@ -343,7 +343,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else if C::ACTIVE && self.needs.credit {
             self.notify_credits(now, output);
         }
-        if S::ACTIVE && self.needs.link {
+        if self.needs_link() {
             self.notify_link(now, output, packet, arrived_marked, waited);
         }
         if F::TRACES {
@@ -373,5 +373,6 @@ fn view(packet: &Packet, input: u32) -> PacketView {
         wire_bytes: u32::from(packet.wire()),
         marked: packet.is(MARKED),
         input: PortId::new(input as usize),
+        vl: packet.data_vl(),
     }
 }

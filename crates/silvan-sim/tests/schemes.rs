@@ -145,6 +145,7 @@ fn promises(scheme: SchemeName) -> Vec<Promise> {
             in_order: false,
             ..COMMON
         },
+        "recn" => return set_aside_queues(),
         "congestion-isolation" => Promise {
             keys: &[("vl.data-vls", "2")],
             ..COMMON
@@ -178,6 +179,17 @@ fn lane_mappings() -> Vec<Promise> {
             ("vl.data-vls", "9"),
             ("control.vl-mapping.mapping", "\"voqsw\""),
         ]),
+    ]
+}
+
+/// With one set-aside queue, more roots than queues are the rule here.
+fn set_aside_queues() -> Vec<Promise> {
+    let of = |keys| Promise { keys, ..COMMON };
+    vec![
+        of(&[("vl.data-vls", "2")]),
+        of(&[("vl.data-vls", "4")]),
+        of(&[("vl.data-vls", "2"), ("control.recn.variant", "\"fbicm\"")]),
+        of(&[("vl.data-vls", "4"), ("control.recn.variant", "\"fbicm\"")]),
     ]
 }
 
@@ -236,8 +248,10 @@ struct Draw {
 
 impl Draw {
     fn new(scheme: SchemeName, number: u64, promise: &Promise) -> Self {
-        let index = SchemeName::ALL.iter().position(|one| *one == scheme);
-        let mut stream = SplitMix64::for_stream(number, index.unwrap() as u64);
+        // By its name: what is drawn for a scheme does not depend on how many others there are.
+        let name = scheme.as_str().bytes();
+        let of_name = name.fold(0, |sum: u64, byte| sum.wrapping_mul(31) + u64::from(byte));
+        let mut stream = SplitMix64::for_stream(number, of_name);
         let mut below =
             |limit: u64| ((u128::from(stream.next()) * u128::from(limit)) >> 64) as usize;
         let (mut fabric, hosts) = match (promise.needs_paths, number % 2) {

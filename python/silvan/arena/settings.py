@@ -75,6 +75,7 @@ TUNABLE: Mapping[str, _Parameters] = {
         "control.congestion-isolation.set-point",
         "control.congestion-isolation.hold",
     ),
+    "recn": ("control.recn.detection", "control.recn.propagation"),
     "srp": ("control.srp.timeout", "control.srp.threshold", "control.srp.reservation"),
 }
 """Parameters that are searched for each scheme: ranges, or keys whose published value is scaled.

@@ -66,6 +66,8 @@ pub struct PacketView {
     pub marked: bool,
     /// Input port at this switch.
     pub input: PortId,
+    /// The virtual lane on which it came, whose buffer it takes (Rust only).
+    pub vl: Vl,
 }
 
 /// A packet as it starts on a link.

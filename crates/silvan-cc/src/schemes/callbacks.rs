@@ -212,7 +212,7 @@ impl Settings for Callbacks {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use silvan_core::{HostId, PortId, Rate, Sl, Span};
+    use silvan_core::{HostId, PortId, Rate, Sl, Span, Vl};
 
     use super::*;
     use crate::hooks::{
@@ -311,6 +311,7 @@ mod tests {
             wire_bytes: 64,
             marked: false,
             input: PortId::new(6),
+            vl: Vl::ZERO,
         };
         assert!(calls.on_departure(now, PortVl(9), queue(101), packet));
         assert!(!calls.on_departure(now, PortVl(9), queue(100), packet));

@@ -294,7 +294,7 @@ impl PerHost for ReactionPoint {}
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use silvan_core::{PortId, Sl};
+    use silvan_core::{PortId, Sl, Vl};
 
     use crate::hooks::{PacketView, PortVl, QueueView, SwitchControl};
 
@@ -333,6 +333,7 @@ mod tests {
             wire_bytes: 1_000,
             marked: false,
             input: PortId::new(0),
+            vl: Vl::ZERO,
         };
         let draws = 200_000;
         let port = PortVl(1);

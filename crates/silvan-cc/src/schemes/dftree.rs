@@ -227,6 +227,7 @@ mod tests {
             wire_bytes: 100,
             marked: false,
             input: PortId::new(1),
+            vl: Vl::ZERO,
         };
         let mut marks = |port_vl, queued_bytes| {
             let queue = QueueView {

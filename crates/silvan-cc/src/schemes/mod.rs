@@ -102,6 +102,7 @@ register! {
         vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination or output, without control (vFtree, DBBM, Flow2SL, VOQnet, OBQA, VOQsw).";
         dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a lane of their own (Guay et al. 2011).";
         congestion_isolation::CongestionIsolation = "congestion-isolation", "Congestion isolation: congesting flows move to a lane of their own, hop by hop (IEEE 802.1Qcz).";
+        recn::Recn = "recn", "RECN and FBICM: packets through a congested point move to a queue that is set aside, hop by hop (Duato et al. 2005).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";
     }

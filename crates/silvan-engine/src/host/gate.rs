@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
 use silvan_core::{HostId, PortId, Sl, Time, Vl};
 
+use crate::needs::may_select_vl;
 use crate::packet::service_level;
 use crate::records::Credits;
 use crate::routing::Routing;
@@ -57,7 +58,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
         if F::TRACES && release > self.now {
             self.throttled.push(dst.index() as u32);
         }
-        if self.chooses_vl && release <= self.now && !self.has_lane(flow, sl) {
+        if self.chooses_vl() && release <= self.now && !self.has_lane(flow, sl) {
             return Time::MAX;
         }
         release
@@ -77,7 +78,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
     #[inline]
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
         let blocks = (bytes + self.header).div_ceil(64) as i32;
-        if C::ACTIVE && self.chooses_vl {
+        if C::ACTIVE && self.chooses_vl() {
             // The scheme chooses the lane when the packet is known.
             let open = self.credits.iter().any(|lane| lane.in_hand >= blocks);
             if !open {
@@ -101,6 +102,12 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
 }
 
 impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F> {
+    /// The same as in the record, by a constant for a scheme that chooses none.
+    #[inline(always)]
+    fn chooses_vl(&self) -> bool {
+        self.chooses_vl && may_select_vl(&*self.switch, &*self.source)
+    }
+
     /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
     /// while others of the host may go.
     fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {

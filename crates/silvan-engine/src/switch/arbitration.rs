@@ -56,7 +56,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut locals = [0u32; 16];
         let mut blocks_wanted = [0i32; 16];
         for vl in 0..self.plane.vls {
-            let candidate = if S::ACTIVE && self.needs.holds_head {
+            let candidate = if self.needs_holds_head() {
                 self.candidate_not_held(now, output, first + vl)
             } else {
                 self.candidate(now, output, first + vl)

@@ -19,8 +19,10 @@ use crate::script::Flow;
 #[derive(Debug)]
 struct InOrder {
     stream: SplitMix64,
-    /// By output and input, the lanes of the packets that wait, in their order.
-    waiting: BTreeMap<(u32, PortId), VecDeque<u32>>,
+    /// By output and input, the lanes behind and before it of the packets that wait, in their order.
+    waiting: BTreeMap<(u32, PortId), VecDeque<(u32, Vl)>>,
+    /// The lane on which the packet has come whose next lane was chosen last.
+    before: Vl,
     held: u32,
 }
 
@@ -34,6 +36,7 @@ impl SwitchControl for InOrder {
     }
 
     fn select_next_vl(&mut self, _: Time, hop: LaneView, _: QueuePair, vl: Vl) -> Option<Vl> {
+        self.before = vl;
         hop.input.map(|_| match self.stream.one_in(2) {
             true => Vl::try_new(1 - vl.as_u8()).unwrap(),
             false => vl,
@@ -45,19 +48,21 @@ impl SwitchControl for InOrder {
             .waiting
             .entry((output.0 / 2, packet.input))
             .or_default();
-        lanes.push_back(output.0 % 2);
+        assert_eq!(packet.vl, self.before);
+        lanes.push_back((output.0 % 2, packet.vl));
     }
 
     fn holds_head(&mut self, _: Time, output: PortVl, input: PortId, _: QueuePair) -> bool {
         let first = self.waiting[&(output.0 / 2, input)].front();
-        let held = first != Some(&(output.0 % 2));
+        let held = first.unwrap().0 != output.0 % 2;
         self.held += u32::from(held);
         held
     }
 
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, packet: PacketView) -> bool {
         let lanes = self.waiting.get_mut(&(output.0 / 2, packet.input));
-        assert_eq!(lanes.unwrap().pop_front(), Some(output.0 % 2));
+        let first = lanes.unwrap().pop_front();
+        assert_eq!(first, Some((output.0 % 2, packet.vl)));
         false
     }
 }
@@ -82,7 +87,12 @@ proptest! {
         let flows: Vec<Flow> = [(0, 3), (1, 3), (2, 3), (0, 2), (3, 1)]
             .map(|(source, destination)| Flow { sizes: vec![MTU, 100, 700], ..Flow::burst(source, destination, 60) })
             .to_vec();
-        let in_order = InOrder { stream: SplitMix64::new(seed), waiting: BTreeMap::new(), held: 0 };
+        let in_order = InOrder {
+            stream: SplitMix64::new(seed),
+            waiting: BTreeMap::new(),
+            before: Vl::ZERO,
+            held: 0,
+        };
         let mut engine = routed.controlled(&config, in_order, NoControl, &flows);
         for step in 1..=40 {
             engine.run_until(at(Span::from_us(100 * step))).unwrap();

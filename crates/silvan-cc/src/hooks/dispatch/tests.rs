@@ -166,6 +166,7 @@ fn play_switch(switch: &mut Switch) -> (Vec<bool>, Vec<u64>, usize) {
         wire_bytes: 9,
         marked: true,
         input: PortId::new(0),
+        vl: Vl::ZERO,
     };
     let link = LinkView {
         source: HOST,

@@ -100,6 +100,7 @@ impl Waiting {
             wire_bytes: PACKET,
             marked: false,
             input: SECOND_IN,
+            vl: Vl::ZERO,
         };
         (queue, packet)
     }
@@ -174,6 +175,7 @@ fn a_neighbour_whose_congesting_lane_is_full_passes_the_message_on_to_the_host()
             wire_bytes: PACKET,
             marked: false,
             input: FIRST_IN,
+            vl: Vl::ZERO,
         };
         let port_vl = waiting.port_vl(CONGESTING);
         waiting.isolator.on_queued(at(2), port_vl, queue, packet);

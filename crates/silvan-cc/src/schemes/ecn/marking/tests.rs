@@ -30,6 +30,7 @@ fn view(input: usize, marked: bool) -> PacketView {
         wire_bytes: 2_068,
         marked,
         input: PortId::new(input),
+        vl: Vl::ZERO,
     }
 }
 

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use proptest::prelude::*;
-use silvan_core::{PortNumber, Sl};
+use silvan_core::{PortNumber, Sl, Vl};
 
 use super::*;
 use crate::hooks::{SettingChange, Settings, UnknownSetting};
@@ -69,6 +69,7 @@ fn packet(wire_bytes: u32) -> PacketView {
         wire_bytes,
         marked: false,
         input: OTHER_SWITCH,
+        vl: Vl::ZERO,
     }
 }
 

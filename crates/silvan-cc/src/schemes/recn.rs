@@ -1,0 +1,144 @@
+//! RECN (J. Duato, I. Johnson, J. Flich, F. Naven, P. J. García, T. Nachiondo, "A new scalable and cost-effective congestion
+//! management strategy for lossless multistage interconnection networks", HPCA 2005) and FBICM (J. Escudero-Sahuquillo et al.,
+//! "FBICM: efficient congestion management for high-performance networks using distributed deterministic routing", HiPC 2008):
+//! packets through a congested point wait in a queue that is set aside for them, so that others pass. Nothing slows down.
+//!
+//! A *set-aside queue* (SAQ) is a virtual lane besides lane 0, with its own credits. Each output has a *line* for each of its
+//! SAQs in use: which packets it is for. When many bytes wait for an output on lane 0, and the output is where congestion
+//! begins, it is a *root*, and the outputs upstream get a line for it. When many bytes wait on the lane of a line, the
+//! outputs upstream of this one get one, too. A line is removed when its SAQ is empty and it has no branches upstream.
+//!
+//! **Order.** The first packet that an input sends into a SAQ is held until those of the same packets that came before it have
+//! left lane 0, or the SAQ of a shorter path. A line is removed when nothing waits in its SAQ. So a packet waits only for
+//! packets of the same input and output that came before it: the one that came first is never held.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, Span};
+
+use super::flows::{check_bytes, check_span};
+use crate::hooks::NoControl;
+use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+
+mod lines;
+mod queues;
+#[cfg(test)]
+mod tests;
+
+pub use queues::SetAside;
+
+/// Which packets a set-aside queue is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// Those that go through the root, over the path to it (Duato et al. 2005).
+    #[default]
+    Recn,
+    /// Those to one destination, which is all that switches with tables know of a path (Escudero-Sahuquillo et al. 2008).
+    Fbicm,
+}
+
+/// RECN and FBICM. Lane 0 is for all packets that go through no known root; the others are set-aside queues.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Recn {
+    /// Which packets a set-aside queue is for.
+    pub variant: Variant,
+    /// Bytes that wait for an output on lane 0, from which on it is a root; by default half the input buffer of a switch port.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub detection: Option<Bytes>,
+    /// Bytes that wait in a set-aside queue, from which on the outputs upstream set one aside; by default a quarter of the
+    /// input buffer of a switch port.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub propagation: Option<Bytes>,
+    /// Time from the decision of a switch to that of its neighbour: cable, and both ends.
+    #[schemars(with = "quantity::SpanText")]
+    pub message_delay: Span,
+    /// How long a queue that has got no packet stays set aside, when another root needs it.
+    #[schemars(with = "quantity::SpanText")]
+    pub idle: Span,
+}
+
+impl Default for Recn {
+    fn default() -> Self {
+        Self {
+            variant: Variant::default(),
+            detection: None,
+            propagation: None,
+            message_delay: Span::from_us(1),
+            idle: Span::from_us(100),
+        }
+    }
+}
+
+/// The lane of packets that go through no known root.
+const NORMAL: usize = 0;
+
+impl Scheme for Recn {
+    type Switch = SetAside;
+    type Source = NoControl;
+
+    const DEFAULTS: Defaults = Defaults::CNP;
+
+    fn fill_in(&mut self, data_plane: &DataPlane) {
+        let part = |of: u64| Bytes::from_bytes((data_plane.switch_buffer.as_u64() / of).max(1));
+        self.detection.get_or_insert(part(2));
+        self.propagation.get_or_insert(part(4));
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        for (key, bytes) in [
+            ("detection", self.detection),
+            ("propagation", self.propagation),
+        ] {
+            if let Some(bytes) = bytes {
+                check_bytes(key, bytes, "16 KiB")?;
+            }
+        }
+        check_span("message-delay", self.message_delay, "1 us")?;
+        if self.idle > self.message_delay {
+            return Ok(());
+        }
+        let (idle, delay) = (self.idle, self.message_delay);
+        Err(SchemeError::new(
+            "idle",
+            format!(
+                "{idle} is not above message-delay, {delay}: a queue would be freed before the neighbour knows of it"
+            ),
+            "write e.g. \"100 us\"",
+        ))
+    }
+
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        let refused = |message: &str, hint: &str| Err(SchemeError::new("variant", message, hint));
+        if setup.routes_use_lanes {
+            return refused(
+                "the routing keeps paths from deadlock by their lanes, which are set-aside queues here",
+                "choose a fabric that needs no lanes, such as a fat tree, or another scheme",
+            );
+        }
+        if setup.has_alternatives {
+            return refused(
+                "switches choose among several paths, and a set-aside queue is for packets whose path is known",
+                "set fabric.path-choice to \"table\", or choose another scheme",
+            );
+        }
+        if setup.data_vls < 2 {
+            return refused(
+                "there is one data lane, and each set-aside queue needs one",
+                "set vl.data-vls to 9 for eight set-aside queues, as in the paper",
+            );
+        }
+        if !setup.waits_once {
+            return refused(
+                "packets wait in single queues or output buffers, where those that move to another queue would lose their order",
+                "set switch.queueing to \"voq\", and remove switch.output-buffer",
+            );
+        }
+        Ok(())
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(SetAside, NoControl), SchemeError> {
+        Ok((SetAside::new(self, setup), NoControl))
+    }
+}
