@@ -63,6 +63,19 @@ CASES = {
         "bad.toml:6: traffic.flows.0.sizes: two distributions of sizes; "
         'the second is "file"\nhint: leave one of them, or write two entries\n',
     ),
+    "no distribution of sizes": (
+        FLOWS + "load = 0.5\nsizes = {}\n",
+        "bad.toml:6: traffic.flows.0.sizes: expected the name of a distribution, or a table, "
+        'found an empty table\nhint: write e.g. "web-search" or { fixed = "64 KiB" }\n',
+    ),
+    "a fraction of hosts": (
+        FLOWS.replace("hosts = 4", "hosts = 4.0") + 'load = 0.5\nsizes = "hadoop"\n',
+        "fabric.hosts: expected a whole number that is not negative, found the number 4.0\n",
+    ),
+    "one host alone": (
+        FLOWS.replace("hosts = 4", "hosts = 1") + 'load = 0.5\nsizes = "hadoop"\n',
+        "\nhint: traffic needs another host to send to: enlarge the fabric\n",
+    ),
     "more flows than fit in memory": (
         FLOWS + 'pattern = "incast"\nsenders = 2\ninterval = "100 ps"\nsizes = "hadoop"\n',
         "bad.toml:4: traffic.flows: some 200000000 flows would start; "

@@ -122,41 +122,44 @@ def _printed(
 
 
 def _table(measured: Sequence[Measured]) -> Table:
+    """Show what was measured: with several numbers of threads, how they share the work."""
     from rich.table import Table
 
-    table = Table(title="Median over fresh processes")
+    several = any(one.threads > 1 for one in measured)
+    title = f"Medians of {max(one.repeats for one in measured)} fresh processes"
+    table = Table(title=title)
     table.add_column("benchmark", no_wrap=True)
-    table.add_column("what")
-    first: dict[str, float] = {}
     for heading in (
-        "threads",
+        *(("threads", "ratio", "barrier us", "imbalance") if several else ()),
         "set-up s",
-        "M packet-hops/s",
-        "ratio",
+        "loop s",
+        "M packet-hops",
+        "M hops/s",
         "range",
-        "barrier us",
-        "imbalance",
-        "M events/s",
-        "events/hop",
-        "bytes/port",
+        *(() if several else ("events/hop", "bytes/port")),
         "peak MB",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
+    first: dict[str, float] = {}
     for one in measured:
         speeds = (one.slowest_packet_hops_per_s / 1e6, one.fastest_packet_hops_per_s / 1e6)
+        ratio = one.packet_hops_per_s / first.setdefault(one.name, one.packet_hops_per_s)
+        of_threads = (
+            str(one.threads),
+            f"{ratio:.2f}",
+            "-" if one.barrier_s is None else f"{one.barrier_s * 1e6:.2f}",
+            "-" if one.imbalance is None else f"{one.imbalance:.2f}",
+        )
+        of_work = (f"{one.events_per_packet_hop:.2f}", f"{one.bytes_per_port:.0f}")
         table.add_row(
             one.name,
-            one.what,
-            str(one.threads),
+            *(of_threads if several else ()),
             f"{one.setup_s:.2f}",
+            f"{one.loop_s:.2f}",
+            f"{one.packet_hops / 1e6:.1f}",
             f"{one.packet_hops_per_s / 1e6:.1f}",
-            f"{one.packet_hops_per_s / first.setdefault(one.name, one.packet_hops_per_s):.2f}",
             f"{speeds[0]:.1f} to {speeds[1]:.1f}",
-            "" if one.barrier_s is None else f"{one.barrier_s * 1e6:.2f}",
-            "" if one.imbalance is None else f"{one.imbalance:.2f}",
-            f"{one.events_per_s / 1e6:.1f}",
-            f"{one.events_per_packet_hop:.2f}",
-            f"{one.bytes_per_port:.0f}",
+            *(() if several else of_work),
             f"{one.peak_memory_bytes / 1e6:.0f}",
         )
     return table

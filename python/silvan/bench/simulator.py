@@ -99,8 +99,11 @@ class Measured:
         Memory of the simulated fabric, divided by its ports.
     peak_memory_bytes : int
         Largest resident memory of the process, the interpreter included.
-    setup_s : float
-        Seconds from the text of the scenario to the result, less the event loop.
+    setup_s, loop_s : float
+        Seconds from the text of the scenario to the result, less the event loop; those of the event
+        loop.
+    packet_hops : int
+        Delivered packets, each times the links it crossed.
     """
 
     name: str
@@ -118,6 +121,8 @@ class Measured:
     bytes_per_port: float
     peak_memory_bytes: int
     setup_s: float
+    loop_s: float
+    packet_hops: int
 
     def to_dict(self) -> dict[str, Any]:
         """Give the measurements as plain values, for JSON."""
@@ -192,6 +197,8 @@ def _medians(benchmark: Benchmark, summaries: Sequence[dict[str, Any]]) -> Measu
         bytes_per_port=median(lambda one: one["bytes_per_port"]),
         peak_memory_bytes=int(median(lambda one: one["peak_memory_bytes"])),
         setup_s=median(lambda one: one["setup_s"]),
+        loop_s=median(lambda one: one["wall_s"]),
+        packet_hops=summaries[0]["packet_hops"],
     )
 
 

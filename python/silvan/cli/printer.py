@@ -24,9 +24,13 @@ _WARNINGS = 5
 _STDOUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
+# Names come from files and from fabrics; what a terminal would obey is shown as its escape.
+_CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(9), *range(11, 32), *range(127, 160))}
+
+
 def put(text: str) -> None:
     """Print a line of data."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.write(text.rstrip("\n").translate(_CONTROLS) + "\n")
 
 
 def put_json(value: Any) -> None:
@@ -37,9 +41,13 @@ def put_json(value: Any) -> None:
 def put_table(table: Table) -> None:
     """Print a table, in colour on a terminal."""
     from rich.console import Console
+    from rich.segment import Segment, Segments
 
     if sys.stdout.isatty():
-        Console().print(table)
+        console = Console()
+        segments = console.render(table)
+        harmless = (Segment(part.text.translate(_CONTROLS), part.style) for part in segments)
+        console.print(Segments(harmless), end="")
         return
     lines = io.StringIO()
     Console(file=lines, width=_PIPE_WIDTH).print(table)
@@ -50,7 +58,7 @@ def put_table(table: Table) -> None:
 def note(text: str) -> None:
     """Print a remark, if there is room for it."""
     with suppress(OSError):
-        sys.stderr.write(text.rstrip("\n") + "\n")
+        sys.stderr.write(text.rstrip("\n").translate(_CONTROLS) + "\n")
 
 
 def is_stdout(error: OSError) -> bool:

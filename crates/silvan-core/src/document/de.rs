@@ -197,7 +197,7 @@ fn describe(found: Unexpected<'_>) -> String {
         Unexpected::Bool(value) => value.to_string(),
         Unexpected::Unsigned(value) => format!("the number {value}"),
         Unexpected::Signed(value) => format!("the number {value}"),
-        Unexpected::Float(value) => format!("the number {value}"),
+        Unexpected::Float(value) => format!("the number {value:?}"),
         Unexpected::Str(text) => format!("the text {text:?}"),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a table".to_owned(),
@@ -378,5 +378,12 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         let kind = TomlKind::of(item);
         let path = self.path.key(key);
         TomlNode { kind, path }.read(seed)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        match self.entries.size_hint() {
+            (least, Some(most)) if least == most => Some(least),
+            _ => None,
+        }
     }
 }

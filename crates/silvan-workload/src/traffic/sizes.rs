@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rand_core::RngCore;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use silvan_core::advice::Advised;
 use silvan_core::{Bytes, schema};
@@ -103,6 +103,12 @@ impl<'de> Deserialize<'de> for SizeMix {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SizeMix, A::Error> {
+                if map.size_hint() == Some(0) {
+                    return Err(A::Error::invalid_type(
+                        Unexpected::Other("an empty table"),
+                        &self,
+                    ));
+                }
                 let mix = SizeMix::deserialize(MapAccessDeserializer::new(&mut map))?;
                 match map.next_key::<String>()? {
                     None => Ok(mix),
