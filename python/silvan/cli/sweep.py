@@ -257,7 +257,9 @@ def _table(name: str, keys: Sequence[str], points: Sequence[dict[str, Any]]) -> 
         combinations.setdefault(values, []).append(point)
     shown = min(len(combinations), _MOST_LINES)
     more = f"; the first {shown} of {len(combinations)}" if shown < len(combinations) else ""
-    table = Table(title=f"{name}: receive rates in Gbit/s, mean ± standard deviation over the seeds{more}")
+    table = Table(
+        title=f"{name}: receive rates in Gbit/s, mean ± standard deviation over the seeds{more}"
+    )
     columns = rate_columns(points)
     for heading in (*keys, "seeds", *columns.values()):
         table.add_column(heading, justify="right")
