@@ -72,6 +72,12 @@ CASES = {
         FLOWS.replace("hosts = 4", "hosts = 4.0") + 'load = 0.5\nsizes = "hadoop"\n',
         "fabric.hosts: expected a whole number that is not negative, found the number 4.0\n",
     ),
+    "tables that do not fit in memory": (
+        '[fabric]\ngenerator = "hyper-x"\n'
+        "sizes = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]\nhosts-per-switch = 1\n",
+        "fabric.routing: 131072 switches would need tables for 131072 hosts; "
+        "at most 8589934592 entries are supported",
+    ),
     "one host alone": (
         FLOWS.replace("hosts = 4", "hosts = 1") + 'load = 0.5\nsizes = "hadoop"\n',
         "\nhint: traffic needs another host to send to: enlarge the fabric\n",

@@ -242,12 +242,30 @@ pub(crate) fn tabulate(
     Ok(tables)
 }
 
+/// Most entries of all forwarding tables, of a byte each.
+const MOST_ENTRIES: usize = 1 << 33;
+
+/// Refuses a fabric whose tables would not fit in memory.
+fn check_table_size(fabric: &Fabric) -> Result<(), ScenarioError> {
+    let (switches, hosts) = (fabric.switch_count(), fabric.host_count());
+    if switches.saturating_mul(hosts) <= MOST_ENTRIES {
+        return Ok(());
+    }
+    let message = format!(
+        "{switches} switches would need tables for {hosts} hosts; at most {MOST_ENTRIES} entries are supported, and \
+         this routing is not computed for such a shape"
+    );
+    let hint = "choose a smaller fabric, or another shape of this size, such as fewer dimensions or levels";
+    Err(ScenarioError::new(at("fabric").key("routing"), message).with_hint(hint))
+}
+
 /// Tables and, on a torus, the lanes of its datelines, or those that are given to paths.
 fn compute_routes(
     file: &ScenarioFile,
     engine: &EngineConfig,
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), ScenarioError> {
+    check_table_size(fabric)?;
     let section = &file.fabric;
     let tables = "forwarding tables are given, but the routing computes them";
     let levels = "levels of paths are given, but the routing computes the tables";
