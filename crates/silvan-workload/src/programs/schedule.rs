@@ -7,6 +7,8 @@ use silvan_core::Span;
 pub enum Action {
     /// Computes for this long.
     Calc(Span),
+    /// Ends after this time, in which nothing is computed.
+    Delay(Span),
     /// Sends a message.
     Send {
         /// The receiving rank.
@@ -189,16 +191,19 @@ impl Schedule {
         }
     }
 
-    /// Lets an operation of a rank wait for the end of one of another rank as well. Nothing travels between the two: a
-    /// trigger outside the network.
+    /// Lets operations of ranks wait for the ends of operations of other ranks as well: of each pair, the second for the first;
+    /// both are a rank and an operation of it. Nothing travels between the two: a trigger outside the network.
     ///
     /// The caller makes sure that no operation waits for itself in the end.
-    pub fn link(ranks: &mut [Self], earlier: (u32, u32), later: (u32, u32)) {
-        let followers = &mut ranks[earlier.0 as usize].remote;
-        let entry = (earlier.1, later.0, later.1);
-        let place = followers.partition_point(|other| *other <= entry);
-        followers.insert(place, entry);
-        ranks[later.0 as usize].waits[later.1 as usize] += 1;
+    pub fn link(ranks: &mut [Self], pairs: impl IntoIterator<Item = ((u32, u32), (u32, u32))>) {
+        for (earlier, later) in pairs {
+            let entry = (earlier.1, later.0, later.1);
+            ranks[earlier.0 as usize].remote.push(entry);
+            ranks[later.0 as usize].waits[later.1 as usize] += 1;
+        }
+        for rank in ranks {
+            rank.remote.sort_unstable();
+        }
     }
 
     /// Operations of other ranks that wait for the end of this one: rank and operation.

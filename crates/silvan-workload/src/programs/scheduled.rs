@@ -148,7 +148,7 @@ impl Programs {
             Task::Receive(_, span) => span,
             Task::Leave(..) => unreachable!("a send goes on to this task by itself"),
             Task::Do(op) => match run.schedule.ops()[op as usize].action {
-                Action::Calc(span) => span,
+                Action::Calc(span) | Action::Delay(span) => span,
                 Action::Send { .. } | Action::Receive { .. } | Action::Put { .. } => overhead,
             },
         };
@@ -169,6 +169,7 @@ impl Programs {
                     self.add_compute(rank, span);
                     self.op_ended(rank, op, now);
                 }
+                Action::Delay(_) => self.op_ended(rank, op, now),
                 Action::Send { to, bytes, tag } => {
                     let ends = self.send(rank, op, to, bytes, tag, now);
                     let span = self.messaging.bytes_overhead(bytes);

@@ -203,7 +203,7 @@ fn add<'a>(
     line: u32,
 ) -> Result<(), TraceError> {
     let partner = match action {
-        Action::Calc(_) => None,
+        Action::Calc(_) | Action::Delay(_) => None,
         Action::Send { to, .. } | Action::Put { to, .. } => Some(to),
         Action::Receive { from, .. } => from,
     };
@@ -270,9 +270,11 @@ pub fn write(schedules: &[Arc<Schedule>]) -> String {
         let _ = writeln!(text, "rank {rank} {{");
         for (op, entry) in schedule.ops().iter().enumerate() {
             let action = match entry.action {
-                Action::Calc(span) => format!("calc {}", span.as_ps() / 1000),
+                // GOAL has neither delays nor puts, and no schedule that is written here has one.
+                Action::Calc(span) | Action::Delay(span) => {
+                    format!("calc {}", span.as_ps() / 1000)
+                }
                 Action::Send { to, bytes, tag } => format!("send {bytes}b to {to} tag {tag}"),
-                // GOAL has no such operation, and no schedule that is written here has one.
                 Action::Put { to, bytes } => format!("send {bytes}b to {to}"),
                 Action::Receive { from, bytes, tag } => {
                     format!("recv {bytes}b from {} tag {}", any(from), any(tag))

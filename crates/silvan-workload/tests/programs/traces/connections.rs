@@ -1,6 +1,7 @@
 //! Connection matrices.
 
 use silvan_core::{Span, Time};
+use silvan_workload::programs::Action;
 use silvan_workload::programs::trace::TracePlace;
 use silvan_workload::programs::trace::connections::Connections;
 
@@ -54,7 +55,7 @@ fn connections_start_at_their_time_or_trigger() {
 
 #[test]
 fn mistakes_are_located() {
-    let cases: [(&[&str], &[&str], u32, &str); 12] = [
+    let cases: [(&[&str], &[&str], u32, &str); 15] = [
         (
             &["0->4 start 0 size 1"],
             &[],
@@ -113,6 +114,24 @@ fn mistakes_are_located() {
             "\"speed\" is no property",
         ),
         (&["connect 0 1"], &[], 5, "starts no line"),
+        (
+            &["0->1 start 0 size 1", "Nodes 2"],
+            &[],
+            6,
+            "the number of nodes is given a second time",
+        ),
+        (
+            &["0->1 start 0 size 1 send_done_trigger 99999999999"],
+            &["trigger id 4294967295 oneshot"],
+            5,
+            "trigger id 99999999999: 0 to 4294967295 are supported",
+        ),
+        (
+            &["0->1 start 0 size 1"],
+            &["trigger id 4294967296 oneshot"],
+            6,
+            "trigger id 4294967296: 0 to 4294967295 are supported",
+        ),
     ];
     for (connections, triggers, line, message) in cases {
         let text = text(connections, triggers);
@@ -124,6 +143,16 @@ fn mistakes_are_located() {
             "{connections:?}: {error}"
         );
     }
+    // Both wait for a barrier that both activate.
+    let both = text(
+        &["0->1 trigger 1 size 9 send_done_trigger 1"; 2],
+        &["trigger id 1 barrier count 2"],
+    );
+    let error = read(&Connections, &[both.into_bytes()], None, &settings(4)).unwrap_err();
+    assert_eq!(
+        error.message,
+        "the connection waits for a trigger that it activates itself"
+    );
     let cut = b"Nodes 4\nConnections 3\n0->1 start 0 size 1\n".to_vec();
     let error = read(&Connections, &[cut], None, &settings(4)).unwrap_err();
     assert_eq!(
@@ -131,4 +160,62 @@ fn mistakes_are_located() {
         "3 connections are announced, but the file has 1"
     );
     assert_eq!(error.place, TracePlace::Line(2));
+}
+
+/// A barrier that as many connections activate as wait for it takes one wait for each of them, not one for each pair, and all that
+/// wait start at the end of the last that activates it.
+#[test]
+fn a_barrier_of_many_connections_costs_as_much_as_it_has_lines() {
+    let activators: u64 = 20_000;
+    let waiters = 10_000;
+    let mut text = "Nodes 4\n".to_owned();
+    for _ in 0..activators {
+        text += "0->1 start 0 size 10 send_done_trigger 1\n";
+    }
+    for _ in 0..waiters {
+        text += "2->3 trigger 1 size 10\n";
+    }
+    text += &format!("trigger id 1 barrier count {activators}\n");
+    let schedules = read(&Connections, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let waits = schedules.iter().flat_map(|schedule| schedule.waits());
+    let waits: u64 = waits.map(|count| u64::from(*count)).sum();
+    assert_eq!(waits, activators + waiters);
+    assert_eq!(sent(&schedules[2], 4), [0, 0, 0, 10 * waiters]);
+
+    let text = text_of_barrier();
+    let schedules = read(&Connections, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let outcome = run(4, vec![traced(&schedules)], messaging());
+    assert_eq!((outcome.fault, outcome.finished), (None, true));
+    let last = Span::from_us(3) + messaging().overhead + wire(100);
+    for line in [6, 7] {
+        let op = outcome.ops.iter().rfind(|op| op.0 == line).unwrap();
+        assert_eq!(op.1, Time::ZERO + last, "line {line}");
+    }
+}
+
+fn text_of_barrier() -> String {
+    text(
+        &[
+            "0->1 start 3000000 size 100 send_done_trigger 1",
+            "2->3 trigger 1 size 500",
+            "1->0 trigger 1 size 500",
+            "3->2 start 0 size 100 recv_done_trigger 1",
+        ],
+        &["trigger id 1 barrier count 2"],
+    )
+}
+
+/// Time until a start is not computing: all of the time of the nodes is exposed.
+#[test]
+fn waiting_for_a_start_is_no_computing() {
+    let text = text(&["0->1 start 5000000 size 1000"], &[]);
+    let schedules = read(&Connections, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let computed = schedules
+        .iter()
+        .flat_map(|schedule| schedule.ops())
+        .filter(|op| matches!(op.action, Action::Calc(_)));
+    assert_eq!(computed.count(), 0);
+    let outcome = run(4, vec![traced(&schedules)], messaging());
+    let end = Span::from_us(5) + messaging().overhead + wire(1000);
+    assert_eq!(outcome.ends[0], Some(Time::ZERO + end));
 }

@@ -8,7 +8,7 @@ use super::{read, settings};
 /// An operation with its kind, peer, size, tag and processor.
 fn op(action: Action, cpu: u32) -> Vec<u8> {
     let (kind, peer, size, tag) = match action {
-        Action::Calc(span) => (3_u8, 0, span.as_ps() / 1000, 0),
+        Action::Calc(span) | Action::Delay(span) => (3_u8, 0, span.as_ps() / 1000, 0),
         Action::Send { to, bytes, tag } => (1, to, bytes, tag),
         Action::Receive { from, bytes, tag } => {
             (2, from.unwrap_or(u32::MAX), bytes, tag.unwrap_or(u32::MAX))

@@ -14,7 +14,9 @@
 //! that of the receiver fire at the same instant. A trigger acts outside the network and takes no time either. A `oneshot`
 //! fires at its activation, a `barrier` at its `count`-th.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod triggers;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use silvan_core::Span;
@@ -23,7 +25,8 @@ use super::{
     LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TraceFormat, TraceSettings, only, text_of,
 };
 use crate::programs::draft::{COMPUTE, Draft, MESSAGES};
-use crate::programs::schedule::{Action, Schedule, cycle};
+use crate::programs::schedule::{Action, Schedule};
+use triggers::Triggers;
 
 /// The format.
 #[derive(Debug)]
@@ -65,7 +68,7 @@ struct Connection {
 struct Trigger {
     line: u32,
     /// Activations that it takes.
-    count: u32,
+    count: u64,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +94,10 @@ fn read(text: &str) -> Result<Matrix, TraceError> {
                 if nodes == 0 || nodes > u64::from(MOST_RANKS) {
                     let message = format!("{nodes} nodes: 1 to {MOST_RANKS} are supported");
                     return Err(TraceError::line(line, message, HINT));
+                }
+                if matrix.nodes > 0 {
+                    let message = "the number of nodes is given a second time";
+                    return Err(TraceError::line(line, message, "write Nodes once"));
                 }
                 matrix.nodes = nodes as u32;
             }
@@ -130,7 +137,7 @@ fn read(text: &str) -> Result<Matrix, TraceError> {
         let message = "the file has no connection";
         return Err(TraceError::new(super::TracePlace::Whole, message, HINT));
     }
-    check_triggers(&matrix)?;
+    triggers::check(&matrix)?;
     Ok(matrix)
 }
 
@@ -142,15 +149,26 @@ fn number(words: &[&str], place: usize, line: u32, what: &str) -> Result<u64, Tr
     })
 }
 
+/// The id of a trigger.
+fn trigger_id(words: &[&str], place: usize, line: u32) -> Result<u32, TraceError> {
+    let id = number(words, place, line, "the id of a trigger")?;
+    u32::try_from(id).map_err(|_| {
+        let message = format!("trigger id {id}: 0 to {} are supported", u32::MAX);
+        TraceError::line(line, message, "number the triggers from 1")
+    })
+}
+
 fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     let (mut id, mut count, mut kind) = (None, None, None);
     let mut place = 1;
     while let Some(word) = words.get(place) {
         match *word {
-            "id" | "count" => {
-                let value = number(words, place + 1, line, "a number")?;
-                let slot = if *word == "id" { &mut id } else { &mut count };
-                *slot = Some(u32::try_from(value).unwrap_or(u32::MAX));
+            "id" => {
+                id = Some(trigger_id(words, place + 1, line)?);
+                place += 1;
+            }
+            "count" => {
+                count = Some(number(words, place + 1, line, "a number")?);
                 place += 1;
             }
             "oneshot" | "multishot" | "barrier" => kind = Some(*word),
@@ -226,8 +244,7 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
             }
             "size" => bytes = Some(number(words, place + 1, line, "a size in bytes")?),
             "trigger" | "send_done_trigger" | "recv_done_trigger" => {
-                let id = number(words, place + 1, line, "the id of a trigger")?;
-                let id = u32::try_from(id).unwrap_or(u32::MAX);
+                let id = trigger_id(words, place + 1, line)?;
                 match *word {
                     "trigger" if start.is_some() => {
                         return wrong("it has two starts".to_owned(), "use start or trigger");
@@ -267,80 +284,14 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
     }
 }
 
-/// Every trigger that a connection names is described, and is activated as often as it takes.
-fn check_triggers(matrix: &Matrix) -> Result<(), TraceError> {
-    let mut activations: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut awaited = BTreeSet::new();
-    for connection in &matrix.connections {
-        let waits = match connection.start {
-            Start::After(id) => Some(id),
-            Start::At(_) => None,
-        };
-        awaited.extend(waits);
-        for id in connection.fires.into_iter().flatten() {
-            *activations.entry(id).or_default() += 1;
-        }
-        for id in connection.fires.into_iter().chain([waits]).flatten() {
-            if !matrix.triggers.contains_key(&id) {
-                let message = format!("trigger {id} is not described");
-                let hint = "write e.g. trigger id 1 oneshot";
-                return Err(TraceError::line(connection.line, message, hint));
-            }
-        }
-    }
-    for (id, trigger) in &matrix.triggers {
-        let found = activations.get(id).copied().unwrap_or(0);
-        let is_awaited = awaited.contains(id);
-        if is_awaited && found == 0 {
-            let message =
-                format!("no connection activates trigger {id}, but connections wait for it");
-            let hint = "give a connection a send_done_trigger or a recv_done_trigger";
-            return Err(TraceError::line(trigger.line, message, hint));
-        }
-        if is_awaited && found != trigger.count {
-            let message = format!(
-                "trigger {id} fires at activation {}, but {found} connections activate it",
-                trigger.count
-            );
-            let hint = "a barrier counts all its connections, a oneshot has one";
-            return Err(TraceError::line(trigger.line, message, hint));
-        }
-    }
-    Ok(())
-}
-
 fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
     let connections = &matrix.connections;
-    // Who activates a trigger.
-    let mut activators: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (number, connection) in connections.iter().enumerate() {
-        for id in connection.fires.into_iter().flatten() {
-            activators.entry(id).or_default().push(number as u32);
-        }
-    }
-    let mut edges = Vec::new();
-    for (number, connection) in connections.iter().enumerate() {
-        if let Start::After(id) = connection.start {
-            let earlier = activators.get(&id).into_iter().flatten();
-            edges.extend(earlier.map(|earlier| (number as u32, *earlier)));
-        }
-    }
-    if let Some(cycle) = cycle(connections.len(), edges.iter().copied()) {
-        let line = |number: &u32| connections[*number as usize].line;
-        let lines: Vec<String> = cycle
-            .iter()
-            .map(|number| line(number).to_string())
-            .collect();
-        let message = format!(
-            "the connections of lines {} wait for each other in a cycle",
-            lines.join(", ")
-        );
-        let hint = "let one of them start at a time";
-        return Err(TraceError::line(line(&cycle[0]), message, hint));
-    }
+    let triggers = Triggers::new(matrix);
+    triggers.check_cycles(connections)?;
     let mut drafts: Vec<Draft> = (0..matrix.nodes).map(|_| Draft::default()).collect();
     let timers = timers(connections, &mut drafts);
-    let places: Vec<(u32, u32)> = connections
+    // Rank and operation of each connection, then of each shared trigger.
+    let mut places: Vec<(u32, u32)> = connections
         .iter()
         .zip(timers)
         .map(|(connection, timer)| {
@@ -353,18 +304,21 @@ fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
             (connection.from, op)
         })
         .collect();
+    for &(waiter, line) in &triggers.shared {
+        // An operation of no length of a node that waits for the trigger anyway.
+        let rank = connections[waiter as usize].from;
+        places.push((rank, drafts[rank as usize].join(line, &[])));
+    }
     let mut schedules = drafts
         .into_iter()
         .map(|draft| draft.finish().map_err(|_| connections[0].line))
         .collect::<Result<Vec<Schedule>, u32>>()
         .map_err(|line| TraceError::line(line, "connections wait for each other", HINT))?;
-    for (later, earlier) in edges {
-        Schedule::link(
-            &mut schedules,
-            places[earlier as usize],
-            places[later as usize],
-        );
-    }
+    let pairs = triggers
+        .edges
+        .iter()
+        .map(|(later, earlier)| (places[*earlier as usize], places[*later as usize]));
+    Schedule::link(&mut schedules, pairs);
     Ok(schedules.into_iter().map(Arc::new).collect())
 }
 
@@ -386,8 +340,8 @@ fn timers(connections: &[Connection], drafts: &mut [Draft]) -> Vec<Option<u32>> 
         let wait = before.map_or(span, |(_, earlier, _)| span.saturating_sub(earlier));
         let after = before.map(|(.., op)| op);
         let line = connections[number].line;
-        let calc = Action::Calc(wait);
-        let op = drafts[from as usize].add(calc, COMPUTE, line, after.as_slice());
+        let delay = Action::Delay(wait);
+        let op = drafts[from as usize].add(delay, COMPUTE, line, after.as_slice());
         timers[number] = Some(op);
         last = Some((from, span, op));
     }
