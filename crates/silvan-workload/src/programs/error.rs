@@ -8,6 +8,7 @@ use crate::programs::matching::{Arrived, Posted};
 use crate::programs::message::Message;
 use crate::programs::rank::Work;
 use crate::programs::ranks::Programs;
+use crate::programs::schedule::Action;
 
 /// Why programs cannot go on, in words that name ranks and operations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,7 +92,28 @@ impl Programs {
             .tag
             .map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
         let operation = self.operation(rank, posted.token);
+        if let Some(send) = self.blocked_send(rank, posted) {
+            return format!(
+                "{operation} waits for the message with {tag} of {send}, which has not started"
+            );
+        }
         format!("{operation}: no rank sends what is to be received from {from} with {tag}")
+    }
+
+    /// The send that a receive waits for, if its rank has one that waits itself.
+    fn blocked_send(&self, rank: u32, posted: &Posted) -> Option<String> {
+        let first = self.first_of(rank);
+        let from = first + posted.from?;
+        let Work::Schedule(run) = &self.ranks[from as usize].work else {
+            return None;
+        };
+        let ops = run.schedule.ops().iter().zip(&run.times);
+        let send = ops.enumerate().find(|(_, (op, times))| {
+            let is_it = matches!(op.action, Action::Send { to, tag, .. }
+                if first + to == rank && posted.tag.is_none_or(|wanted| wanted == tag));
+            is_it && times.0.is_none()
+        });
+        send.map(|(op, _)| self.operation(from, op as u32))
     }
 
     fn unwanted(&self, rank: u32, arrived: &Arrived) -> String {

@@ -100,6 +100,14 @@ impl Operation {
         named(name)
     }
 
+    /// Whether one rank has another part than all others.
+    pub const fn has_root(self) -> bool {
+        matches!(
+            self,
+            Self::Broadcast | Self::Reduce | Self::Incast | Self::Scatter
+        )
+    }
+
     /// Whether `bytes` is the size of one message rather than of a vector that is split.
     pub const fn is_per_message(self) -> bool {
         matches!(self, Self::Alltoall | Self::Incast | Self::Scatter)

@@ -6,9 +6,21 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::super::{TraceError, TracePlace};
-use super::{Attributes, Node, Rank};
+use super::{Attributes, Given, NODE_HINT, Node, Rank};
 
 const HINT: &str = "write a workload_graph, or the nodes as chakra_jsonizer does";
+
+/// The text of a trace in JSON, `None` of one in protobuf.
+pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let start = text.iter().find(|byte| !b" \t\r\n".contains(byte));
+    match start {
+        // In a protobuf trace, the length of the first message comes before its first field, and neither is one of these.
+        Some(b'{' | b'[') => Some(text),
+        None if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
 
 /// A number that has no fraction and is not negative.
 pub(super) fn whole(value: f64) -> Option<u64> {
@@ -17,18 +29,30 @@ pub(super) fn whole(value: f64) -> Option<u64> {
     (value.fract() == 0.0 && (0.0..=MOST).contains(&value)).then_some(value as u64)
 }
 
-fn number(value: &Value) -> Option<u64> {
-    match value {
+fn number(value: &Value) -> Given {
+    let number = match value {
         Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
         // Protobuf writes numbers of 64 bits as text.
         Value::String(text) => text.parse().ok(),
         Value::Bool(value) => Some((*value).into()),
         _ => None,
+    };
+    number.ok_or_else(|| match value {
+        Value::String(text) => in_words(text),
+        other => other.to_string(),
+    })
+}
+
+/// A text that is a number as that number, another one in quotes.
+pub(super) fn in_words(text: &str) -> String {
+    match text.parse::<f64>() {
+        Ok(_) => text.to_owned(),
+        Err(_) => format!("{text:?}"),
     }
 }
 
 /// Reads the trace of a rank.
-pub(super) fn read(bytes: &[u8]) -> Result<Rank, TraceError> {
+pub(super) fn read(bytes: &[u8], rank: usize) -> Result<Rank, TraceError> {
     let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     let line_at = |at: usize| {
         let breaks = bytes[..at.min(bytes.len())]
@@ -48,6 +72,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Rank, TraceError> {
             break;
         };
         let wrong = |message: String| TraceError::line(line, message, HINT);
+        let wrong_node = |message: String| TraceError::line(line, message, NODE_HINT);
         let value = value.map_err(|error| {
             let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);
             TraceError::line(line, error.to_string(), "the file may have been cut off")
@@ -58,14 +83,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Rank, TraceError> {
         match object.get("workload_graph") {
             Some(Value::Array(list)) => {
                 for (place, entry) in list.iter().enumerate() {
-                    let node = entry.as_object().map(graph_node);
+                    let node = entry.as_object().map(|entry| graph_node(entry, rank));
                     let node = node.unwrap_or_else(|| Err("it is no object".to_owned()));
-                    nodes.push(node.map_err(|error| wrong(format!("entry {place}: {error}")))?);
+                    let node = node.map_err(|error| format!("entry {place}: {error}"));
+                    nodes.push(node.map_err(wrong_node)?);
                 }
             }
             Some(_) => return Err(wrong("workload_graph is no list".to_owned())),
             None if first && object.contains_key("version") => {}
-            None => nodes.push(message_node(&object, &mut groups).map_err(wrong)?),
+            None => {
+                let node = message_node(&object, &mut groups, rank);
+                nodes.push(node.map_err(wrong_node)?);
+            }
         }
         first = false;
     }
@@ -85,49 +114,41 @@ fn ids(object: &Map<String, Value>, key: &str) -> Result<Vec<u64>, String> {
         None => Ok(Vec::new()),
         Some(Value::Array(list)) => list
             .iter()
-            .map(|value| number(value).ok_or_else(|| format!("{key} has {value}, no id of a node")))
+            .map(|value| number(value).map_err(|text| format!("{key} has {text}, no id of a node")))
             .collect(),
         Some(other) => Err(format!("{key} is {other}, no list")),
     }
 }
 
-fn text(object: &Map<String, Value>, key: &str) -> String {
+fn text_of(object: &Map<String, Value>, key: &str) -> String {
     let value = object.get(key).and_then(Value::as_str);
     value.unwrap_or_default().to_owned()
 }
 
 fn value_of(object: &Map<String, Value>, key: &str) -> Result<Option<u64>, String> {
-    match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => number(value)
-            .map(Some)
-            .ok_or_else(|| format!("{key} is {value}, no whole number")),
-    }
+    let value = object.get(key).filter(|value| !value.is_null());
+    super::number(value.map(number).as_ref(), key)
 }
 
 /// A node of a `workload_graph`.
-fn graph_node(object: &Map<String, Value>) -> Result<Node, String> {
+fn graph_node(object: &Map<String, Value>, rank: usize) -> Result<Node, String> {
     let id = value_of(object, "Id")?.ok_or("it has no Id")?;
-    let value = |key: &str| value_of(object, key).map_err(|error| format!("node {id}: {error}"));
+    let of_node = |error: String| format!("node {id}: {error}");
+    let value = |key: &str| value_of(object, key).map_err(of_node);
     let group = object.get("pg_name").or_else(|| object.get("comm_group"));
-    let attributes = Attributes {
-        is_cpu_op: value("is_cpu_op")?.map(|value| value != 0),
-        comm_type: value("comm_type")?,
-        comm_size: value("comm_size")?,
-        comm_src: value("comm_src")?,
-        comm_dst: value("comm_dst")?,
-        comm_tag: value("comm_tag")?,
-        num_ops: value("num_ops")?,
-        root: value("comm_root")?,
+    let mut attributes = Attributes {
         group: group.and_then(group_name),
-        is_partial: false,
+        ..Attributes::default()
     };
+    for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
+        attributes.set(key, number(value));
+    }
     let kind = value("NodeType")?.unwrap_or(0);
-    let work = attributes.work(kind, value("runtime")?.unwrap_or(0));
+    let work = attributes.work(kind, value("runtime")?.unwrap_or(0), rank);
     Ok(Node {
         id,
-        name: text(object, "Name"),
-        work: work.map_err(|error| format!("node {id}: {error}"))?,
+        name: text_of(object, "Name"),
+        work: work.map_err(of_node)?,
         after: [ids(object, "ctrl_deps")?, ids(object, "data_deps")?].concat(),
     })
 }
@@ -136,7 +157,7 @@ fn group_name(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) => Some(text.clone()),
-        other => number(other).map(|number| number.to_string()),
+        other => number(other).ok().map(|number| number.to_string()),
     }
 }
 
@@ -159,6 +180,7 @@ const TYPES: [&str; 11] = [
 fn message_node(
     object: &Map<String, Value>,
     groups: &mut BTreeMap<String, Vec<u32>>,
+    rank: usize,
 ) -> Result<Node, String> {
     let id = value_of(object, "id")?.unwrap_or(0);
     let kind = match object.get("type") {
@@ -168,7 +190,7 @@ fn message_node(
         }
         _ => value_of(object, "type")?.unwrap_or(0),
     };
-    let name = text(object, "name");
+    let name = text_of(object, "name");
     let inputs = object.get("inputs").and_then(|inputs| inputs.get("values"));
     if let Some(values) = inputs
         .and_then(Value::as_str)
@@ -190,21 +212,13 @@ fn message_node(
             .iter()
             .find(|(key, _)| key.ends_with("Val") || key.ends_with("List"))
             .map_or(&Value::Null, |(_, value)| value);
-        let number = number(value);
         match attribute.get("name").and_then(Value::as_str).unwrap_or("") {
-            "is_cpu_op" => attributes.is_cpu_op = number.map(|number| number != 0),
-            "comm_type" => attributes.comm_type = number,
-            "comm_size" => attributes.comm_size = number,
-            "comm_src" => attributes.comm_src = number,
-            "comm_dst" => attributes.comm_dst = number,
-            "comm_tag" => attributes.comm_tag = number,
-            "num_ops" => attributes.num_ops = number,
-            "root_rank" | "comm_root" => attributes.root = number,
             "pg_name" | "comm_group" => attributes.group = group_name(value),
             "involved_dim" => {
                 let list = value.get("values").and_then(Value::as_array);
                 attributes.is_partial = list.is_some_and(|list| list.contains(&Value::Bool(false)));
             }
+            name if !value.is_null() => attributes.set(name, number(value)),
             _ => {}
         }
     }
@@ -213,7 +227,7 @@ fn message_node(
         id,
         name,
         work: attributes
-            .work(kind, micros)
+            .work(kind, micros, rank)
             .map_err(|error| format!("node {id}: {error}"))?,
         after: [ids(object, "ctrlDeps")?, ids(object, "dataDeps")?].concat(),
     })
@@ -245,7 +259,7 @@ fn collect_groups(value: &Value, groups: &mut BTreeMap<String, Vec<u32>>, depth:
             let name = object.get("pg_name").and_then(group_name);
             let ranks = object.get("ranks").and_then(Value::as_array);
             if let (Some(name), Some(ranks)) = (name, ranks) {
-                let ranks = ranks.iter().map(|rank| number(rank)?.try_into().ok());
+                let ranks = ranks.iter().map(|rank| number(rank).ok()?.try_into().ok());
                 if let Some(ranks) = ranks.collect() {
                     groups.insert(name, ranks);
                 }

@@ -5,6 +5,7 @@
 //! Groups of ranks are in a JSON file, or in nodes with metadata.
 
 mod json;
+mod messages;
 mod nodes;
 mod proto;
 
@@ -30,10 +31,9 @@ impl TraceFormat for Chakra {
         let mut trace = Trace::default();
         let count = files.len();
         for (rank, bytes) in files.into_iter().enumerate() {
-            let read = match bytes.first() {
-                // No protobuf trace starts with a message of the length of these characters.
-                Some(b'{' | b' ' | b'\n' | b'[') => json::read(&bytes),
-                _ => proto::read(&bytes),
+            let read = match json::text(&bytes) {
+                Some(text) => json::read(text, rank),
+                None => proto::read(&bytes, rank),
             };
             let (nodes, found) = read.map_err(|error| error.in_file(rank))?;
             trace.ranks.push(nodes);
@@ -110,28 +110,47 @@ enum NodeWork {
         operation: Operation,
         bytes: u64,
         group: Option<String>,
-        root: u32,
+        /// The rank that has another part than all others; `None` is the first one of the group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        root: Option<u32>,
     },
 }
 
 /// A rank's nodes, and the groups that they name.
 type Rank = (Vec<Node>, BTreeMap<String, Vec<u32>>);
 
+/// A number of a node, or what is there instead of a whole number that is not negative.
+type Given = Result<u64, String>;
+
 /// The properties of a node in any of the formats.
 #[derive(Debug, Default)]
 struct Attributes {
     is_cpu_op: Option<bool>,
-    comm_type: Option<u64>,
-    comm_size: Option<u64>,
-    comm_src: Option<u64>,
-    comm_dst: Option<u64>,
-    comm_tag: Option<u64>,
-    num_ops: Option<u64>,
-    root: Option<u64>,
+    comm_type: Option<Given>,
+    comm_size: Option<Given>,
+    comm_src: Option<Given>,
+    comm_dst: Option<Given>,
+    comm_tag: Option<Given>,
+    num_ops: Option<Given>,
+    root: Option<Given>,
     group: Option<String>,
     /// Whether only some dimensions of a network take part.
     is_partial: bool,
 }
+
+/// The number of this name, if the node has it.
+fn number(given: Option<&Given>, name: &str) -> Result<Option<u64>, String> {
+    match given {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(*number)),
+        Some(Err(text)) => Err(format!(
+            "{name} is {text}: whole numbers from 0 are supported"
+        )),
+    }
+}
+
+/// What to do about a node that is wrong.
+const NODE_HINT: &str = "correct the node, or leave it out";
 
 const MEMORY_LOAD: u64 = 2;
 const SEND: u64 = 5;
@@ -141,15 +160,34 @@ const COLLECTIVE: u64 = 7;
 const LAST_TYPE: u64 = 10;
 
 impl Attributes {
-    /// What a node of this type does; an error is what is wrong with it.
-    fn work(self, kind: u64, micros: u64) -> Result<NodeWork, String> {
+    /// Keeps a property that a node may have under this name.
+    fn set(&mut self, name: &str, given: Given) {
+        let slot = match name {
+            "comm_type" => &mut self.comm_type,
+            "comm_size" => &mut self.comm_size,
+            "comm_src" => &mut self.comm_src,
+            "comm_dst" => &mut self.comm_dst,
+            "comm_tag" => &mut self.comm_tag,
+            "num_ops" => &mut self.num_ops,
+            "root_rank" | "comm_root" => &mut self.root,
+            "is_cpu_op" => {
+                self.is_cpu_op = given.ok().map(|number| number != 0);
+                return;
+            }
+            _ => return,
+        };
+        *slot = Some(given);
+    }
+
+    /// What a node of this type does on this rank; an error is what is wrong with it.
+    fn work(self, kind: u64, micros: u64, rank: usize) -> Result<NodeWork, String> {
         let is_message = (SEND..=COLLECTIVE).contains(&kind) && self.is_cpu_op != Some(true);
         if !is_message {
             return match kind {
                 1 => Ok(NodeWork::Metadata),
                 MEMORY_LOAD..=LAST_TYPE => Ok(NodeWork::Compute {
                     micros,
-                    ops: self.num_ops.unwrap_or(0),
+                    ops: number(self.num_ops.as_ref(), "num_ops")?.unwrap_or(0),
                     host: kind != 4 || self.is_cpu_op == Some(true),
                 }),
                 _ => Err(format!(
@@ -157,39 +195,61 @@ impl Attributes {
                 )),
             };
         }
-        let bytes = match self.comm_size {
+        let comm_type = number(self.comm_type.as_ref(), "comm_type")?;
+        let bytes = match number(self.comm_size.as_ref(), "comm_size")? {
             Some(bytes) if bytes <= MOST_BYTES => bytes,
             Some(bytes) => {
                 return Err(format!("{bytes} bytes: at most {MOST_BYTES} are supported"));
             }
-            None if kind == COLLECTIVE && self.comm_type == Some(9) => 0,
+            None if kind == COLLECTIVE && comm_type == Some(9) => 0,
             None => return Err("it has no comm_size".to_owned()),
         };
-        let number = |value: Option<u64>, name: &str| {
-            let value = value.ok_or_else(|| format!("it has no {name}"))?;
+        let short = |given: Option<&Given>, name: &str| {
+            let value = number(given, name)?.ok_or_else(|| format!("it has no {name}"))?;
             u32::try_from(value).map_err(|_| format!("{name} is {value}: it has 32 bits"))
         };
+        let own = |given: Option<&Given>, name: &str, what: &str| match number(given, name)? {
+            Some(other) if other != rank as u64 => Err(format!(
+                "{name} is {other}, but this is a {what} of rank {rank}"
+            )),
+            _ => Ok(()),
+        };
+        let zero = Ok(0);
+        let tag = || short(self.comm_tag.as_ref().or(Some(&zero)), "comm_tag");
         match kind {
-            SEND => Ok(NodeWork::Send {
-                to: number(self.comm_dst, "comm_dst")?,
-                bytes,
-                tag: number(self.comm_tag.or(Some(0)), "comm_tag")?,
-            }),
-            RECEIVE => Ok(NodeWork::Receive {
-                from: number(self.comm_src, "comm_src")?,
-                bytes,
-                tag: number(self.comm_tag.or(Some(0)), "comm_tag")?,
-            }),
+            SEND => {
+                own(self.comm_src.as_ref(), "comm_src", "send")?;
+                Ok(NodeWork::Send {
+                    to: short(self.comm_dst.as_ref(), "comm_dst")?,
+                    bytes,
+                    tag: tag()?,
+                })
+            }
+            RECEIVE => {
+                own(self.comm_dst.as_ref(), "comm_dst", "receive")?;
+                Ok(NodeWork::Receive {
+                    from: short(self.comm_src.as_ref(), "comm_src")?,
+                    bytes,
+                    tag: tag()?,
+                })
+            }
             _ if self.is_partial => Err(
                 "involved_dim leaves out dimensions of a network; groups of ranks are read"
                     .to_owned(),
             ),
-            _ => Ok(NodeWork::Collective {
-                operation: operation(self.comm_type)?,
-                bytes,
-                group: self.group,
-                root: number(self.root.or(Some(0)), "the root")?,
-            }),
+            _ => {
+                let operation = operation(comm_type)?;
+                let root = match operation.has_root() {
+                    true => self.root.as_ref(),
+                    false => None,
+                };
+                Ok(NodeWork::Collective {
+                    operation,
+                    bytes,
+                    group: self.group.clone(),
+                    root: root.map(|_| short(root, "the root")).transpose()?,
+                })
+            }
         }
     }
 }

@@ -8,12 +8,12 @@ use silvan_core::Span;
 use super::super::{
     COLLECTIVE_TAG, LONGEST, SHORTEN, TraceError, TracePlace, TraceSettings, check_length,
 };
-use super::{Node, NodeWork, Trace};
+use super::{Node, NodeWork, Trace, messages};
 use crate::programs::collective::{Collective, Operation};
 use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
 use crate::programs::schedule::{Action, Schedule};
 
-fn wrong(rank: usize, message: String, hint: &'static str) -> TraceError {
+pub(super) fn wrong(rank: usize, message: String, hint: &'static str) -> TraceError {
     TraceError::new(TracePlace::Whole, message, hint).in_file(rank)
 }
 
@@ -22,7 +22,7 @@ fn wrong(rank: usize, message: String, hint: &'static str) -> TraceError {
 struct Entry {
     operation: Operation,
     bytes: u64,
-    root: u32,
+    root: Option<u32>,
 }
 
 /// The collective operations of a group, in order, with their first tags; the rank and node that had each first.
@@ -47,7 +47,7 @@ pub(super) fn schedules(
         ));
     }
     check_groups(trace)?;
-    check_messages(trace)?;
+    messages::check(trace)?;
     let all: Vec<u32> = (0..ranks as u32).collect();
     let mut sequences: BTreeMap<Option<&str>, Sequence> = BTreeMap::new();
     let mut next_tag = COLLECTIVE_TAG;
@@ -104,23 +104,29 @@ pub(super) fn schedules(
                 }
             };
             *number += 1;
+            let place_of = |rank: u32| members.iter().position(|member| *member == rank);
+            let root = root.map_or(Some(0), place_of).ok_or_else(|| {
+                let message = format!(
+                    "rank {rank}, {}: the root, {}, is no member of the group: {}",
+                    node.label(),
+                    root.unwrap_or(0),
+                    first_of(members)
+                );
+                wrong(rank, message, "the root is a rank of the trace")
+            })?;
             let collective = Collective {
                 operation: entry.operation,
                 algorithm,
                 bytes: entry.bytes,
-                root: members
-                    .iter()
-                    .position(|member| *member == *root)
-                    .unwrap_or(0) as u32,
+                root: root as u32,
                 local: settings.local_members(members),
             };
             let more = pieces.saturating_mul(collective.most_ops(members.len() as u32));
             check_length(more.saturating_add(ops + draft.len() as u64))
                 .map_err(|message| wrong(rank, message, SHORTEN))?;
-            let place = members.iter().position(|member| *member as usize == rank);
             let member = Member {
                 ranks: members,
-                place: place.unwrap_or(0) as u32,
+                place: place_of(rank as u32).unwrap_or(0) as u32,
                 tag,
                 line,
             };
@@ -143,16 +149,40 @@ pub(super) fn schedules(
 
 const SAME: &str = "all members of a group do the same collective operations in the same order";
 
+/// The first few ranks of a group.
+fn first_of(members: &[u32]) -> String {
+    const NAMED: usize = 8;
+    let names: Vec<String> = members.iter().take(NAMED).map(u32::to_string).collect();
+    let more = if members.len() > NAMED { ", ..." } else { "" };
+    format!("{}{more}", names.join(", "))
+}
+
+impl Entry {
+    /// The operation as traces call it, with its size.
+    fn label(&self) -> String {
+        let name = match self.operation {
+            Operation::Incast => "Gather".to_owned(),
+            other => format!("{other:?}"),
+        };
+        format!("{name} of {} bytes", self.bytes)
+    }
+}
+
 fn differs(rank: usize, node: &Node, entry: Entry, known: &(Entry, u32, usize, u64)) -> String {
+    let (mut label, mut known_label) = (entry.label(), known.0.label());
+    if label == known_label {
+        let root = |entry: &Entry| match entry.root {
+            Some(root) => format!(" with root {root}"),
+            None => " without a root".to_owned(),
+        };
+        label += &root(&entry);
+        known_label += &root(&known.0);
+    }
     format!(
-        "rank {rank}, {}: {:?} of {} bytes, but node {} of rank {} in its place is {:?} of {} bytes",
+        "rank {rank}, {}: {label}, but node {} of rank {} in its place is {known_label}",
         node.label(),
-        entry.operation,
-        entry.bytes,
         known.3,
         known.2,
-        known.0.operation,
-        known.0.bytes
     )
 }
 
@@ -264,78 +294,11 @@ fn check_sequences(
             let met = sequence.met.get(&(*member as usize)).copied().unwrap_or(0);
             if let Some((entry, _, rank, node)) = sequence.entries.get(met) {
                 let message = format!(
-                    "rank {member} has no part in {:?} of {} bytes, node {node} of rank {rank}",
-                    entry.operation, entry.bytes
+                    "rank {member} has no part in {}, node {node} of rank {rank}",
+                    entry.label()
                 );
                 return Err(wrong(*member as usize, message, SAME));
             }
-        }
-    }
-    Ok(())
-}
-
-/// Every message has a sender and a receiver.
-fn check_messages(trace: &Trace) -> Result<(), TraceError> {
-    let ranks = trace.ranks.len();
-    // By sender, receiver and tag: how many are sent and received.
-    let mut counts: BTreeMap<(u32, u32, u32), (u64, u64)> = BTreeMap::new();
-    let ends = |rank: usize, node: &Node| match node.work {
-        NodeWork::Send { to, tag, .. } => Some((rank as u32, to, tag, false)),
-        NodeWork::Receive { from, tag, .. } => Some((from, rank as u32, tag, true)),
-        _ => None,
-    };
-    for (rank, nodes) in trace.ranks.iter().enumerate() {
-        for node in nodes {
-            let Some((from, to, tag, receives)) = ends(rank, node) else {
-                continue;
-            };
-            let partner = if receives { from } else { to };
-            let label = format!("rank {rank}, {}", node.label());
-            if partner as usize >= ranks {
-                let message =
-                    format!("{label}: rank {partner} is out of range: the trace has {ranks}");
-                return Err(wrong(rank, message, "name the files of all ranks"));
-            }
-            if partner as usize == rank {
-                let message = format!("{label}: a rank that sends to itself");
-                return Err(wrong(rank, message, "use a node that computes"));
-            }
-            if tag >= COLLECTIVE_TAG {
-                let message = format!("{label}: tag {tag} is not below {COLLECTIVE_TAG}");
-                return Err(wrong(rank, message, "use smaller tags"));
-            }
-            let count = counts.entry((from, to, tag)).or_default();
-            match receives {
-                true => count.1 += 1,
-                false => count.0 += 1,
-            }
-        }
-    }
-    for (rank, nodes) in trace.ranks.iter().enumerate() {
-        for node in nodes.iter().rev() {
-            let Some((from, to, tag, receives)) = ends(rank, node) else {
-                continue;
-            };
-            let (sent, received) = counts[&(from, to, tag)];
-            let message = match receives {
-                true if received > sent => {
-                    format!("a receive without a send: rank {from} sends {sent}")
-                }
-                false if sent > received => {
-                    format!("a send without a receive: rank {to} receives {received}")
-                }
-                _ => continue,
-            };
-            let message = format!(
-                "rank {rank}, {}: {message} of {} messages with tag {tag}",
-                node.label(),
-                sent.max(received)
-            );
-            return Err(wrong(
-                rank,
-                message,
-                "give it its other end, or leave it out",
-            ));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use super::super::{TraceError, TracePlace};
-use super::{Attributes, Node, Rank, json};
+use super::{Attributes, Given, NODE_HINT, Node, Rank, json};
 
 #[derive(Clone, PartialEq, Message)]
 struct GlobalMetadata {
@@ -92,28 +92,29 @@ struct BoolList {
 }
 
 impl Value {
-    fn number(&self) -> Option<u64> {
+    fn number(&self) -> Given {
+        let whole = |value: f64| json::whole(value).ok_or_else(|| value.to_string());
         match *self {
             Self::Int32(value) | Self::Sint32(value) | Self::Sfixed32(value) => {
-                value.try_into().ok()
+                value.try_into().map_err(|_| value.to_string())
             }
             Self::Int64(value) | Self::Sint64(value) | Self::Sfixed64(value) => {
-                value.try_into().ok()
+                value.try_into().map_err(|_| value.to_string())
             }
-            Self::Uint32(value) | Self::Fixed32(value) => Some(value.into()),
-            Self::Uint64(value) | Self::Fixed64(value) => Some(value),
-            Self::Bool(value) => Some(value.into()),
-            Self::Double(value) => json::whole(value),
-            Self::Float(value) => json::whole(value.into()),
-            Self::Text(ref text) => text.parse().ok(),
-            Self::Bools(_) => None,
+            Self::Uint32(value) | Self::Fixed32(value) => Ok(value.into()),
+            Self::Uint64(value) | Self::Fixed64(value) => Ok(value),
+            Self::Bool(value) => Ok(value.into()),
+            Self::Double(value) => whole(value),
+            Self::Float(value) => whole(value.into()),
+            Self::Text(ref text) => text.parse().map_err(|_| json::in_words(text)),
+            Self::Bools(_) => Err("a list".to_owned()),
         }
     }
 
     fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
-            other => other.number().map(|number| number.to_string()),
+            other => other.number().ok().map(|number| number.to_string()),
         }
     }
 }
@@ -158,7 +159,7 @@ impl<'a> Messages<'a> {
 const HINT: &str = "the file is no Chakra trace of version 0.0.4, or damaged";
 
 /// Reads the trace of a rank.
-pub(super) fn read(bytes: &[u8]) -> Result<Rank, TraceError> {
+pub(super) fn read(bytes: &[u8], rank: usize) -> Result<Rank, TraceError> {
     let mut messages = Messages { bytes, at: 0 };
     let decoded = |error: prost::DecodeError, at: u64| {
         TraceError::new(TracePlace::Byte(at), error.to_string(), HINT)
@@ -183,34 +184,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<Rank, TraceError> {
                 json::named_groups(&inputs.values, &mut groups);
             }
         }
-        let node = node(message).map_err(|message| {
-            TraceError::new(
-                TracePlace::Byte(at),
-                message,
-                "correct the node, or leave it out",
-            )
-        })?;
+        let node = node(message, rank)
+            .map_err(|message| TraceError::new(TracePlace::Byte(at), message, NODE_HINT))?;
         nodes.push(node);
     }
     Ok((nodes, groups))
 }
 
-fn node(message: NodeMessage) -> Result<Node, String> {
+fn node(message: NodeMessage, rank: usize) -> Result<Node, String> {
     let mut attributes = Attributes::default();
     for attribute in &message.attr {
         let Some(value) = &attribute.value else {
             continue;
         };
-        let number = value.number();
         match attribute.name.as_str() {
-            "is_cpu_op" => attributes.is_cpu_op = number.map(|number| number != 0),
-            "comm_type" => attributes.comm_type = number,
-            "comm_size" => attributes.comm_size = number,
-            "comm_src" => attributes.comm_src = number,
-            "comm_dst" => attributes.comm_dst = number,
-            "comm_tag" => attributes.comm_tag = number,
-            "num_ops" => attributes.num_ops = number,
-            "root_rank" | "comm_root" => attributes.root = number,
             "pg_name" | "comm_group" => {
                 attributes.group = value.text().filter(|text| !text.is_empty())
             }
@@ -218,12 +205,12 @@ fn node(message: NodeMessage) -> Result<Node, String> {
                 attributes.is_partial =
                     matches!(value, Value::Bools(list) if list.values.contains(&false));
             }
-            _ => {}
+            name => attributes.set(name, value.number()),
         }
     }
     let kind = u64::try_from(message.kind).unwrap_or(0);
     let work = attributes
-        .work(kind, message.duration_micros)
+        .work(kind, message.duration_micros, rank)
         .map_err(|error| format!("node {}: {error}", message.id))?;
     let after = [message.ctrl_deps, message.data_deps].concat();
     Ok(Node {
