@@ -16,6 +16,16 @@ fn row(kind: &str, group: &str, size: u32, bytes: u64, additional: &str) -> Stri
     )
 }
 
+/// A computation of so many milliseconds.
+fn computation(millis: &str) -> String {
+    format!("CommType.computation,CommGroup.all,1,(4;4),step,None,None,,{millis},None,None,1")
+}
+
+/// An operation of 1000 bytes of a group of 4 with these columns dst and src.
+fn rooted(kind: &str, dst: &str, src: &str) -> String {
+    format!("CommType.{kind},CommGroup.tp_group,4,1000,step,{dst},{src},,None,None,None,1")
+}
+
 fn list(sections: &[(&str, &[String])]) -> Vec<u8> {
     let sections = sections.iter();
     let text: Vec<String> = sections
@@ -47,6 +57,38 @@ fn bytes_per_group_are_the_closed_form() {
     }
     let outcome = run(8, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
+}
+
+/// A broadcast comes from its `src`, a reduce goes to its `dst`, both places in the group. In a binomial tree of 4 ranks the rank
+/// across from the root hands on what it has got.
+#[test]
+fn roots_are_places_in_the_group() {
+    for root in 0..4_usize {
+        let place = root.to_string();
+        let of = |rows: &[String]| -> Vec<u64> {
+            let file = list(&[("[rank0 ~ rank3]", rows)]);
+            let schedules = read(&Aicb, &[file], None, &settings(4)).unwrap();
+            let sums = schedules.iter().map(|one| sent(one, 4).iter().sum());
+            sums.collect()
+        };
+        let from_root = of(&[rooted("broadcast", "None", &place)]);
+        assert_eq!(from_root[root], 2000, "{from_root:?}");
+        let to_root = of(&[rooted("reduce", &place, "None")]);
+        assert_eq!(to_root[root], 0, "{to_root:?}");
+        assert_eq!(to_root.iter().sum::<u64>(), 3000);
+    }
+}
+
+/// What is not measured takes no time.
+#[test]
+fn a_computation_without_a_time_takes_none() {
+    for millis in ["None", "", "0"] {
+        let rows = [computation(millis), computation("0.002")];
+        let file = list(&[("[rank0]", &rows)]);
+        let schedules = read(&Aicb, &[file], None, &settings(1)).unwrap();
+        let outcome = run(2, vec![traced(&schedules)], messaging());
+        assert_eq!(outcome.ends, [Some(Time::ZERO + Span::from_us(2))]);
+    }
 }
 
 /// Stages of a pipeline exchange messages; the times of computations add up.
@@ -117,7 +159,7 @@ fn layers_go_forwards_and_backwards() {
 fn mistakes_are_located() {
     let one = |rows: &[String]| list(&[("[rank0 ~ rank3]", rows)]);
     let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";
-    let cases: [(Vec<u8>, u32, &str); 15] = [
+    let cases: [(Vec<u8>, u32, &str); 20] = [
         (b"[rank0 ~]\n".to_vec(), 1, "is no range of ranks"),
         (b"[rank2 ~ rank3]\n".to_vec(), 1, "rank 0 is next"),
         (
@@ -160,6 +202,27 @@ fn mistakes_are_located() {
             one(&[row("isend", "pp_group", 1, 1, "send_next")]),
             3,
             "rank 0 sends to rank 1 1 times, but that does not receive as often from it: 0 times",
+        ),
+        (
+            one(&[computation("abc")]),
+            3,
+            "_elapsed_time is \"abc\", not a time in milliseconds",
+        ),
+        (one(&[computation("nan")]), 3, "a computation of NaN s"),
+        (
+            one(&[row("all_reduce", "tp_group", 4, 1, "").replace(",1,step", ",None,step")]),
+            3,
+            "msg_size of \"all_reduce\" is \"None\"",
+        ),
+        (
+            one(&[rooted("broadcast", "None", "4")]),
+            3,
+            "src is 4, but the group has 4 ranks",
+        ),
+        (
+            one(&[rooted("reduce", "9", "0")]),
+            3,
+            "dst is 9, but the group has 4 ranks",
         ),
         (
             simai("MICRO", &[layer]),

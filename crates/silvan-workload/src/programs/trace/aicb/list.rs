@@ -148,26 +148,47 @@ fn row<'a>(line: u32, cell: impl Fn(&str) -> &'a str) -> Result<Row<'a>, TraceEr
     };
     let kind = cell("comm_type");
     let kind = kind.strip_prefix("CommType.").unwrap_or(kind);
-    let is_message = kind != "computation";
+    let wrong = |message: String, hint| Err(TraceError::line(line, message, hint));
+    let bytes = match (kind, cell("msg_size")) {
+        // Of a computation, this is a shape.
+        ("computation", _) => 0,
+        ("barrier" | "epoch_end", "None" | "") => 0,
+        (_, text @ ("None" | "")) => {
+            let message = format!("msg_size of {kind:?} is {text:?}");
+            return wrong(message, "write the size in bytes");
+        }
+        _ => number("msg_size", MOST_BYTES)?,
+    };
+    let millis = match (kind, cell("_elapsed_time")) {
+        ("computation", text) if !matches!(text, "None" | "") => text.parse::<f64>().ok(),
+        _ => Some(0.0),
+    };
+    let Some(millis) = millis else {
+        let text = cell("_elapsed_time");
+        let message = format!("_elapsed_time is {text:?}, not a time in milliseconds");
+        return wrong(message, "write e.g. 1.25, or None");
+    };
+    let root = match kind {
+        "broadcast" => Some("src"),
+        "reduce" => Some("dst"),
+        _ => None,
+    };
+    let size = number("comm_group_size", u64::from(MOST_RANKS))?;
+    let place = root.map_or(Ok(0), |name| number(name, u64::from(MOST_RANKS)))?;
+    if let Some(name) = root.filter(|_| size > 0 && place >= size) {
+        let message = format!("{name} is {place}, but the group has {size} ranks");
+        return wrong(message, "it is a place in the group, from 0");
+    }
     let group = cell("comm_group");
     Ok(Row {
         line,
         kind,
         group: group.strip_prefix("CommGroup.").unwrap_or(group),
-        size: number("comm_group_size", u64::from(MOST_RANKS))? as u32,
-        // Of a computation, this is a shape.
-        bytes: if is_message {
-            number("msg_size", MOST_BYTES)?
-        } else {
-            0
-        },
-        root: if is_message {
-            number("src", u64::from(MOST_RANKS))? as u32
-        } else {
-            0
-        },
+        size: size as u32,
+        bytes,
+        root: place as u32,
         additional: cell("additional"),
-        seconds: cell("_elapsed_time").parse::<f64>().unwrap_or(0.0) / 1e3,
+        seconds: millis / 1e3,
     })
 }
 
@@ -285,7 +306,7 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
             Operation::Alltoall => row.bytes / u64::from(size),
             _ => row.bytes,
         },
-        root: row.root % size,
+        root: row.root,
         groups,
         blocks: true,
         then: Span::ZERO,

@@ -273,11 +273,11 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
         if sections.iter().all(is_inside) {
             continue;
         }
-        let of = |section: &Section| -> Vec<(u32, Operation, u64)> {
+        let of = |section: &Section| -> Vec<(u32, (Operation, u64, u32))> {
             let steps = section.steps.iter();
             let of_kind = steps.filter_map(|(line, step)| match step {
                 Step::Collective(step) if step.groups == *kind => {
-                    Some((*line, step.operation, step.bytes))
+                    Some((*line, (step.operation, step.bytes, step.root)))
                 }
                 _ => None,
             });
@@ -289,7 +289,7 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
             let differs = same
                 .iter()
                 .zip(&first)
-                .find(|(a, b)| (a.1, a.2) != (b.1, b.2));
+                .find(|(one, other)| one.1 != other.1);
             if differs.is_some() || same.len() != first.len() {
                 let line = differs.map_or(0, |(one, _)| one.0).max(1);
                 let message = format!(
