@@ -43,6 +43,7 @@ int main(int count, char **arguments)
     int stopped = 0;
 
     print("no file", silvan_open_file("/nowhere/x.toml", NULL, 0, &simulation));
+    print("no end", silvan_open_file("/dev/zero", NULL, 0, &simulation));
     printf("pointer after an error: %s\n", simulation == NULL ? "null" : "left");
     print("bad scenario", silvan_open_file(bad, NULL, 0, &simulation));
     print("bad text", silvan_open_text("[fabric]\nhosts = 0\n", "text", NULL, 0, &simulation));

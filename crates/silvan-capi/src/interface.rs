@@ -4,12 +4,13 @@
 //! simulations that are not open. What cannot be checked, that a pointer which is not null leads somewhere, is the driver's.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::path::Path;
 
 use silvan_core::counters::PortCounter;
 use silvan_core::{PortCounters, PortNumber, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_model::LATEST;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::{Override, Scenario, read_scenario};
 use silvan_sim::has_route;
 use silvan_workload::programs::Request;
 
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn silvan_open_file(
             clear(simulation);
             let path = text(path, "path")?;
             let overrides = overrides(settings, count)?;
-            let toml = std::fs::read_to_string(path).map_err(|error| {
+            let toml = read_scenario(Path::new(path)).map_err(|error| {
                 Failure::new(
                     Status::BadScenario,
                     format!("cannot read {path:?}: {error}"),

@@ -40,6 +40,7 @@ mod schema;
 mod topology;
 
 pub use build::control::switch_ports;
+pub use build::limits::read_scenario;
 pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;

@@ -20,6 +20,8 @@ use crate::parsed::ScenarioFile;
 pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
 /// Largest file of forwarding tables: OpenSM writes some 80 bytes for each entry.
 pub(crate) const TABLES_FILE: Bytes = Bytes::from_bytes(1 << 30);
+/// Largest file of a scenario.
+const SCENARIO_FILE: Bytes = Bytes::from_bytes(64 << 20);
 /// Largest size of the time series and of the congestion trees of one run, together.
 const SERIES: Bytes = Bytes::from_bytes(4 << 30);
 /// Most runs of one sweep.
@@ -39,6 +41,15 @@ const FLOW_ROW: u64 = 256;
 const FOREST_ROW: u64 = 68;
 const TREE_PORT_ROW: u64 = 96;
 const TREE_HOST_ROW: u64 = 28;
+
+/// Reads the file of a scenario.
+///
+/// # Errors
+/// It cannot be read, has more than 64 MiB, or is no UTF-8 text.
+pub fn read_scenario(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_limited(path, SCENARIO_FILE)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
+}
 
 /// Reads a file of at most `limit` bytes; it can be a pipe or a device, too.
 pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
