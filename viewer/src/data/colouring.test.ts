@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { colourPlaces, MOST_COLOURS } from "./colouring";
-import type { Lifetime } from "./run";
+import type { Lifetime } from "./trees";
 
 const life = (lineage: number, birth: number, death: number) =>
   ({ lineage, birth, death }) as Lifetime;

@@ -1,6 +1,6 @@
 // Which lineage of trees has which colour.
 
-import type { Lifetime } from "./run";
+import type { Lifetime } from "./trees";
 
 /** Colours of trees; see `Theme.trees`. */
 export const MOST_COLOURS = 8;

@@ -1,7 +1,7 @@
 // Limits that the congestion control sets to flows: CCTI, or a part of the link's rate.
 
 import type { Table } from "apache-arrow";
-import type { Numbers } from "./run";
+import type { Numbers } from "./tables";
 import { samplesWithin } from "./series";
 
 /** The destination of a limit that is of all flows of a service level. */

@@ -5,14 +5,10 @@ import { readLimits, type FlowLimits } from "./limits";
 import type { RunFacts } from "./page";
 import type { Diagnosis } from "./diagnosis";
 import { bytes, gbps } from "./units";
-import type { Selection } from "./selection";
-import { countingOrder, upperBound } from "./search";
+import { upperBound } from "./search";
+import { floats, largest, numbers, SampledRows, type Numbers } from "./tables";
+import { readLifetimes, type Forest, type Lifetime, type Tree } from "./trees";
 import { colourPlaces } from "./colouring";
-
-export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
-
-/** Hosts up to which the paths from a port are highlighted. */
-const MOST_PATHS = 64;
 
 /** The peer of a port that is not connected. */
 export const NO_ROW = 0xffffffff;
@@ -30,50 +26,6 @@ export interface Event {
   time: number;
   kind: string;
   text: string;
-}
-
-/** A tree at one sample. */
-export interface Tree {
-  tree: number;
-  rootRow: number;
-  destination: string;
-  depth: number;
-  ports: number;
-  sources: number;
-  queued: number;
-  contributors: number;
-  victims: number;
-}
-
-/** The members of all trees at one sample, by row of the table of ports, and their hosts. */
-export interface Forest {
-  sample: number;
-  trees: Tree[];
-  /** Row, tree, depth, parent row and bytes of each Port VL in a tree. */
-  rows: Uint32Array;
-  tree: Uint32Array;
-  depth: Uint32Array;
-  parent: Uint32Array;
-  queued: Float64Array;
-  /** Host, tree, bytes towards the root and bytes that go elsewhere. */
-  hosts: Uint32Array;
-  hostTree: Uint32Array;
-  contributing: Float64Array;
-  victim: Float64Array;
-}
-
-export interface Lifetime {
-  tree: number;
-  rootRow: number;
-  destination: string;
-  birth: number;
-  death: number;
-  died: boolean;
-  lineage: number;
-  peakPorts: number;
-  peakQueued: number;
-  peakContributors: number;
-  peakVictims: number;
 }
 
 /** Port counters by sample, port by port: value of port p at sample s is at p * samples + s. */
@@ -112,7 +64,7 @@ export class Run {
   readonly events: Event[];
   readonly limits: FlowLimits | null;
   /** Port by which each switch sends packets for each host, switch by switch; null if that is not known. */
-  protected egress: Numbers | null;
+  egress: Numbers | null;
   /** Of the packets that arrived in each sample: smallest latency of an interval, and packets. */
   readonly latencySeries: { sample: Numbers; from: Numbers; packets: Numbers } | null;
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
@@ -198,7 +150,7 @@ export class Run {
       this.treeTimes = floats(forest, "time_ps");
       this.treeCount = numbers(forest, "trees");
       this.treeBytes = numbers(forest, "queued_bytes");
-      this.lifetimes = lifetimes(load("tree_lifetimes"));
+      this.lifetimes = readLifetimes(load("tree_lifetimes"));
       const samples = this.treeTimes.length;
       this.trees = new SampledRows(load("trees"), samples);
       this.treePorts = new SampledRows(load("tree_ports"), samples);
@@ -311,6 +263,11 @@ export class Run {
     return [];
   }
 
+  /** Picoseconds that the totals of the ports cover. */
+  get measured(): number {
+    return this.facts.duration_ps - this.facts.warm_up_ps || this.facts.duration_ps;
+  }
+
   /** Length of an interval in picoseconds. */
   interval(sample: number): number {
     return this.times[sample] - (sample > 0 ? this.times[sample - 1] : 0);
@@ -375,139 +332,6 @@ export class Run {
     return this.places.get(this.lifetimes[tree]?.lineage ?? -1);
   }
 
-  /** Picoseconds that the totals of the ports cover. */
-  get measured(): number {
-    return this.facts.duration_ps - this.facts.warm_up_ps || this.facts.duration_ps;
-  }
-
-  /** Whether the map can show a measure of the ports: over time, or of the whole run. */
-  has(measure: "utilisation" | "waiting" | "queue"): boolean {
-    return measure !== "queue" || (this.series !== null && !this.facts.diagnosis);
-  }
-
-  /**
-   * A measure of each port in an interval, as a share of what the colours and widths show; without
-   * samples, that of the whole run.
-   */
-  shares(measure: "utilisation" | "waiting" | "queue", sample: number): Float32Array {
-    const shares = new Float32Array(this.ports);
-    const series = this.series;
-    if (!series) {
-      for (let row = 0; row < shares.length; row++) {
-        const share =
-          measure === "utilisation"
-            ? (this.totals.xmit_bytes[row] * 8e3) / (this.measured * this.rate[row])
-            : this.totals.xmit_wait_ps[row] / this.measured;
-        shares[row] = Math.min(1, share);
-      }
-      return shares;
-    }
-    const samples = this.times.length;
-    const interval = this.interval(sample);
-    for (let row = 0; row < shares.length; row++) {
-      const at = row * samples + sample;
-      const share =
-        measure === "utilisation"
-          ? (series.xmit_bytes[at] * 8e3) / (interval * this.rate[row])
-          : measure === "waiting"
-            ? (series.xmit_wait_ns[at] * 1e3) / interval
-            : series.queued_bytes[at] / this.largestQueue;
-      // What a diagnosis does not know is not drawn.
-      shares[row] = Number.isNaN(share) ? 0 : Math.min(1, share);
-    }
-    return shares;
-  }
-
-  /** The members of trees between a port and the root that blocks it, the port first. */
-  chain(forest: Forest | null, row: number): number[] {
-    const rows: number[] = [];
-    for (let next = row; forest && !rows.includes(next);) {
-      const place = forest.rows.indexOf(next);
-      if (place < 0) break;
-      rows.push(next);
-      next = forest.parent[place];
-    }
-    return rows;
-  }
-
-  /** Whether it is known where packets go. */
-  get hasRoutes(): boolean {
-    return this.egress !== null;
-  }
-
-  /** The ports by which packets leave on their way from a port to a host, that port first. */
-  path(start: number, destination: number): number[] {
-    const rows = [start];
-    while (this.egress && rows.length <= this.nodes.length) {
-      const node = this.peerNode(rows[rows.length - 1]);
-      if (node < this.hosts) break;
-      const number = this.egress[(node - this.hosts) * this.hosts + destination];
-      const next = this.portsOf(node).find((row) => this.number[row] === number);
-      if (next === undefined) break;
-      rows.push(next);
-    }
-    return rows;
-  }
-
-  /** Hosts whose packets leave a switch by a port. */
-  destinationsOf(row: number): number[] {
-    const first = (this.node[row] - this.hosts) * this.hosts;
-    if (!this.egress || first < 0) return [];
-    const hosts: number[] = [];
-    for (let host = 0; host < this.hosts; host++)
-      if (this.egress[first + host] === this.number[row]) hosts.push(host);
-    return hosts;
-  }
-
-  /** The ways of a host's packets to the trees that it contributes to: to their receivers, or to their roots. */
-  ways(forest: Forest | null, host: number): { rows: number[]; to: string }[] {
-    const ways: { rows: number[]; to: string }[] = [];
-    const [start] = this.portsOf(host);
-    forest?.hosts.forEach((other, place) => {
-      if (other !== host || forest.contributing[place] === 0) return;
-      const tree = forest.hostTree[place];
-      const { rootRow, destination } = this.lifetimes[tree];
-      const receiver = this.findNode(destination);
-      if (receiver !== undefined) {
-        ways.push({ rows: this.path(start, receiver), to: `to ${destination}` });
-        return;
-      }
-      for (const to of this.destinationsOf(rootRow)) {
-        const rows = this.path(start, to);
-        const root = rows.indexOf(rootRow);
-        if (root < 0) continue;
-        ways.push({ rows: rows.slice(0, root + 1), to: `root of tree ${tree}` });
-        return;
-      }
-    });
-    return ways;
-  }
-
-  /** Ports to highlight for a selection: what blocks it, and what it blocks. */
-  held(forest: Forest | null, selection: Selection | null): number[] {
-    if (!selection) return [];
-    if (selection.kind === "tree") {
-      return forest
-        ? Array.from(forest.rows).filter((_, at) => forest.tree[at] === selection.tree)
-        : [];
-    }
-    if (selection.kind === "flow") {
-      const own = this.portsOf(selection.source);
-      const paths = own.flatMap((row) => this.path(row, selection.destination));
-      return [...new Set([...paths, ...own.flatMap((row) => this.chain(forest, row))])];
-    }
-    if (selection.kind === "node") {
-      const own = this.isHost(selection.node) ? this.portsOf(selection.node) : [];
-      const ways = this.isHost(selection.node) ? this.ways(forest, selection.node) : [];
-      const paths = ways.flatMap((way) => way.rows);
-      return [...new Set([...own, ...own.flatMap((row) => this.chain(forest, row)), ...paths])];
-    }
-    const to = this.destinationsOf(selection.row);
-    const paths =
-      to.length <= MOST_PATHS ? to.flatMap((host) => this.path(selection.row, host)) : [];
-    return [...new Set([selection.row, ...this.chain(forest, selection.row), ...paths])];
-  }
-
   /** The part of the time of some samples of the trees that each stands for: that since the one before. */
   treeWeights(first: number, last: number): Float64Array {
     const weights = new Float64Array(Math.max(0, last - first + 1));
@@ -542,72 +366,6 @@ export class Run {
   }
 }
 
-/**
- * A table whose rows have the number of a sample, by sample. Columns are put into that order when they are
- * first used, so that the rows of each instant are next to each other.
- */
-class SampledRows {
-  private readonly order: Uint32Array;
-  private readonly starts: Uint32Array;
-  private readonly columns = new Map<string, Numbers>();
-
-  constructor(
-    readonly table: Table,
-    samples: number,
-  ) {
-    ({ order: this.order, starts: this.starts } = countingOrder(numbers(table, "sample"), samples));
-  }
-
-  /** The values of a column at a sample, without a copy. */
-  values(name: string, sample: number): Numbers {
-    return this.column(name).subarray(this.starts[sample], this.starts[sample + 1]);
-  }
-
-  /** The texts of a column at a sample. */
-  texts(name: string, sample: number): string[] {
-    const rows = this.order.subarray(this.starts[sample], this.starts[sample + 1]);
-    const column = this.table.getChild(name)!;
-    return Array.from(rows, (row) => String(column.get(row)));
-  }
-
-  /** The values of a column at a sample as numbers of a kind. */
-  take<T extends Uint32Array | Float64Array>(
-    name: string,
-    sample: number,
-    kind: new (values: Numbers) => T,
-  ): T {
-    return new kind(this.values(name, sample));
-  }
-
-  private column(name: string): Numbers {
-    let column = this.columns.get(name);
-    if (!column) this.columns.set(name, (column = ordered(numbers(this.table, name), this.order)));
-    return column;
-  }
-}
-
-function ordered(values: Numbers, order: Uint32Array): Numbers {
-  const made = values.slice();
-  for (let at = 0; at < order.length; at++) made[at] = values[order[at]];
-  return made;
-}
-
-/** The numbers of a column, without a copy: tables of the page have one batch. */
-export function numbers(table: Table, name: string): Numbers {
-  return table.getChild(name)!.toArray() as Numbers;
-}
-
-function floats(table: Table, name: string): Float64Array {
-  return numbers(table, name) as Float64Array;
-}
-
-/** The largest value, at least 1. */
-function largest(values: ArrayLike<number>): number {
-  let most = 1;
-  for (let index = 0; index < values.length; index++) most = Math.max(most, values[index]);
-  return most;
-}
-
 function events(table: Table): Event[] {
   const [times, kinds, texts] = ["time_ps", "kind", "text"].map((name) => table.getChild(name)!);
   return Array.from({ length: table.numRows }, (_, row) => ({
@@ -615,38 +373,4 @@ function events(table: Table): Event[] {
     kind: kinds.get(row) as string,
     text: texts.get(row) as string,
   }));
-}
-
-function lifetimes(table: Table): Lifetime[] {
-  const of = (name: string) => table.getChild(name)!;
-  const columns = [
-    "root_row",
-    "birth_ps",
-    "death_ps",
-    "died",
-    "lineage",
-    "peak_ports",
-    "peak_queued_bytes",
-    "peak_contributors",
-    "peak_victims",
-  ].map((name) => numbers(table, name));
-  const destinations = of("destination");
-  return Array.from({ length: table.numRows }, (_, row) => {
-    const [root, birth, death, died, lineage, ports, queued, contributors, victims] = columns.map(
-      (column) => column[row],
-    );
-    return {
-      tree: row,
-      rootRow: root,
-      destination: destinations.get(row) as string,
-      birth,
-      death,
-      died: died !== 0,
-      lineage,
-      peakPorts: ports,
-      peakQueued: queued,
-      peakContributors: contributors,
-      peakVictims: victims,
-    };
-  });
 }

@@ -1,6 +1,7 @@
 // A live fabric as a run whose samples are the last ones.
 
-import { Run, type Forest, type Tree } from "../data/run";
+import { Run } from "../data/run";
+import type { Forest, Tree } from "../data/trees";
 import type { RunFacts } from "../data/page";
 import type { Table } from "apache-arrow";
 import { History } from "./history";

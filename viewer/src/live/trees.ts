@@ -1,6 +1,6 @@
 // Congestion trees of a live fabric: which tree of a sample is which of the sample before.
 
-import type { Forest, Lifetime, Tree } from "../data/run";
+import type { Forest, Lifetime, Tree } from "../data/trees";
 import type { Message } from "./message";
 
 const NO_HOST = 0xffffffff;

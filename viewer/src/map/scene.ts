@@ -1,6 +1,9 @@
 // What the map shows at an instant, as plain geometry: WebGL and SVG draw the same.
 
-import type { Forest, Run } from "../data/run";
+import type { Run } from "../data/run";
+import { heldRows } from "../data/paths";
+import { hasMeasure, sharesOf } from "../data/measures";
+import type { Forest } from "../data/trees";
 import type { Selection } from "../data/selection";
 import { curve, type Layout } from "../layout/layout";
 import { onRamp, type ColourBy, type Rgb, type Theme } from "./colours";
@@ -100,7 +103,7 @@ export class SceneMaker {
   scene(time: number, colourBy: ColourBy, theme: Theme, selection: Selection | null): Scene {
     const { run } = this;
     const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
-    const isMeasured = colourBy !== "trees" && run.has(colourBy);
+    const isMeasured = colourBy !== "trees" && hasMeasure(run, colourBy);
     return {
       cables: isMeasured ? this.measured(time, colourBy, theme) : this.quiet(theme),
       branches: isMeasured ? NONE : this.branches(forest, theme),
@@ -134,7 +137,7 @@ export class SceneMaker {
 
   /** Cables by a measure: the more, the darker and the thicker. */
   private measured(time: number, colourBy: Exclude<ColourBy, "trees">, theme: Theme): Strokes {
-    const shares = this.run.shares(colourBy, this.run.sampleAt(time));
+    const shares = sharesOf(this.run, colourBy, this.run.sampleAt(time));
     const steps = Uint32Array.from({ length: STEPS + 1 }, (_, step) => {
       const share = step / STEPS;
       return strokeLook(onRamp(theme.ramps[colourBy], share), 0.5 + 3 * share);
@@ -167,7 +170,7 @@ export class SceneMaker {
     selection: Selection | null,
     down: ArrayLike<number>,
   ): Strokes {
-    const rows = this.run.held(forest, selection);
+    const rows = heldRows(this.run, forest, selection);
     if (!rows.length && !down.length) return NONE;
     const look = strokeLook(theme.accent, selection?.kind === "tree" ? 1 : 2.2);
     const solid = cablesOf(this.layout, rows, this.pieces);

@@ -1,7 +1,9 @@
 // What is said about a host, a switch, a port or a tree at an instant.
 
 import { ANY_HOST, courseOf, unlimited } from "../data/limits";
-import type { Forest, Run } from "../data/run";
+import type { Run } from "../data/run";
+import { destinationsOf } from "../data/paths";
+import type { Forest } from "../data/trees";
 import type { Selection } from "../data/selection";
 import { bytes, clipped, digits, gbps, percent, time as showTime } from "../data/units";
 
@@ -42,8 +44,8 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
       : []),
     ...sampled(run, row, time),
   ];
-  if (run.hasRoutes && !run.isHost(run.node[row])) {
-    const to = run.destinationsOf(row).map((host) => run.nodes[host].name);
+  if (run.egress && !run.isHost(run.node[row])) {
+    const to = destinationsOf(run, row).map((host) => run.nodes[host].name);
     const some = to.slice(0, 3).join(", ");
     facts.push([
       "leads to",

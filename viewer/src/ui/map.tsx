@@ -6,6 +6,7 @@ import { zoom, zoomIdentity } from "d3-zoom";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
+import { hasMeasure } from "../data/measures";
 import type { Selection } from "../data/selection";
 import { instant } from "../data/units";
 import { cabled } from "../layout/cabled";
@@ -294,7 +295,7 @@ export function drawing(index: number, width: number, parts = { legend: true }):
   const scene = maker.scene(state.time.value, state.colourBy.value, theme, selectionOf(run));
   const caption = `${run.facts.label}, t = ${instant(state.time.value)}`;
   const measure = state.colourBy.value;
-  const isMeasured = measure !== "trees" && run.has(measure);
+  const isMeasured = measure !== "trees" && hasMeasure(run, measure);
   const legend = parts.legend ? legendOf(run, isMeasured ? measure : "trees", theme) : null;
   return svg(run, maker.layout, scene, theme, width, caption, legend);
 }

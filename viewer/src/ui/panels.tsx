@@ -2,7 +2,9 @@
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import type { Lifetime, Run } from "../data/run";
+import type { Run } from "../data/run";
+import { hasMeasure } from "../data/measures";
+import type { Lifetime } from "../data/trees";
 import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
 import {
   bytes,
@@ -144,7 +146,7 @@ export function PortCharts() {
         <p class="none">Select a port, a host or a tree.</p>
       ) : (
         <>
-          {state.run.value.has("queue") && timed(charts.value.queue, "Queue", "kB")}
+          {hasMeasure(state.run.value, "queue") && timed(charts.value.queue, "Queue", "kB")}
           {timed(charts.value.rate, "Transmit rate", "Gbit/s")}
           {timed(charts.value.wait, "Waiting for credits", "% of time")}
         </>

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";
+import { heldRows, pathTo } from "../data/paths";
 import type { Selection } from "../data/selection";
 import { closeUp, fit } from "../map/camera";
 import { clipped } from "../data/units";
@@ -168,7 +169,7 @@ function boxesOf(run: Run, layout: Layout, chosen: Selection): number[][] {
     return [
       ...run
         .portsOf(chosen.source)
-        .flatMap((row) => run.path(row, chosen.destination))
+        .flatMap((row) => pathTo(run, row, chosen.destination))
         .map(line),
       point(layout.senders, chosen.source),
       point(layout.receivers, chosen.destination),
@@ -181,7 +182,7 @@ function boxesOf(run: Run, layout: Layout, chosen: Selection): number[][] {
     : [];
   return [
     line(run.lifetimes[chosen.tree].rootRow),
-    ...run.held(forest, chosen).map(line),
+    ...heldRows(run, forest, chosen).map(line),
     ...senders.map((host) => point(layout.senders, host)),
   ];
 }

@@ -1,6 +1,7 @@
 // The panel of what is selected: its values now, and what holds its packets up.
 
 import * as state from "../state";
+import { chainFrom, pathTo, waysOf } from "../data/paths";
 import { clipped, instant } from "../data/units";
 import { factsOf, kindOf, nameOf } from "./facts";
 import { CsvButton } from "./table";
@@ -31,7 +32,7 @@ export function SelectionPanel() {
         : chosen.kind === "node" && run.isHost(chosen.node)
           ? run.portsOf(chosen.node)[0]
           : undefined;
-  const chain = start === undefined ? [] : run.chain(forest, start);
+  const chain = start === undefined ? [] : chainFrom(forest, start);
   const root = chain.length
     ? forest!.trees.find((tree) => tree.rootRow === chain[chain.length - 1])
     : undefined;
@@ -101,7 +102,7 @@ export function SelectionPanel() {
 function whyFree(start: number): string {
   const [run, chosen] = [state.run.value, state.selection.value];
   const down = downRows();
-  const way = chosen?.kind === "flow" ? run.path(start, chosen.destination) : [start];
+  const way = chosen?.kind === "flow" ? pathTo(run, start, chosen.destination) : [start];
   const cut = way.find((row) => down.has(row));
   if (cut !== undefined) return `The cable at ${run.portName(cut)} is down.`;
   return "It is in no congestion tree at this instant.";
@@ -117,17 +118,17 @@ const TABLE = "table";
 function Paths({ start }: { start: number }) {
   const run = state.run.value;
   const chosen = state.selection.value;
-  if (!run.hasRoutes || !chosen || chosen.kind === "port" || chosen.kind === "tree") return null;
+  if (!run.egress || !chosen || chosen.kind === "port" || chosen.kind === "tree") return null;
   const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(state.panelTime.value)) : null;
   const ways =
     chosen.kind === "flow"
       ? [
           {
-            rows: run.path(start, chosen.destination),
+            rows: pathTo(run, start, chosen.destination),
             to: `to ${run.nodes[chosen.destination].name}`,
           },
         ]
-      : run.ways(forest, chosen.node);
+      : waysOf(run, forest, chosen.node);
   const down = downRows();
   return (
     <>

@@ -1,5 +1,6 @@
 // What the map shows and how, and files of it.
 
+import { hasMeasure } from "../data/measures";
 import type { LayoutName } from "../layout/layout";
 import { css, type ColourBy } from "../map/colours";
 import { fit, limited } from "../map/camera";
@@ -40,7 +41,7 @@ export function Toolbar() {
             <option
               key={value}
               value={value}
-              disabled={value === "queue" && !state.run.value.has(value)}
+              disabled={value === "queue" && !hasMeasure(state.run.value, value)}
             >
               {name}
             </option>
@@ -115,7 +116,7 @@ export function Legend() {
   const ink = css(theme.ink);
   return (
     <ul class="legend map-legend" aria-label="Legend">
-      {measure === "trees" || !run.has(measure) ? (
+      {measure === "trees" || !hasMeasure(run, measure) ? (
         <>
           <li>
             <svg width="26" height="12" aria-hidden="true">

@@ -1,0 +1,97 @@
+// Where packets go, and what holds them up.
+
+import type { Run } from "./run";
+import type { Selection } from "./selection";
+import type { Forest } from "./trees";
+
+/** Hosts up to which the paths from a port are highlighted. */
+const MOST_PATHS = 64;
+
+/** The members of trees between a port and the root that blocks it, the port first. */
+export function chainFrom(forest: Forest | null, row: number): number[] {
+  const rows: number[] = [];
+  for (let next = row; forest && !rows.includes(next);) {
+    const place = forest.rows.indexOf(next);
+    if (place < 0) break;
+    rows.push(next);
+    next = forest.parent[place];
+  }
+  return rows;
+}
+
+/** The ports by which packets leave on their way from a port to a host, that port first. */
+export function pathTo(run: Run, start: number, destination: number): number[] {
+  const rows = [start];
+  while (run.egress && rows.length <= run.nodes.length) {
+    const node = run.peerNode(rows[rows.length - 1]);
+    if (node < run.hosts) break;
+    const number = run.egress[(node - run.hosts) * run.hosts + destination];
+    const next = run.portsOf(node).find((row) => run.number[row] === number);
+    if (next === undefined) break;
+    rows.push(next);
+  }
+  return rows;
+}
+
+/** Hosts whose packets leave a switch by a port. */
+export function destinationsOf(run: Run, row: number): number[] {
+  const first = (run.node[row] - run.hosts) * run.hosts;
+  if (!run.egress || first < 0) return [];
+  const hosts: number[] = [];
+  for (let host = 0; host < run.hosts; host++)
+    if (run.egress[first + host] === run.number[row]) hosts.push(host);
+  return hosts;
+}
+
+/** The ways of a host's packets to the trees that it contributes to: to their receivers, or to their roots. */
+export function waysOf(
+  run: Run,
+  forest: Forest | null,
+  host: number,
+): { rows: number[]; to: string }[] {
+  const ways: { rows: number[]; to: string }[] = [];
+  const [start] = run.portsOf(host);
+  forest?.hosts.forEach((other, place) => {
+    if (other !== host || forest.contributing[place] === 0) return;
+    const tree = forest.hostTree[place];
+    const { rootRow, destination } = run.lifetimes[tree];
+    const receiver = run.findNode(destination);
+    if (receiver !== undefined) {
+      ways.push({ rows: pathTo(run, start, receiver), to: `to ${destination}` });
+      return;
+    }
+    for (const to of destinationsOf(run, rootRow)) {
+      const rows = pathTo(run, start, to);
+      const root = rows.indexOf(rootRow);
+      if (root < 0) continue;
+      ways.push({ rows: rows.slice(0, root + 1), to: `root of tree ${tree}` });
+      return;
+    }
+  });
+  return ways;
+}
+
+/** Ports to highlight for a selection: what blocks it, and what it blocks. */
+export function heldRows(run: Run, forest: Forest | null, selection: Selection | null): number[] {
+  if (!selection) return [];
+  if (selection.kind === "tree") {
+    return forest
+      ? Array.from(forest.rows).filter((_, at) => forest.tree[at] === selection.tree)
+      : [];
+  }
+  if (selection.kind === "flow") {
+    const own = run.portsOf(selection.source);
+    const paths = own.flatMap((row) => pathTo(run, row, selection.destination));
+    return [...new Set([...paths, ...own.flatMap((row) => chainFrom(forest, row))])];
+  }
+  if (selection.kind === "node") {
+    const own = run.isHost(selection.node) ? run.portsOf(selection.node) : [];
+    const ways = run.isHost(selection.node) ? waysOf(run, forest, selection.node) : [];
+    const paths = ways.flatMap((way) => way.rows);
+    return [...new Set([...own, ...own.flatMap((row) => chainFrom(forest, row)), ...paths])];
+  }
+  const to = destinationsOf(run, selection.row);
+  const paths =
+    to.length <= MOST_PATHS ? to.flatMap((host) => pathTo(run, selection.row, host)) : [];
+  return [...new Set([selection.row, ...chainFrom(forest, selection.row), ...paths])];
+}

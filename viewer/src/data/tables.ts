@@ -1,0 +1,72 @@
+// Columns of the page's tables as arrays of numbers.
+
+import type { Table } from "apache-arrow";
+import { countingOrder } from "./search";
+
+export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
+
+/**
+ * A table whose rows have the number of a sample, by sample. Columns are put into that order when they are
+ * first used, so that the rows of each instant are next to each other.
+ */
+export class SampledRows {
+  private readonly order: Uint32Array;
+  private readonly starts: Uint32Array;
+  private readonly columns = new Map<string, Numbers>();
+
+  constructor(
+    readonly table: Table,
+    samples: number,
+  ) {
+    ({ order: this.order, starts: this.starts } = countingOrder(numbers(table, "sample"), samples));
+  }
+
+  /** The values of a column at a sample, without a copy. */
+  values(name: string, sample: number): Numbers {
+    return this.column(name).subarray(this.starts[sample], this.starts[sample + 1]);
+  }
+
+  /** The texts of a column at a sample. */
+  texts(name: string, sample: number): string[] {
+    const rows = this.order.subarray(this.starts[sample], this.starts[sample + 1]);
+    const column = this.table.getChild(name)!;
+    return Array.from(rows, (row) => String(column.get(row)));
+  }
+
+  /** The values of a column at a sample as numbers of a kind. */
+  take<T extends Uint32Array | Float64Array>(
+    name: string,
+    sample: number,
+    kind: new (values: Numbers) => T,
+  ): T {
+    return new kind(this.values(name, sample));
+  }
+
+  private column(name: string): Numbers {
+    let column = this.columns.get(name);
+    if (!column) this.columns.set(name, (column = ordered(numbers(this.table, name), this.order)));
+    return column;
+  }
+}
+
+function ordered(values: Numbers, order: Uint32Array): Numbers {
+  const made = values.slice();
+  for (let at = 0; at < order.length; at++) made[at] = values[order[at]];
+  return made;
+}
+
+/** The numbers of a column, without a copy: tables of the page have one batch. */
+export function numbers(table: Table, name: string): Numbers {
+  return table.getChild(name)!.toArray() as Numbers;
+}
+
+export function floats(table: Table, name: string): Float64Array {
+  return numbers(table, name) as Float64Array;
+}
+
+/** The largest value, at least 1. */
+export function largest(values: ArrayLike<number>): number {
+  let most = 1;
+  for (let index = 0; index < values.length; index++) most = Math.max(most, values[index]);
+  return most;
+}
