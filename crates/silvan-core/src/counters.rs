@@ -68,7 +68,6 @@ pub struct PortCounter {
     pub metric: Option<&'static str>,
     description: &'static str,
     read: fn(&PortCounters) -> u64,
-    extend_by_growth: fn(&mut Vec<u64>, &[PortCounters], &[PortCounters]),
 }
 
 impl PortCounter {
@@ -80,19 +79,6 @@ impl PortCounter {
     /// The value in the unit of result tables: packets, bytes or picoseconds.
     pub fn read(&self, counters: &PortCounters) -> u64 {
         (self.read)(counters)
-    }
-
-    /// Appends how much each port has counted between two readings, in the unit of result tables.
-    ///
-    /// Both readings have the same ports in the same order. One call for many ports reads them without a
-    /// call for each.
-    pub fn extend_by_growth(
-        &self,
-        column: &mut Vec<u64>,
-        now: &[PortCounters],
-        before: &[PortCounters],
-    ) {
-        (self.extend_by_growth)(column, now, before);
     }
 
     /// The value in the unit of management datagrams: packets, words of four bytes, or ticks.
@@ -181,13 +167,21 @@ macro_rules! port_counters {
                 metric: $metric,
                 description: concat!($($doc),+),
                 read: |counters| counter!(read $unit counters.$name),
-                extend_by_growth: |column, now, before| {
-                    let growth = |(now, before): (&Self, &Self)| {
-                        counter!(read $unit counter!(since $unit now.$name, before.$name))
-                    };
-                    column.extend(now.iter().zip(before).map(growth));
-                },
             }),*];
+
+            /// The counters that the table `port_series` has, in the order of its columns and in their units. Where
+            /// it is inlined, the compiler leaves out the work for all others.
+            #[inline(always)]
+            pub fn sampled(&self) -> [u64; Self::SAMPLED] {
+                let mut values = [0; Self::SAMPLED];
+                let mut at = 0;
+                $(if const { is_sampled(&[$(CounterTable::$table),*]) } {
+                    values[at] = counter!(read $unit self.$name);
+                    at += 1;
+                })*
+                debug_assert_eq!(at, Self::SAMPLED);
+                values
+            }
 
             /// What was counted since an earlier reading.
             pub fn since(&self, before: &Self) -> Self {
@@ -312,6 +306,16 @@ impl PortCounters {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
+    /// How many the table `port_series` has.
+    pub const SAMPLED: usize = {
+        let (mut count, mut index) = (0, 0);
+        while index < Self::COUNT {
+            count += is_sampled(Self::ALL[index].tables) as usize;
+            index += 1;
+        }
+        count
+    };
+
     /// The place of a counter in [`ALL`](Self::ALL).
     ///
     /// # Panics
@@ -376,6 +380,18 @@ impl PortCounter {
     }
 }
 
+/// Whether `port_series` is among these tables.
+const fn is_sampled(tables: &[CounterTable]) -> bool {
+    let mut at = 0;
+    while at < tables.len() {
+        if matches!(tables[at], CounterTable::PortSeries) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
 /// Whether two texts are the same, for constants.
 pub const fn same(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
@@ -412,6 +428,23 @@ mod tests {
         assert_eq!(value("xmit_pkts"), 1_000);
         assert_eq!(value("xmit_wait"), 2);
         assert_eq!(value("rcv_bytes"), 0);
+    }
+
+    /// Oracle: the declarations, read one by one.
+    #[test]
+    fn sampled_counters_are_those_of_the_table() {
+        let counters = PortCounters {
+            xmit_bytes: 3,
+            xmit_pkts: 5,
+            xmit_wait: Span::from_ns(7),
+            xmit_cong: Span::from_ns(11),
+            fecn_marked: 13,
+            xmit_paused: Span::from_ns(17),
+            ..PortCounters::default()
+        };
+        let columns = PortCounters::in_table(CounterTable::PortSeries);
+        let read: Vec<u64> = columns.map(|column| column.read(&counters)).collect();
+        assert_eq!(counters.sampled().as_slice(), read);
     }
 
     #[test]

@@ -121,6 +121,12 @@ impl Packet {
         Vl::try_new(self.vl() as u8).unwrap_or(Vl::MAX)
     }
 
+    /// Service level in the low four bits, virtual lane in the high ones.
+    #[inline]
+    pub fn lane_bits(&self) -> u8 {
+        (self.rest >> LANE_SHIFT) as u8
+    }
+
     /// The service level as a number.
     #[inline]
     pub fn sl_bits(&self) -> u8 {

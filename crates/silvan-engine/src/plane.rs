@@ -206,6 +206,7 @@ impl Plane {
     ///
     /// # Panics
     /// If the fabric has no such port.
+    #[inline]
     pub fn known_port(&self, port: PortId) -> u32 {
         assert!(port.index() < self.fabric_ports, "no such port");
         port.index() as u32

@@ -2,7 +2,7 @@
 
 use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
-use silvan_model::{FlowProgress, HostCounters, Latencies};
+use silvan_model::{FlowProgress, HostCounters, Latencies, PortReading};
 
 use crate::engine::Engine;
 use crate::packet::NONE;
@@ -48,16 +48,39 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// # Panics
     /// If there is no such port.
     pub fn port_counters(&self, port: PortId) -> PortCounters {
+        self.plane.known_port(port);
+        self.counters_of(port)
+    }
+
+    /// Reads what is sampled of these ports, of the first `vls` virtual lanes, in the order of `ports`. What the
+    /// vector held is lost.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let plane = &self.plane;
-        plane.known_port(port);
+        let vls = usize::from(vls).min(plane.vls);
+        let reading = |&port: &PortId| {
+            let number = plane.known_port(port);
+            let lanes = (0..vls).map(|vl| plane.lane(number, vl));
+            PortReading {
+                counters: self.counters_of(port).sampled(),
+                queued_bytes: lanes.map(|lane| u64::from(plane.waiting_bytes(lane))).sum(),
+            }
+        };
+        readings.clear();
+        readings.extend(ports.iter().map(reading));
+    }
+
+    /// Counters of a port that exists. Inlined, so that a caller that needs some of them does not pay for all.
+    #[inline(always)]
+    fn counters_of(&self, port: PortId) -> PortCounters {
+        let plane = &self.plane;
         let out = &plane.outs[plane.link_port(port)];
         let upstream = plane.ins[port.index()].upstream;
-        let (rcv_bytes, rcv_pkts) = if upstream == NONE {
-            (0, 0)
-        } else {
-            let feeding = &plane.outs[upstream as usize];
-            (feeding.xmit_bytes, feeding.xmit_packets)
-        };
+        let feeding = plane.outs.get(upstream as usize);
+        let (rcv_bytes, rcv_pkts) =
+            feeding.map_or((0, 0), |out| (out.xmit_bytes, out.xmit_packets));
         // A closed port waits for nothing.
         let waiting = match plane.is_closed(port.index()) {
             true => 0,

@@ -4,10 +4,13 @@
 //! at or beyond the end of the running call is kept until the call that contains it, so that every
 //! count is exact at every boundary.
 
+mod latencies;
+
+use latencies::{CoarseLatencies, HostLatencies, LatencyCounts};
+
 use crate::plane::Host;
 use silvan_core::Time;
-use silvan_core::prefetch::prefetch;
-use silvan_model::{FlowProgress, LATENCY_MANTISSA, Latencies, LatencyStats};
+use silvan_model::{FlowProgress, Latencies, LatencyStats};
 
 /// A data packet that its destination has received.
 #[derive(Clone, Copy, Debug)]
@@ -64,143 +67,6 @@ impl ClassStats {
     }
 }
 
-/// The exact sum and extremes of latencies, and their counts by leading bits: the same buckets as a
-/// `Histogram` of two significant digits, without its bookkeeping for each value. Empty until the
-/// first value.
-#[derive(Clone, Debug)]
-pub(crate) struct LatencyCounts {
-    /// Of all values, in ps. No run delivers the 2^64 packets that it takes to overflow.
-    sum: u128,
-    min: u64,
-    max: u64,
-    /// By bucket of whole nanoseconds.
-    counts: Vec<u64>,
-}
-
-impl Default for LatencyCounts {
-    fn default() -> Self {
-        Self {
-            sum: 0,
-            min: u64::MAX,
-            max: 0,
-            counts: Vec::new(),
-        }
-    }
-}
-
-impl LatencyCounts {
-    /// Bucket of a value: itself below 2^7, then 128 per power of two.
-    #[inline]
-    fn bucket(value: u64) -> usize {
-        let value = value | 1;
-        let exponent = (63 - value.leading_zeros()).saturating_sub(LATENCY_MANTISSA);
-        ((u64::from(exponent) << LATENCY_MANTISSA) + (value >> exponent)) as usize
-    }
-
-    #[inline]
-    fn record(&mut self, ps: u64) {
-        self.record_in(Self::bucket(ps / 1000), ps);
-    }
-
-    /// Records a value whose bucket is known.
-    #[inline]
-    fn record_in(&mut self, bucket: usize, ps: u64) {
-        self.sum += u128::from(ps);
-        self.min = self.min.min(ps);
-        self.max = self.max.max(ps);
-        if bucket >= self.counts.len() {
-            self.grow(bucket);
-        }
-        self.counts[bucket] += 1;
-    }
-
-    #[cold]
-    fn grow(&mut self, bucket: usize) {
-        self.counts.resize((bucket + 1).next_power_of_two(), 0);
-    }
-
-    /// Adds other values.
-    fn add(&mut self, other: &Self) {
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        other.add_to(&mut self.counts);
-    }
-
-    /// Adds the counts to others by bucket.
-    fn add_to(&self, counts: &mut Vec<u64>) {
-        if self.counts.len() > counts.len() {
-            counts.resize(self.counts.len(), 0);
-        }
-        for (count, own) in counts.iter_mut().zip(&self.counts) {
-            *count += own;
-        }
-    }
-
-    fn latencies(&self) -> Option<Latencies> {
-        Latencies::new(&self.counts, 0, self.sum, (self.min, self.max))
-    }
-}
-
-/// Logarithm of the number of buckets that are counted together for `LatencyStats::HostCoarse`.
-const JOINED: u32 = LATENCY_MANTISSA - 2;
-
-/// The same of one of many hosts, in one line of the cache and few of counts: these lines push out those that the
-/// engine works with.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct HostLatencies {
-    sum: u128,
-    min: u64,
-    max: u64,
-    /// By bucket of whole nanoseconds, modulo 2^16.
-    counts: Vec<u16>,
-}
-
-impl Default for HostLatencies {
-    fn default() -> Self {
-        Self {
-            sum: 0,
-            min: u64::MAX,
-            max: 0,
-            counts: Vec::new(),
-        }
-    }
-}
-
-impl HostLatencies {
-    /// Records a value, and returns whether the count of its bucket is full and starts from zero again.
-    #[inline]
-    fn record_in(&mut self, bucket: usize, ps: u64) -> bool {
-        self.sum += u128::from(ps);
-        self.min = self.min.min(ps);
-        self.max = self.max.max(ps);
-        if bucket >= self.counts.len() {
-            self.grow(bucket);
-        }
-        let count = &mut self.counts[bucket];
-        *count = count.wrapping_add(1);
-        *count == 0
-    }
-
-    /// To twice as many counts at least, so that a host does so a few times.
-    #[cold]
-    fn grow(&mut self, bucket: usize) {
-        let buckets = (bucket + 1).next_multiple_of(32).max(2 * self.counts.len());
-        self.counts.reserve_exact(buckets - self.counts.len());
-        self.counts.resize(buckets, 0);
-    }
-
-    /// The latencies, with the buckets whose counts were full, each as often as they were.
-    fn latencies(&self, joined: u32, full: impl Iterator<Item = u32>) -> Option<Latencies> {
-        let mut counts: Vec<u64> = self.counts.iter().map(|&count| count.into()).collect();
-        for bucket in full {
-            counts[bucket as usize] += 1 << u16::BITS;
-        }
-        Latencies::new(&counts, joined, self.sum, (self.min, self.max))
-    }
-}
-
 /// What is counted of a delivery in addition to the totals of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
@@ -210,6 +76,8 @@ enum Detail {
     Class,
     /// The latency by class and by host.
     Host,
+    /// The same with coarse counts of hosts.
+    HostCoarse,
     /// More than that, or something else.
     More,
 }
@@ -218,7 +86,7 @@ enum Detail {
 const BATCH: usize = 256;
 
 /// The latency of a delivery that is not counted yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Uncounted {
     latency_ps: u64,
     host: u32,
@@ -240,39 +108,46 @@ pub(crate) struct Statistics {
     boundary: u64,
     beyond_boundary: Vec<Delivery>,
     classes: Vec<ClassStats>,
+    /// One per host, if counted so.
     hosts: Vec<HostLatencies>,
-    /// Logarithm of the number of buckets that `hosts` counts together.
-    joined: u32,
-    /// Host and bucket of counts of `hosts` that were full, each as often as they were.
+    /// The same with coarse counts.
+    coarse_hosts: Vec<CoarseLatencies>,
+    /// Host and place of counts of either that were full, each as often as they were.
     full: Vec<(u32, u32)>,
-    /// Deliveries whose latencies neither `classes` nor `hosts` count yet; none between two runs of the engine. The
-    /// counts of many hosts do not fit into the cache; those of a batch are fetched from memory at the same time.
-    batch: Vec<Uncounted>,
+    /// Deliveries whose latencies neither `classes` nor `hosts` count yet, in the first `uncounted` places; none
+    /// between two runs of the engine. The counts of many hosts do not fit into the cache; those of a batch are
+    /// fetched from memory at the same time. Coarse counts fit, and are counted at once.
+    batch: Box<[Uncounted; BATCH]>,
+    uncounted: usize,
     pub delivered_packets: u64,
     pub packet_hops: u64,
 }
 
 impl Statistics {
     pub fn new(latency: LatencyStats, hosts: usize) -> Self {
-        let per_host = if latency.by_host() { hosts } else { 0 };
         Self {
             latency,
             detail: match latency {
                 LatencyStats::Off => Detail::Nothing,
                 LatencyStats::Class => Detail::Class,
-                LatencyStats::Host | LatencyStats::HostCoarse => Detail::Host,
+                LatencyStats::Host => Detail::Host,
+                LatencyStats::HostCoarse => Detail::HostCoarse,
             },
-            batch: Vec::with_capacity(if per_host > 0 { BATCH } else { 0 }),
             flows: Flows::default(),
             boundary: 0,
             beyond_boundary: Vec::new(),
             classes: Vec::new(),
-            hosts: vec![HostLatencies::default(); per_host],
-            joined: match latency {
-                LatencyStats::HostCoarse => JOINED,
-                _ => 0,
+            hosts: match latency {
+                LatencyStats::Host => vec![HostLatencies::default(); hosts],
+                _ => Vec::new(),
+            },
+            coarse_hosts: match latency {
+                LatencyStats::HostCoarse => vec![CoarseLatencies::default(); hosts],
+                _ => Vec::new(),
             },
             full: Vec::new(),
+            batch: Box::new([Uncounted::default(); BATCH]),
+            uncounted: 0,
             delivered_packets: 0,
             packet_hops: 0,
         }
@@ -317,8 +192,17 @@ impl Statistics {
         class.marked_packets += u64::from(delivery.marked);
         match self.detail {
             Detail::Nothing => {}
-            Detail::Class => class.latency.record(delivery.latency),
+            Detail::Class => {
+                class.latency.record(delivery.latency);
+            }
             Detail::Host => self.add_to_batch(delivery),
+            Detail::HostCoarse => {
+                let bucket = class.latency.record(delivery.latency);
+                let host = &mut self.coarse_hosts[delivery.host as usize];
+                if let Some(group) = host.record_in(bucket, delivery.latency) {
+                    self.full.push((delivery.host, group));
+                }
+            }
             Detail::More => self.count_more(*delivery),
         }
     }
@@ -333,7 +217,14 @@ impl Statistics {
                 let class = &mut self.classes[usize::from(delivery.class)];
                 class.latency.record(delivery.latency);
             }
-            LatencyStats::Host | LatencyStats::HostCoarse => self.add_to_batch(&delivery),
+            LatencyStats::Host => self.add_to_batch(&delivery),
+            LatencyStats::HostCoarse => {
+                let class = &mut self.classes[usize::from(delivery.class)];
+                let bucket = class.latency.record(delivery.latency);
+                let host = &mut self.coarse_hosts[delivery.host as usize];
+                let full = host.record_in(bucket, delivery.latency);
+                self.full.extend(full.map(|group| (delivery.host, group)));
+            }
         }
         let key = (delivery.class, delivery.source);
         if let Ok(flow) = self.flows.keys.binary_search(&key) {
@@ -348,12 +239,14 @@ impl Statistics {
 
     #[inline(always)]
     fn add_to_batch(&mut self, delivery: &Delivery) {
-        self.batch.push(Uncounted {
+        let place = self.uncounted % BATCH;
+        self.batch[place] = Uncounted {
             latency_ps: delivery.latency,
             host: delivery.host,
             class: delivery.class,
-        });
-        if self.batch.len() >= BATCH {
+        };
+        self.uncounted = place + 1;
+        if place + 1 == BATCH {
             self.count_batch();
         }
     }
@@ -362,25 +255,19 @@ impl Statistics {
     /// that its callers find all of them counted.
     #[inline(never)]
     pub fn count_batch(&mut self) {
-        let joined = self.joined;
-        let (classes, hosts) = (&mut self.classes[..], &mut self.hosts[..]);
-        // Coarse counts stay in the cache.
-        if joined == 0 {
-            for one in &self.batch {
-                let bucket = LatencyCounts::bucket(one.latency_ps / 1000);
-                prefetch(&hosts[one.host as usize].counts, bucket);
+        let batch = &self.batch[..self.uncounted];
+        for one in batch {
+            self.hosts[one.host as usize].prefetch(one.latency_ps);
+        }
+        for one in batch {
+            let class = &mut self.classes[usize::from(one.class)];
+            let bucket = class.latency.record(one.latency_ps);
+            let host = &mut self.hosts[one.host as usize];
+            if host.record_in(bucket, one.latency_ps) {
+                self.full.push((one.host, bucket as u32));
             }
         }
-        for one in &self.batch {
-            let bucket = LatencyCounts::bucket(one.latency_ps / 1000);
-            let class = &mut classes[usize::from(one.class)];
-            class.latency.record_in(bucket, one.latency_ps);
-            let of_host = bucket >> joined;
-            if hosts[one.host as usize].record_in(of_host, one.latency_ps) {
-                self.full.push((one.host, of_host as u32));
-            }
-        }
-        self.batch.clear();
+        self.uncounted = 0;
     }
 
     /// Counts the deliveries of these flows, known by class and sending host, from now on.
@@ -411,9 +298,12 @@ impl Statistics {
 
     pub fn host_latency(&self, host: usize) -> Option<Latencies> {
         let full = self.full.iter().filter(|full| full.0 as usize == host);
-        self.hosts
-            .get(host)?
-            .latencies(self.joined, full.map(|full| full.1))
+        let full = full.map(|full| full.1);
+        match self.latency {
+            LatencyStats::Off | LatencyStats::Class => None,
+            LatencyStats::Host => self.hosts.get(host)?.latencies(full),
+            LatencyStats::HostCoarse => self.coarse_hosts.get(host)?.latencies(full),
+        }
     }
 
     /// Payload of the deliveries beyond the boundary.
@@ -428,6 +318,7 @@ impl Statistics {
             class.latency = LatencyCounts::default();
         }
         self.hosts.fill(HostLatencies::default());
+        self.coarse_hosts.fill(CoarseLatencies::default());
         self.full.clear();
     }
 }

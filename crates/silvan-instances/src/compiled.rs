@@ -12,7 +12,7 @@ use silvan_engine::{
     PacketFilter, PacketHop, Partitioned, Traced, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_model::{Balance, ClassTotals, LiveSimulation, Simulation};
+use silvan_model::{Balance, ClassTotals, LiveSimulation, PortReading, Simulation};
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
@@ -235,6 +235,7 @@ where
         delivered_packets() -> u64;
         memory_bytes() -> usize;
         port_counters(port: PortId) -> PortCounters;
+        read_ports(ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>);
         queued(output: PortId, vl: Vl) -> Bytes;
         host_counters(host: HostId) -> HostCounters;
         flow_limits(host: HostId) -> Vec<FlowLimit>;

@@ -46,7 +46,7 @@ pub use faults::{Deadlock, EngineError, InvariantError, Loss};
 pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};
 pub use pfc::{PfcLimits, PfcParams};
 pub use readings::{FlowProgress, HostCounters, OnWire};
-pub use simulation::{Balance, ClassTotals, LiveSimulation, Simulation};
+pub use simulation::{Balance, ClassTotals, LiveSimulation, PortReading, Simulation};
 pub use tracing::{PacketFilter, PacketHop, PacketKind};
 pub use trees::{Forest, HostShare, Member, Role, Tree};
 

@@ -24,6 +24,15 @@ pub struct ClassTotals {
     pub marked_packets: u64,
 }
 
+/// What is sampled of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortReading {
+    /// Counters since the start, see [`PortCounters::sampled`].
+    pub counters: [u64; PortCounters::SAMPLED],
+    /// Wire bytes that wait for it in its switch.
+    pub queued_bytes: u64,
+}
+
 /// How evenly threads share the work of a run, in the mean of the lookahead windows that were measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balance {
@@ -88,23 +97,19 @@ pub trait Simulation {
     /// Wire bytes that wait in the switch for this output Port VL.
     fn queued(&self, output: PortId, vl: Vl) -> Bytes;
 
-    /// Reads the counters of these ports, and the wire bytes that wait for each of them on any of the first
-    /// `vls` virtual lanes, in the order of `ports`. What the vectors held is lost.
-    fn read_ports(
-        &self,
-        ports: &[PortId],
-        vls: u8,
-        counters: &mut Vec<PortCounters>,
-        queued_bytes: &mut Vec<u64>,
-    ) {
-        counters.clear();
-        counters.extend(ports.iter().map(|&port| self.port_counters(port)));
+    /// Reads what is sampled of these ports, of the first `vls` virtual lanes, in the order of `ports`. What the
+    /// vector held is lost.
+    fn read_ports(&self, ports: &[PortId], vls: u8, readings: &mut Vec<PortReading>) {
         let queued = |port: PortId| -> u64 {
             let lanes = (0..vls).filter_map(|vl| Vl::try_new(vl).ok());
             lanes.map(|vl| self.queued(port, vl).as_u64()).sum()
         };
-        queued_bytes.clear();
-        queued_bytes.extend(ports.iter().map(|&port| queued(port)));
+        let reading = |&port: &PortId| PortReading {
+            counters: self.port_counters(port).sampled(),
+            queued_bytes: queued(port),
+        };
+        readings.clear();
+        readings.extend(ports.iter().map(reading));
     }
 
     /// Counters of a host since the start.

@@ -1,8 +1,8 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
 use silvan_core::counters::CounterTable;
-use silvan_core::{HostId, PortCounter, PortCounters, PortId, Time};
-use silvan_model::Latencies;
+use silvan_core::{HostId, PortCounters, PortId, Time};
+use silvan_model::{Latencies, PortReading};
 use silvan_workload::traffic::Role;
 
 use super::latencies::LatencySeries;
@@ -66,17 +66,11 @@ pub(super) struct PortSeries {
     /// Of the samples.
     times: Vec<Time>,
     /// By counter of the table; the ports of one sample after the other.
-    counted: Vec<Vec<u64>>,
+    counted: [Vec<u64>; PortCounters::SAMPLED],
     queued_bytes: Vec<u64>,
-    now: PortSample,
-    before: Vec<PortCounters>,
-}
-
-/// What is read of all ports at an instant.
-#[derive(Default)]
-struct PortSample {
-    counters: Vec<PortCounters>,
-    queued_bytes: Vec<u64>,
+    /// All ports at this sample, and at the last one.
+    now: Vec<PortReading>,
+    before: Vec<PortReading>,
 }
 
 impl PortSeries {
@@ -84,42 +78,55 @@ impl PortSeries {
         let column = || Vec::with_capacity(ports * samples);
         Self {
             times: Vec::with_capacity(samples),
-            counted: Self::counters().map(|_| column()).collect(),
+            counted: std::array::from_fn(|_| column()),
             queued_bytes: column(),
-            now: PortSample::default(),
-            before: vec![PortCounters::default(); ports],
+            now: Vec::with_capacity(ports),
+            before: vec![PortReading::default(); ports],
         }
-    }
-
-    fn counters() -> impl Iterator<Item = &'static PortCounter> {
-        PortCounters::in_table(CounterTable::PortSeries)
     }
 
     pub fn sample(&mut self, engine: &dyn Simulation, ports: &[PortId], vls: u8) {
-        let now = &mut self.now;
-        engine.read_ports(ports, vls, &mut now.counters, &mut now.queued_bytes);
-        for (column, counter) in self.counted.iter_mut().zip(Self::counters()) {
-            counter.extend_by_growth(column, &now.counters, &self.before);
+        engine.read_ports(ports, vls, &mut self.now);
+        let ports = self.now.len();
+        let mut counted = self.counted.each_mut().map(|column| tail(column, ports));
+        let queued = tail(&mut self.queued_bytes, ports);
+        let readings = self.now.iter().zip(&self.before);
+        for (port, (now, before)) in readings.enumerate() {
+            for (counter, column) in counted.iter_mut().enumerate() {
+                // Waiting that has not ended when a port is closed is no longer counted.
+                column[port] = now.counters[counter].saturating_sub(before.counters[counter]);
+            }
+            queued[port] = now.queued_bytes;
         }
-        self.queued_bytes.extend_from_slice(&now.queued_bytes);
-        std::mem::swap(&mut now.counters, &mut self.before);
+        std::mem::swap(&mut self.now, &mut self.before);
         self.times.push(engine.now());
     }
 
     fn table(self) -> Table {
         let ports = self.before.len();
-        let times = self.times.iter();
-        let times = times.flat_map(|time| std::iter::repeat_n(time.as_ps(), ports));
-        let rows = self.times.iter().flat_map(|_| 0..ports as u32);
+        let rows = ports * self.times.len();
+        let (mut times, mut ports_rows) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for time in &self.times {
+            times.resize(times.len() + ports, time.as_ps());
+            ports_rows.extend(0..ports as u32);
+        }
         let mut table = Table::new("port_series");
-        table.push("time_ps", times.collect::<Vec<_>>());
-        table.push("ports_row", rows.collect::<Vec<_>>());
-        for (column, counter) in self.counted.into_iter().zip(Self::counters()) {
+        table.push("time_ps", times);
+        table.push("ports_row", ports_rows);
+        let counters = PortCounters::in_table(CounterTable::PortSeries);
+        for (column, counter) in self.counted.into_iter().zip(counters) {
             table.push(counter.column, column);
         }
         table.push("queued_bytes", self.queued_bytes);
         table
     }
+}
+
+/// Further values of a column, to be set.
+fn tail(column: &mut Vec<u64>, count: usize) -> &mut [u64] {
+    let start = column.len();
+    column.resize(start + count, 0);
+    &mut column[start..start + count]
 }
 
 impl Measurement<'_> {

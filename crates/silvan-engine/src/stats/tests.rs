@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(latencies.packets(), histogram.len());
         for quantile in [0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
             let value = histogram.value_at_quantile(quantile);
-            let within = value.clamp(counts.min / 1000, counts.max / 1000);
+            let within = value.clamp(counts.extent.min / 1000, counts.extent.max / 1000);
             prop_assert_eq!(latencies.quantile_ns(quantile), within);
         }
     }
@@ -98,9 +98,8 @@ proptest! {
                 done: 0, host: 0, payload: 1, latency: value >> shift, source: 0,
                 class: 0, hops: 1, marked: false, behind: 0,
             };
-            stats.add_to_batch(&delivery);
+            stats.count_more(delivery);
         }
-        stats.count_batch();
         let coarse = stats.host_latency(0).unwrap();
         let fine = stats.class(0).unwrap().latency().unwrap();
         let exact = |one: &Latencies| (one.packets(), one.mean_ns(), one.min_ns(), one.max_ns());

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use silvan_core::{Bytes, HostId, PortId, Vl};
 
-use super::waiting::{Buffer, Waiting, WaitingPackets};
+use super::waiting::{Alike, Buffer, Waiting, WaitingPackets};
 use crate::packet::{NONE, Packet};
 use crate::partition::Whole;
 use crate::plane::{NO_ROUTE, Plane};
-use crate::records::Next;
+use crate::records::{Next, OutPort};
 use silvan_model::{HostShare, Member, Role, Tree};
 
 /// All trees of an instant, by Port VL of their roots.
@@ -49,10 +49,7 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
     members
         .into_iter()
         .zip(packets)
-        .map(|(members, mut packets)| {
-            packets.sort_unstable_by_key(|packets| packets.key);
-            growth.tree(members, &packets)
-        })
+        .map(|(members, packets)| growth.tree(members, &packets))
         .collect()
 }
 
@@ -81,7 +78,7 @@ impl QueuedPackets {
         let ends = u64::from(packets.source()) << HOST_BITS | u64::from(packets.destination());
         Self {
             key: ends << 5 | u64::from(packets.sl) << 1 | u64::from(is_victim),
-            bytes: packets.bytes,
+            bytes: packets.bytes(),
         }
     }
 
@@ -94,20 +91,45 @@ impl QueuedPackets {
     }
 }
 
-/// The root on the path of the packets that were seen last on their way to a host.
+/// The same packets in the order of their sources: by counting, as there are more packets than hosts in a full fabric.
+fn by_source(queued: &[(u32, QueuedPackets)], hosts: usize) -> Vec<(u32, QueuedPackets)> {
+    let mut places = vec![0; hosts + 1];
+    for (_, packets) in queued {
+        places[packets.source() + 1] += 1;
+    }
+    let mut before = 0;
+    for place in &mut places {
+        before += *place;
+        *place = before;
+    }
+    let mut sorted = queued.to_vec();
+    for packets in queued {
+        let place = &mut places[packets.1.source()];
+        sorted[*place] = *packets;
+        *place += 1;
+    }
+    sorted
+}
+
+/// The roots on the path from a switch to a host on a virtual lane.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    blocked_by: u32,
-    lane: u32,
-    tree: Option<u32>,
+    /// The switch, or the stage of an output buffer.
+    element: u32,
+    vl: Vl,
+    /// The tree of the first root; `NONE` if there is no root.
+    first: u32,
+    /// Whether there are others.
+    has_more: bool,
 }
 
 impl Default for Path {
     fn default() -> Self {
         Self {
-            blocked_by: NONE,
-            lane: NONE,
-            tree: None,
+            element: NONE,
+            vl: Vl::MAX,
+            first: NONE,
+            has_more: false,
         }
     }
 }
@@ -122,7 +144,7 @@ struct Growth<'a> {
     locations: Vec<Option<Location>>,
     /// The packets that wait for the Port VLs of switches that are known to be in trees.
     waiting: WaitingPackets,
-    /// By destination.
+    /// By destination, that which was walked last: almost all packets to a host come by few switches.
     paths: Vec<Path>,
 }
 
@@ -204,20 +226,22 @@ impl Growth<'_> {
             }
             let found = &mut self.waiting;
             let start = |input| Buffer::new(input);
-            let note = |buffer: &mut Buffer, waiting_lane, packet: &Packet| {
-                buffer.add(packet);
-                found.note(lane, waiting_lane, packet);
+            let add = |buffer: &mut Buffer, waiting_lane, packet: &Packet| {
+                buffer.add(waiting_lane, packet, |run| found.note(lane, run));
             };
-            let mut buffers: Vec<Buffer> = Vec::new();
+            let mut read: Vec<Buffer> = Vec::new();
             self.whole
                 .of_lane(lane)
-                .for_each_blocked_by_in_turns(lane, start, note, |buffer| {
-                    let mut known = buffers.iter_mut();
-                    match known.find(|known| known.input == buffer.input) {
-                        Some(known) => known.join(&buffer),
-                        None => buffers.push(buffer),
-                    }
-                });
+                .for_each_blocked_by_in_turns(lane, start, add, |buffer| read.push(buffer));
+            let mut buffers: Vec<Buffer> = Vec::with_capacity(read.len());
+            for mut buffer in read {
+                buffer.end_run(|run| self.waiting.note(lane, run));
+                let mut known = buffers.iter_mut();
+                match known.find(|known| known.input == buffer.input) {
+                    Some(known) => known.join(&buffer),
+                    None => buffers.push(buffer),
+                }
+            }
             for buffer in buffers {
                 let upstream = plane.fabric_port(plane.ins[buffer.input as usize].upstream);
                 for (vl, bytes) in buffer.lanes() {
@@ -260,32 +284,31 @@ impl Growth<'_> {
         Vl::try_new((lane % self.plane.vls) as u8).unwrap_or(Vl::MAX)
     }
 
-    /// Every packet that waits for a Port VL of a tree, by the tree to which it counts.
+    /// Every packet that waits for a Port VL of a tree, by the tree to which it counts, in the order of keys.
     fn queued_packets(&mut self, trees: usize) -> Vec<Vec<QueuedPackets>> {
         self.add_output_buffers();
         let waiting = std::mem::take(&mut self.waiting.found);
-        let mut queued = vec![Vec::new(); trees];
+        let mut queued = Vec::with_capacity(waiting.len());
+        let mut counts = vec![0; trees];
         for packets in &waiting {
             let Some(home) = self.locations[packets.blocked_by()] else {
                 continue;
             };
-            let lanes = (packets.blocked_by() as u32, packets.lane() as u32);
-            let known = &mut self.paths[packets.destination() as usize];
-            let tree = if (known.blocked_by, known.lane) == lanes {
-                known.tree
-            } else {
-                let tree = self.root_on_path(packets.lane(), packets.destination(), home.tree);
-                self.paths[packets.destination() as usize] = Path {
-                    blocked_by: lanes.0,
-                    lane: lanes.1,
-                    tree,
-                };
-                tree
-            };
-            let is_victim = tree.is_none();
-            queued[tree.unwrap_or(home.tree) as usize].push(QueuedPackets::new(is_victim, packets));
+            let root = self.root_on_path(packets.lane(), packets.destination(), home.tree);
+            let tree = root.unwrap_or(home.tree);
+            counts[tree as usize] += 1;
+            queued.push((tree, QueuedPackets::new(root.is_none(), packets)));
         }
-        queued
+        let mut by_tree: Vec<Vec<_>> = counts.into_iter().map(Vec::with_capacity).collect();
+        for (tree, packets) in by_source(&queued, self.plane.hosts.len()) {
+            by_tree[tree as usize].push(packets);
+        }
+        for packets in &mut by_tree {
+            for of_source in packets.chunk_by_mut(|one, next| one.source() == next.source()) {
+                of_source.sort_unstable_by_key(|packets| packets.key);
+            }
+        }
+        by_tree
     }
 
     /// Adds what waits in the output buffers of Port VLs in trees. From an output buffer the path begins at
@@ -299,27 +322,66 @@ impl Growth<'_> {
             let (whole, found) = (self.whole, &mut self.waiting);
             whole
                 .of_lane(link)
-                .for_each_blocked_by(link, |_, _, packet| found.note(lane, lane, packet));
+                .for_each_blocked_by(link, |_, _, packet| {
+                    found.note(lane, &Alike::new(lane, packet));
+                });
         }
     }
 
     /// The tree of the root on the path from here to a host: `home` if its root is there, else that
     /// of the first one. The path is that of the tables, on the lane where it begins.
-    fn root_on_path(&self, from: usize, destination: u32, home: u32) -> Option<u32> {
-        let (plane, vl) = (self.plane, from % self.plane.vls);
-        let mut first = None;
-        let mut lane = from;
-        // A path is never longer than the number of switches.
-        for _ in 0..plane.elements.len() {
-            match self.locations[lane] {
-                Some(Location { tree, depth: 0, .. }) if tree == home => return Some(home),
-                Some(Location { tree, depth: 0, .. }) => first = first.or(Some(tree)),
-                _ => {}
-            }
-            let out = &plane.outs[self.link_lane(lane) / plane.vls];
-            if out.kind != Next::Input {
-                break;
-            }
+    fn root_on_path(&mut self, from: usize, destination: u32, home: u32) -> Option<u32> {
+        let own = self.root_at(from);
+        if own == Some(home) {
+            return own;
+        }
+        let (port, vl) = (self.port(from), self.vl(from));
+        let Some(element) = self.link_to_switch(port).map(|out| out.next_element) else {
+            return own;
+        };
+        let mut known = self.paths[destination as usize];
+        if (known.element, known.vl) != (element, vl) {
+            known = self.walk(port, vl, destination, element);
+            self.paths[destination as usize] = known;
+        }
+        let is_home = |tree| tree == home;
+        if is_home(known.first)
+            || known.has_more && self.roots_from(port, vl, destination).any(is_home)
+        {
+            return Some(home);
+        }
+        own.or((known.first != NONE).then_some(known.first))
+    }
+
+    fn walk(&self, port: u32, vl: Vl, destination: u32, element: u32) -> Path {
+        let mut roots = self.roots_from(port, vl, destination);
+        Path {
+            element,
+            vl,
+            first: roots.next().unwrap_or(NONE),
+            has_more: roots.next().is_some(),
+        }
+    }
+
+    /// The tree of which a lane is the root.
+    fn root_at(&self, lane: usize) -> Option<u32> {
+        match self.locations[lane] {
+            Some(Location { tree, depth: 0, .. }) => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// The output of a port's link, if that leads to a switch.
+    fn link_to_switch(&self, port: u32) -> Option<&OutPort> {
+        let out = &self.plane.outs[self.plane.link_port(PortId::new(port as usize))];
+        (out.kind == Next::Input).then_some(out)
+    }
+
+    /// The trees of the roots on the path to a host behind a port, in its order.
+    fn roots_from(&self, port: u32, vl: Vl, destination: u32) -> impl Iterator<Item = u32> + '_ {
+        let plane = self.plane;
+        let next = move |&port: &u32| {
+            let out = self.link_to_switch(port)?;
             // Only the part of a switch has its table.
             let there = self.whole.of_port(out.next as usize);
             let element = &there.elements[out.next_element as usize];
@@ -327,12 +389,11 @@ impl Growth<'_> {
                 NONE => NO_ROUTE,
                 _ => there.table_port(out.next_element as usize, destination),
             };
-            if entry == NO_ROUTE {
-                break;
-            }
-            lane = plane.lane(element.base + u32::from(entry), vl);
-        }
-        first
+            (entry != NO_ROUTE).then(|| element.base + u32::from(entry))
+        };
+        // A path is never longer than the number of switches.
+        let path = std::iter::successors(next(&port), next).take(plane.elements.len());
+        path.filter_map(move |port| self.root_at(plane.lane(port, vl.index())))
     }
 
     /// A tree from its members, root first, and from its packets, sorted by their keys.

@@ -10,8 +10,9 @@ pub(super) struct Waiting {
     /// The lane that they wait for, or that of the packet before them in their FIFO; and above it the lane that
     /// they will leave by.
     lanes: u64,
+    /// A lane counts all that waits for it in as many bits.
+    bytes: u32,
     pub sl: u8,
-    pub bytes: u64,
 }
 
 impl Waiting {
@@ -30,6 +31,10 @@ impl Waiting {
     pub fn lane(&self) -> usize {
         (self.lanes >> 32) as usize
     }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.into()
+    }
 }
 
 /// Logarithm of the number of flows that are remembered. A tree has fewer flows by far than packets.
@@ -39,44 +44,86 @@ const RECENT_BITS: u32 = 12;
 pub(super) struct WaitingPackets {
     pub found: Vec<Waiting>,
     /// Where in `found` a flow was seen last, by its ends; another flow may have taken the place.
-    recent: Vec<u32>,
+    recent: Box<[u32; 1 << RECENT_BITS]>,
 }
 
 impl WaitingPackets {
     pub fn new() -> Self {
         Self {
-            found: Vec::with_capacity(1 << RECENT_BITS),
-            recent: vec![0; 1 << RECENT_BITS],
+            found: Vec::with_capacity(2 << RECENT_BITS),
+            recent: Box::new([0; 1 << RECENT_BITS]),
         }
     }
 
-    /// Notes a packet that cannot move before `blocked_by` takes one, and that will leave by `lane`.
+    /// Notes packets that cannot move before `blocked_by` takes one.
     #[inline]
-    pub fn note(&mut self, blocked_by: usize, lane: usize, packet: &Packet) {
-        let ends = packet.ends();
-        let lanes = (lane as u64) << 32 | blocked_by as u64;
-        let bytes = u64::from(packet.wire());
+    pub fn note(&mut self, blocked_by: usize, packets: &Alike) {
+        let lanes = u64::from(packets.lane) << 32 | blocked_by as u64;
         // The high bits of a product with an odd number depend on all bits of the other factor.
-        let place = (ends.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT_BITS)) as usize;
+        let product = packets.ends.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (product >> (64 - RECENT_BITS)) as usize;
         if let Some(known) = self.found.get_mut(self.recent[place] as usize) {
-            if known.ends == ends && known.lanes == lanes && known.sl == packet.sl_bits() {
-                known.bytes += bytes;
+            let is_known = known.ends == packets.ends && known.lanes == lanes;
+            if is_known && known.sl == packets.sl() {
+                known.bytes += packets.bytes;
                 return;
             }
         }
-        self.add(place, ends, lanes, packet);
+        self.add(place, lanes, packets);
     }
 
     #[cold]
     #[inline(never)]
-    fn add(&mut self, place: usize, ends: u64, lanes: u64, packet: &Packet) {
+    fn add(&mut self, place: usize, lanes: u64, packets: &Alike) {
+        if packets.bytes == 0 {
+            return;
+        }
         self.recent[place] = self.found.len() as u32;
         self.found.push(Waiting {
-            ends,
+            ends: packets.ends,
             lanes,
-            sl: packet.sl_bits(),
-            bytes: u64::from(packet.wire()),
+            bytes: packets.bytes,
+            sl: packets.sl(),
         });
+    }
+}
+
+/// Packets of one flow and service level that came on one virtual lane, and will leave by one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alike {
+    ends: u64,
+    bytes: u32,
+    /// The lane that they will leave by.
+    lane: u32,
+    /// Service level, and above it the virtual lane.
+    lane_bits: u8,
+}
+
+impl Alike {
+    /// None at all.
+    const NONE: Self = Self {
+        ends: u64::MAX,
+        bytes: 0,
+        lane: 0,
+        lane_bits: 0,
+    };
+
+    /// A packet that will leave by `lane`.
+    pub fn new(lane: usize, packet: &Packet) -> Self {
+        Self {
+            ends: packet.ends(),
+            bytes: packet.wire().into(),
+            lane: lane as u32,
+            lane_bits: packet.lane_bits(),
+        }
+    }
+
+    fn sl(&self) -> u8 {
+        self.lane_bits & 15
+    }
+
+    fn vl(&self) -> usize {
+        usize::from(self.lane_bits >> 4)
     }
 }
 
@@ -84,7 +131,9 @@ impl WaitingPackets {
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub input: u32,
-    /// The lane of the last packet, and the bytes that came on it.
+    /// The last packets that were added; `last` and `others` do not count them.
+    run: Alike,
+    /// The lane of the last packet before, and the bytes that came on it.
     last: (usize, u64),
     others: Vec<(usize, u64)>,
 }
@@ -93,18 +142,34 @@ impl Buffer {
     pub fn new(input: u32) -> Self {
         Self {
             input,
+            run: Alike::NONE,
             last: (0, 0),
             others: Vec::new(),
         }
     }
 
-    /// Adds a packet.
+    /// Adds a packet that will leave by `lane`, as all of this buffer do. Unless it is like those before it, it notes
+    /// them.
     #[inline]
-    pub fn add(&mut self, packet: &Packet) {
-        self.add_bytes(packet.vl(), u64::from(packet.wire()));
+    pub fn add(&mut self, lane: usize, packet: &Packet, note: impl FnOnce(&Alike)) {
+        let run = &mut self.run;
+        if packet.ends() == run.ends && packet.lane_bits() == run.lane_bits {
+            run.bytes += u32::from(packet.wire());
+            return;
+        }
+        self.end_run(note);
+        self.run = Alike::new(lane, packet);
     }
 
-    /// Adds other packets of the same input.
+    /// Notes the last packets.
+    #[inline]
+    pub fn end_run(&mut self, note: impl FnOnce(&Alike)) {
+        self.add_bytes(self.run.vl(), self.run.bytes.into());
+        note(&self.run);
+        self.run = Alike::NONE;
+    }
+
+    /// Adds other packets of the same input. No run of either is left.
     pub fn join(&mut self, other: &Self) {
         for (vl, bytes) in other.lanes() {
             self.add_bytes(vl, bytes);

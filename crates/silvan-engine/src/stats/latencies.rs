@@ -1,0 +1,198 @@
+//! Counts of latencies, of a class and of a host.
+
+use silvan_core::prefetch::prefetch;
+use silvan_model::{LATENCY_MANTISSA, Latencies};
+
+/// The exact sum and extremes of latencies, in ps.
+#[derive(Clone, Debug)]
+pub(super) struct Extent {
+    /// No run delivers the 2^64 packets that it takes to overflow.
+    sum: u128,
+    pub min: u64,
+    pub max: u64,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self {
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+}
+
+impl Extent {
+    /// Extremes are rarely new, and stored only then.
+    #[inline(always)]
+    fn record(&mut self, ps: u64) {
+        self.sum += u128::from(ps);
+        if ps < self.min {
+            self.min = ps;
+        }
+        if ps > self.max {
+            self.max = ps;
+        }
+    }
+
+    fn latencies(&self, counts: &[u64], joined: u32) -> Option<Latencies> {
+        Latencies::new(counts, joined, self.sum, (self.min, self.max))
+    }
+}
+
+/// Latencies of a class: their extent, and their counts by leading bits: the same buckets as a `Histogram` of two
+/// significant digits, without its bookkeeping for each value. Empty until the first value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LatencyCounts {
+    pub extent: Extent,
+    /// By bucket of whole nanoseconds.
+    counts: Vec<u64>,
+}
+
+impl LatencyCounts {
+    /// Bucket of a value: itself below 2^7, then 128 per power of two.
+    #[inline]
+    pub fn bucket(value: u64) -> usize {
+        let value = value | 1;
+        let exponent = (63 - value.leading_zeros()).saturating_sub(LATENCY_MANTISSA);
+        ((u64::from(exponent) << LATENCY_MANTISSA) + (value >> exponent)) as usize
+    }
+
+    /// Records a value, and returns its bucket.
+    #[inline(always)]
+    pub fn record(&mut self, ps: u64) -> usize {
+        let bucket = Self::bucket(ps / 1000);
+        self.extent.record(ps);
+        if bucket >= self.counts.len() {
+            self.grow(bucket);
+        }
+        self.counts[bucket] += 1;
+        bucket
+    }
+
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        self.counts.resize((bucket + 1).next_power_of_two(), 0);
+    }
+
+    /// Adds other values.
+    pub fn add(&mut self, other: &Self) {
+        let (extent, other_extent) = (&mut self.extent, &other.extent);
+        extent.sum += other_extent.sum;
+        extent.min = extent.min.min(other_extent.min);
+        extent.max = extent.max.max(other_extent.max);
+        other.add_to(&mut self.counts);
+    }
+
+    /// Adds the counts to others by bucket.
+    pub fn add_to(&self, counts: &mut Vec<u64>) {
+        if self.counts.len() > counts.len() {
+            counts.resize(self.counts.len(), 0);
+        }
+        for (count, own) in counts.iter_mut().zip(&self.counts) {
+            *count += own;
+        }
+    }
+
+    pub fn latencies(&self) -> Option<Latencies> {
+        self.extent.latencies(&self.counts, 0)
+    }
+}
+
+/// The same of one of many hosts, in one line of the cache and few of counts: these lines push out those that the
+/// engine works with.
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+pub(super) struct HostLatencies {
+    extent: Extent,
+    /// By bucket of whole nanoseconds, modulo 2^16.
+    counts: Vec<u16>,
+}
+
+impl HostLatencies {
+    /// Fetches the count of a value.
+    #[inline]
+    pub fn prefetch(&self, ps: u64) {
+        prefetch(&self.counts, LatencyCounts::bucket(ps / 1000));
+    }
+
+    /// Records a value of which the bucket is known, and returns whether its count is full and starts from zero again.
+    #[inline(always)]
+    pub fn record_in(&mut self, bucket: usize, ps: u64) -> bool {
+        self.extent.record(ps);
+        if bucket >= self.counts.len() {
+            self.grow(bucket);
+        }
+        is_full(&mut self.counts[bucket])
+    }
+
+    /// To twice as many counts at least, so that a host does so a few times.
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        let buckets = (bucket + 1).next_multiple_of(32).max(2 * self.counts.len());
+        self.counts.reserve_exact(buckets - self.counts.len());
+        self.counts.resize(buckets, 0);
+    }
+
+    /// The latencies, with the buckets whose counts were full, each as often as they were.
+    pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
+        self.extent.latencies(&widened(&self.counts, full), 0)
+    }
+}
+
+/// Logarithm of the number of buckets that are counted together for `LatencyStats::HostCoarse`.
+const JOINED: u32 = LATENCY_MANTISSA - 2;
+
+/// Groups of buckets: no bucket of 64 bits is in another one.
+const GROUPS: usize = 1 << u8::BITS;
+const _: () = assert!(((64 - LATENCY_MANTISSA + 1) << LATENCY_MANTISSA) >> JOINED <= GROUPS as u32);
+
+/// The same with few counts.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct CoarseLatencies {
+    extent: Extent,
+    /// By group of buckets, modulo 2^16. Those that are used share two or three lines of the cache.
+    counts: [u16; GROUPS],
+}
+
+impl Default for CoarseLatencies {
+    fn default() -> Self {
+        Self {
+            extent: Extent::default(),
+            counts: [0; GROUPS],
+        }
+    }
+}
+
+impl CoarseLatencies {
+    /// Records a value of which the bucket is known, and returns the group of it if its count is full and starts from
+    /// zero again.
+    #[inline(always)]
+    pub fn record_in(&mut self, bucket: usize, ps: u64) -> Option<u32> {
+        self.extent.record(ps);
+        let group = (bucket >> JOINED) as u8;
+        is_full(&mut self.counts[usize::from(group)]).then_some(group.into())
+    }
+
+    /// The latencies, with the groups whose counts were full, each as often as they were.
+    pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
+        self.extent.latencies(&widened(&self.counts, full), JOINED)
+    }
+}
+
+/// Adds one, and returns whether that is zero again.
+#[inline(always)]
+fn is_full(count: &mut u16) -> bool {
+    *count = count.wrapping_add(1);
+    *count == 0
+}
+
+/// Counts of 64 bits, from those of 16 bits and from the places of those that were full.
+fn widened(counts: &[u16], full: impl Iterator<Item = u32>) -> Vec<u64> {
+    let mut counts: Vec<u64> = counts.iter().map(|&count| count.into()).collect();
+    for place in full {
+        counts[place as usize] += 1 << u16::BITS;
+    }
+    counts
+}
