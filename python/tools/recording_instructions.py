@@ -25,7 +25,7 @@ silvan.run(with_view(scenario) if recorded == "view" else scenario)
 """
 RUN = "silvan_sim::run"
 PARTS = {
-    "latencies by class and host together": "count_batch",
+    "latencies by host": "host::sink::",
     "trees": "Simulation>::forest",
     "ports": "::read_ports",
     "tables": "measure::Measurement>::tables",

@@ -40,6 +40,7 @@ RECORDED = {
     "probe.messages": True,
     "probe.latency": "host",
 }
+SAMPLED = "648 hosts, 100 ms, 500 samples"
 LARGE = {"fabric.generator": "fat-tree-11664", "run.duration": "2 ms"}
 FRAMES = """async ([kind, seconds]) => {
   const slider = document.querySelector('.slider');
@@ -163,8 +164,8 @@ def main() -> int:
         )
         result = recorded({}, "200 us")
         size = written_mb(result, folder / "result")
-        print(row("648 hosts, 100 ms: result on disk", size, "MB"))
-        for figure in measure(browser, result, "648 hosts", folder):
+        print(row(f"{SAMPLED}: result on disk", size, "MB"))
+        for figure in measure(browser, result, SAMPLED, folder):
             print(row(*figure))
         if arguments.large:
             large = recorded({**LARGE, "control.scheme": "none"}, "20 us")

@@ -286,16 +286,18 @@ class _Client:
         mad = struct.pack(">BBBBHHQHHI", 1, 4, 1, 1, 0, 0, lid, 0x12, 0, 0).ljust(65, b"\0")
         return (header + mad + b"\1").ljust(288, b"\0")
 
-    def answered_per_second(self, requests: Sequence[bytes], seconds: float) -> float:
-        """Send the requests in turn, and count the answers."""
+    def answered_per_second(
+        self, requests: Sequence[bytes], seconds: float, clock: Callable[[], float]
+    ) -> float:
+        """Send the requests in turn, and count the answers per second of a clock."""
         send, receive = self._data.send, self._data.recv
         count = len(requests)
         sent = answered = 0
         while sent < self._ON_THE_WAY:
             send(requests[sent % count])
             sent += 1
-        start = time.perf_counter()
-        while time.perf_counter() - start < seconds:
+        start = clock()
+        while clock() - start < seconds:
             for _ in range(self._BATCH):
                 answer = receive(512)
                 # The header's status, the method, and the datagram's own status.
@@ -305,7 +307,7 @@ class _Client:
             for _ in range(self._BATCH):
                 send(requests[sent % count])
                 sent += 1
-        passed = time.perf_counter() - start
+        passed = clock() - start
         for _ in range(sent - answered):
             receive(512)
         return answered / passed
@@ -314,6 +316,7 @@ class _Client:
 def datagrams_per_second(
     scenario: Scenario,
     meanwhile: Callable[[Emulation], AbstractContextManager[object]] = nullcontext,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Measure the requests that a fabric answers per second.
 
@@ -323,11 +326,13 @@ def datagrams_per_second(
         The fabric and its traffic.
     meanwhile : callable
         What else the fabric has to do: called with it, entered before the measurement.
+    clock : callable
+        Returns seconds.
 
     Returns
     -------
     float
-        Requests answered per second.
+        Requests answered per second of the clock.
     """
     with Emulation(scenario, sockname=socket_name()) as emulation:
         tables = emulation.control("tables")["tables"]
@@ -338,7 +343,7 @@ def datagrams_per_second(
         try:
             requests = [_Client.port_counters(lid) for lid in sorted(lids)]
             with meanwhile(emulation):
-                return client.answered_per_second(requests, MAD_SECONDS)
+                return client.answered_per_second(requests, MAD_SECONDS, clock)
         finally:
             client.close()
 
