@@ -97,6 +97,41 @@ def test_the_end_of_the_interpreter_waits_for_a_call_that_was_left() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+READING = """\
+import os, signal, sys, threading
+from silvan import _silvan
+from silvan.cli import main
+
+ended = threading.Event()
+
+class Slow:
+    # Compiled code, which no signal ends: it is not in the thread that signals interrupt.
+    @staticmethod
+    def from_toml(*_):
+        assert threading.current_thread() is not threading.main_thread()
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.wait()
+
+_silvan.Scenario = Slow
+status = main(["validate", sys.argv[1]])
+ended.set()
+sys.exit(status)
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_large_fabric(tmp_path: Path) -> None:
+    path = tmp_path / "incast.toml"
+    path.write_text(INCAST)
+    done = subprocess.run(
+        [sys.executable, "-c", READING, path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
 def test_a_single_run_stops_and_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "endless.toml"
     path.write_text(INCAST.replace('"200 us"', '"1000 s"').replace('"50 us"', '"1 s"'))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,8 +106,13 @@ def test_mistakes_name_the_rank() -> None:
         program[0].compute("soon")
     with pytest.raises(SilvanError, match="no collective operation"):
         program.collective("gossip")
-    with pytest.raises(SilvanError, match="at least one rank"):
-        Program(0)
+    for ranks in (0, -1, 2**20 + 1, 2**40):
+        with pytest.raises(SilvanError, match=f"of {ranks} ranks: 1 to 1048576 are supported"):
+            Program(ranks)
+    wrong: list[Any] = [None, "x", 1.5, True]
+    for value in wrong:
+        with pytest.raises(SilvanError, match=r"^ranks: .* is of type "):
+            Program(value)
 
 
 def test_unmatched_tags_end_the_run_with_an_error() -> None:
@@ -149,6 +155,15 @@ _CUT = bytes.fromhex("070a05302e302e34") + bytes([90, 8, 3])
             },
             r"t\.0\.json: rank 0: a cycle of dependencies: node \d waits for node \d",
         ),
+        (
+            "chakra",
+            {
+                "t.0.json": b"\t\r\n"
+                + b'{"workload_graph": [{"Id": 4, "NodeType": 4, "num_ops": -1}]}'
+            },
+            r"t\.0\.json:2: entry 0: node 4: num_ops is -1: whole numbers from 0 are supported",
+        ),
+        ("connections", {"t": b"Nodes 2\n0->1 start 0 size 1\nNodes 1"}, r"t:3: the number of"),
         ("connections", {"t": b"Nodes 9\nConnections 1\n0->1 start 0"}, r"t:3: it has no size"),
         ("aicb", {"t": b"[rank0 ~ rank3]\ncomm_type\n"}, r"t:2: there is no column"),
         ("goal", {"t": (4223).to_bytes(8, "little")}, r"t: byte 8: the file ends within 4 bytes"),
@@ -169,6 +184,40 @@ def test_bad_traces_end_with_their_place(
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert "hint: " in error
+
+
+def test_a_missing_file_of_a_rank_is_noticed_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in (0, 1, 3):
+        (tmp_path / f"t.{rank}.json").write_text('{"workload_graph": []}')
+    (tmp_path / "trace.toml").write_text('[[traffic.program]]\nkind = "chakra"\nfile = "t"\n')
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["run", "trace.toml"]) == 2
+    error = capsys.readouterr().err
+    assert "there is a file of rank 3, but none of rank 2: t.2.json" in error
+
+
+def test_nodes_that_only_send_at_their_time_compute_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Oracle: all time is exposed; nodes without a connection of their own end at once."""
+    (tmp_path / "t").write_text("Nodes 3\n0->1 start 10000000 size 1000\n")
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 3},
+        traffic={"program": [{"kind": "connections", "file": str(tmp_path / "t")}]},
+    )
+    result = silvan.run(scenario)
+    assert result.programs["exposed_share"].to_pylist() == [1.0]
+    ends = result.ranks["end_ps"].to_pylist()
+    assert ends[1:] == [0, 0]
+    assert ends[0] > 10_000_000
+    (tmp_path / "s.toml").write_text(scenario.to_toml())
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run_command(["run", str(tmp_path / "s.toml")]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "100.0%" in line)
+    # The end of the rank that sends is that of the first rank, of the program, and its length.
+    assert row.count(f" {ends[0] / 1e6:.3f} ") == 3
 
 
 def test_a_table_chooses_algorithms_by_size() -> None:

@@ -131,6 +131,23 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_file_in_the_place_of_a_folder_is_named(incast: silvan.Result, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("years of work")
+    for path in (file, Path("/dev/null")):
+        with pytest.raises(silvan.OutputError, match=f"{path}: it is no folder"):
+            incast.write(path)
+    assert file.read_text() == "years of work"
+
+
+@pytest.mark.parametrize("directory", [None, 1, b"x", [], {}])
+def test_what_is_no_path_is_an_error_of_silvan(incast: silvan.Result, directory: Any) -> None:
+    for call in (silvan.Result.read, incast.write):
+        with pytest.raises(silvan.SilvanError, match=r"^directory: .* is of type ") as error:
+            call(directory)
+        assert error.value.hint == "give the path of a folder"
+
+
 def test_a_failed_write_leaves_nothing(
     incast: silvan.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

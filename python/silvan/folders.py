@@ -69,6 +69,11 @@ def require_replaceable(target: Path) -> None:
     OutputError
         The folder holds something else.
     """
+    if target.exists() and not target.is_dir():
+        raise OutputError(
+            f"{target}: it is no folder",
+            hint="name another folder with --out",
+        )
     if target.exists() and not (target / MANIFEST).is_file() and _occupied(target):
         raise OutputError(
             f"{target}: the folder is not empty, and holds no result of silvan",
@@ -389,7 +394,7 @@ def _sync_folder(directory: Path) -> None:
 
 
 def _occupied(target: Path) -> bool:
-    return not target.is_dir() or any(target.iterdir())
+    return any(target.iterdir())
 
 
 def _umask() -> int:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 
 from silvan import _silvan
-from silvan.errors import SilvanError
+from silvan.errors import SilvanError, checked_argument
 from silvan.quantities import Quantity
 from silvan.toml_text import TomlValue
 
@@ -25,6 +26,9 @@ COLLECTIVES = (
     "scatter",
 )
 """Names of the collective operations."""
+
+MOST_RANKS = 1 << 20
+"""Ranks of a program, as many as a scenario may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +174,14 @@ class Program:
     """
 
     def __init__(self, ranks: int) -> None:
-        if ranks < 1:
-            raise SilvanError("a program has at least one rank", hint="write e.g. Program(8)")
-        self._ranks = tuple(Rank(number, ranks) for number in range(ranks))
+        checked_argument("ranks", ranks, Integral, "a number of ranks, e.g. Program(8)")
+        if not 1 <= ranks <= MOST_RANKS:
+            raise SilvanError(
+                f"a program of {ranks} ranks: 1 to {MOST_RANKS} are supported",
+                hint="write e.g. Program(8)",
+            )
+        size = int(ranks)
+        self._ranks = tuple(Rank(number, size) for number in range(size))
 
     def __len__(self) -> int:
         return len(self._ranks)

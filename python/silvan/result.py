@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from silvan import _silvan
-from silvan.errors import OutputError, SilvanError
+from silvan.errors import OutputError, SilvanError, checked_argument
 from silvan.folders import MANIFEST, Origin, claim_result, replaced_folder
 from silvan.scenario import Scenario
 
@@ -332,10 +333,12 @@ class Result:
         OutputError
             The folder cannot be made, or holds something else than a result, or one of another
             scenario or version.
+        SilvanError
+            `directory` is no path.
         """
         import pyarrow.parquet as pq
 
-        target = Path(directory)
+        target = _folder(directory)
         claim_result(target, self.origin, overwrite=overwrite)
         with replaced_folder(target) as folder:
             for name, table in self.tables.items():
@@ -362,11 +365,13 @@ class Result:
         ------
         OutputError
             The folder holds no result, or a damaged one.
+        SilvanError
+            `directory` is no path.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        folder = Path(directory)
+        folder = _folder(directory)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             tables = {}
@@ -412,3 +417,8 @@ class Result:
 def _shape(table: pa.Table) -> dict[str, Any]:
     """Give what tells a table from another one."""
     return {"rows": table.num_rows, "columns": table.column_names}
+
+
+def _folder(directory: object) -> Path:
+    checked_argument("directory", directory, str | os.PathLike, "the path of a folder")
+    return Path(directory)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex
 from silvan import _silvan
 from silvan.errors import ScenarioError, ScenarioWarning, shown
 from silvan.input_files import SCENARIO_BYTES, read_text
+from silvan.interruptible import interruptible
 from silvan.quantities import Table
 from silvan.toml_text import SupportsToList, TomlInput, TomlValue, literal, literals, require_utf8
 
@@ -83,7 +84,7 @@ class Scenario:
 
     def __init__(self, **tables: TomlInput) -> None:
         lines = [f"{key} = {value}" for key, value in literals(tables)]
-        self._native = _silvan.Scenario.from_toml("\n".join(lines), None, [])
+        self._native = _read("\n".join(lines), None, [])
         self._table: Table | None = None
 
     @classmethod
@@ -130,7 +131,7 @@ class Scenario:
         require_utf8(text)
         named = None if source is None else str(source)
         assignments = _assignments({} if overrides is None else overrides)
-        return cls._wrap(_silvan.Scenario.from_toml(text, named, assignments))
+        return cls._wrap(_read(text, named, assignments))
 
     @classmethod
     def from_file(
@@ -224,7 +225,7 @@ class Scenario:
         ScenarioError
             A key is unknown or a value impossible.
         """
-        return self._wrap(self._native.with_overrides(_assignments(overrides)))
+        return self._wrap(_changed(self._native, _assignments(overrides)))
 
     def single_run(self, seed: SupportsIndex) -> Scenario:
         """Give one run of the scenario on its own, as a sweep makes it.
@@ -282,7 +283,7 @@ class Scenario:
             return self
         vary = literal({**self.axes(), **grid})
         try:
-            return self._wrap(self._native.with_overrides([("sweep.vary", vary)]))
+            return self._wrap(_changed(self._native, [("sweep.vary", vary)]))
         except ScenarioError as error:
             # What is at fault is one key of the grid, not the whole that is set here.
             message = _IN_SWEEP.sub("", error.message)
@@ -322,7 +323,7 @@ class Scenario:
             The values are impossible together.
         """
         try:
-            native = self._native.with_overrides([*values.items(), ("sweep", "{}")])
+            native = _changed(self._native, [*values.items(), ("sweep", "{}")])
         except ScenarioError as error:
             words = ", ".join(f"{key}={value}" for key, value in values.items())
             raise ScenarioError(
@@ -669,6 +670,15 @@ def warn_without_traffic(name: str) -> None:
 
 def _rebuild(text: str) -> Scenario:
     return Scenario.from_toml(text)
+
+
+def _read(text: str, source: str | None, overrides: list[tuple[str, str]]) -> _silvan.Scenario:
+    # A large fabric takes a while to build and to check.
+    return interruptible(lambda: _silvan.Scenario.from_toml(text, source, overrides))
+
+
+def _changed(native: _silvan.Scenario, overrides: list[tuple[str, str]]) -> _silvan.Scenario:
+    return interruptible(lambda: native.with_overrides(overrides))
 
 
 def _assignments(tables: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -365,12 +365,14 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
+        # A rank without operations ends at the start: other ranks may still write into its memory.
+        first = min((end for end in ends if end > program["start_ps"]), default=None)
         table.add_row(
             program["name"],
             str(program["ranks"]),
             str(len(ends)),
             f"{program['start_ps'] / 1e6:.3f}",
-            f"{min(ends) / 1e6:.3f}" if ends else "",
+            _or_blank(first, lambda ps: f"{ps / 1e6:.3f}"),
             f"{program['end_ps'] / 1e6:.3f}" if program["finished"] else "unfinished",
             f"{program['completion_ps'] / 1e6:.3f}" if program["finished"] else "",
             "" if program["slowdown"] is None else f"{program['slowdown']:.3f}",
