@@ -216,6 +216,28 @@ fn bytes_are_the_closed_form() {
     }
 }
 
+/// In an allreduce along a binomial tree, a rank sends the vector to its parent, and to each child: the root has
+/// ceil(log2 n) of these, and a rank at place p one at each distance below the lowest bit of p.
+#[test]
+fn bytes_of_a_tree_follow_from_children() {
+    for n in 2..=33_u32 {
+        let collective = Collective {
+            algorithm: Algorithm::Tree,
+            ..Collective::new(Operation::Allreduce, 1000)
+        };
+        let sent = sent(&programs(n, collective));
+        let depth = (f64::from(n)).log2().ceil() as u64;
+        assert_eq!(sent[0], 1000 * depth, "{n} ranks");
+        for place in 1..n {
+            let distances = (0..place.trailing_zeros()).map(|bit| 1 << bit);
+            let children = distances.filter(|distance| place + distance < n).count();
+            let expected = 1000 * (1 + children as u64);
+            assert_eq!(sent[place as usize], expected, "place {place} of {n}");
+        }
+        assert_eq!(sent.iter().sum::<u64>(), 2 * 1000 * u64::from(n - 1));
+    }
+}
+
 /// Bytes between each two ranks: a ring uses neighbours only, a direct operation all pairs alike, and of a hierarchical one
 /// only ranks of one index send to other servers, (M - 1) / M of a part of the L-th.
 #[test]
