@@ -43,7 +43,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             sink_rate: file.host.sink_rate.value(),
             sink: file.host.sink,
             in_order: file.host.in_order,
-            receive_buffer: file.host.receive_buffer,
+            receive_buffer: super::pfc::receive_buffer(file),
             credit_delay: file.host.credit_delay,
         },
         packet: PacketParams {

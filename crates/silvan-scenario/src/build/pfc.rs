@@ -55,6 +55,14 @@ pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
     limits.map_or(file.switch.buffer, |limits| limits.buffer)
 }
 
+/// Size of the receive buffer of a host, per virtual lane. Under PFC a host takes what arrives, and the key has no effect.
+pub(crate) fn receive_buffer(file: &ScenarioFile) -> Bytes {
+    match file.link.flow_control {
+        FlowControl::Credits => file.host.receive_buffer,
+        FlowControl::Pfc => HostSection::default().receive_buffer,
+    }
+}
+
 /// Checks that PFC has room for its headroom on every cable, and that what the scenario asks for does not need credits.
 pub(crate) fn check_pfc(
     file: &ScenarioFile,

@@ -126,7 +126,11 @@ fn rank_files(
 /// A rank beyond the first so many that has a file.
 fn beyond(prefix: &Path, ranks: usize, ending: &str) -> Option<usize> {
     let start = format!("{}.", prefix.file_name()?.to_string_lossy());
-    let entries = prefix.parent()?.read_dir().ok()?;
+    let folder = match prefix.parent()? {
+        folder if folder.as_os_str().is_empty() => Path::new("."),
+        folder => folder,
+    };
+    let entries = folder.read_dir().ok()?;
     let numbers = entries.filter_map(|entry| {
         let name = entry.ok()?.file_name().to_string_lossy().into_owned();
         let middle = name.strip_prefix(&start)?.strip_suffix(ending)?;

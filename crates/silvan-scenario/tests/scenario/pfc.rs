@@ -87,6 +87,18 @@ fn values_that_only_credits_have_are_warned_of() {
     );
 }
 
+/// What has no effect is not refused either, however small it is.
+#[test]
+fn a_small_receive_buffer_has_no_effect() {
+    let small = pfc("[host]\nreceive-buffer = \"1 KiB\"");
+    let warnings = small.warnings();
+    assert!(
+        warnings[0].starts_with("host.receive-buffer has no effect"),
+        "{warnings:?}"
+    );
+    assert_eq!(small.engine_config(), pfc("").engine_config());
+}
+
 #[test]
 fn limits_that_do_not_fit_are_refused() {
     check(
