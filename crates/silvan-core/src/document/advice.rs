@@ -2,6 +2,9 @@
 
 use super::path::{KeyPath, PathStep};
 
+/// What is expected of a table that chooses one of several kinds.
+pub(super) const ONE_KEY: &str = "a table with one key";
+
 /// Advice on text that is not TOML, by the parser's message.
 pub(super) fn on_syntax(message: &str) -> &'static str {
     if message.contains("duplicate key") {
@@ -23,6 +26,7 @@ pub(super) fn on_kind(path: &KeyPath, expected: &str) -> String {
         "true or false" => "write true or false, without quotes",
         "text in quotes" => "put it in quotes, e.g. \"x\"",
         "a number" => "write a number without quotes and unit, e.g. 0.5",
+        ONE_KEY => "write a choice with its value, e.g. { fixed = \"64 KiB\" }",
         "a list" => return format!("write it in brackets, or entries as [[{path}]]"),
         list if list.starts_with("a list") => "write that many values in brackets, e.g. [0, 1]",
         _ => "write a whole number without quotes and unit, e.g. 1",

@@ -116,7 +116,11 @@ impl de::Error for DeError {
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = plain(expected);
         let (shown, _) = split(&expected);
-        let text = format!("expected {shown}, found {}", describe(found));
+        let found = match expected == advice::ONE_KEY {
+            true => "an empty one".to_owned(),
+            false => describe(found),
+        };
+        let text = format!("expected {shown}, found {found}");
         Self::open(Shape::TomlKind { text, expected })
     }
 
@@ -183,6 +187,8 @@ fn plain(expected: &dyn Expected) -> String {
         "a sequence" => "a list",
         "a map" => "a table",
         text if text.starts_with("struct ") => "a table",
+        // Of a table without a key, from which serde chooses a variant.
+        "enum" => advice::ONE_KEY,
         text if text.starts_with("enum ") => "a name in quotes",
         text if text.starts_with("a tuple of size ") => {
             return text.replace("a tuple of size ", "a list of length ");

@@ -220,6 +220,7 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::TooFewHosts { available, .. } => {
             return format!("ask for at most {available}, or enlarge the fabric");
         }
+        Reason::NoOtherHost(_) => "enlarge the fabric",
         Reason::NoHosts => "name at least one host",
         Reason::NoHotspots => "set traffic.nodes.hotspots, e.g. to 1",
         Reason::NotAFraction(_) => "write e.g. 0.5 for one half",

@@ -158,6 +158,16 @@ fn types_are_checked() {
         "file.toml:2: run.seed: expected a whole number that is not negative, found the number -1 \
          (hint: write a whole number without quotes and unit, e.g. 1)"
     );
+    assert_eq!(
+        message("[run]\nseed = 4.0"),
+        "file.toml:2: run.seed: expected a whole number that is not negative, found the number 4.0 \
+         (hint: write a whole number without quotes and unit, e.g. 1)"
+    );
+    assert_eq!(
+        message("[[traffic.flows]]\nsizes = {}\nload = 0.5"),
+        "file.toml:2: traffic.flows.0.sizes: expected a table with one key, found an empty one \
+         (hint: write a choice with its value, e.g. { fixed = \"64 KiB\" })"
+    );
 }
 
 #[test]

@@ -225,6 +225,17 @@ fn traffic_names_and_numbers() {
         "traffic.nodes.hotspots: 9 hosts wanted, 8 available (hint: ask for at most 8, or enlarge \
          the fabric)",
     );
+    for entry in [
+        "[traffic.nodes]\nhotspots = 1\nc = 1.0",
+        "[[traffic.flows]]\nsizes = { fixed = \"4 KiB\" }\nload = 0.5",
+    ] {
+        let text = format!("[fabric]\ngenerator = \"single-switch\"\nhosts = 1\n{entry}");
+        let found = message(&text);
+        assert!(
+            found.contains(": this traffic needs at least 2 hosts, and the fabric has 1 (hint: enlarge the fabric)"),
+            "{found}"
+        );
+    }
     assert_eq!(
         message("[traffic.nodes]\nc = 0.5"),
         "file.toml:1: traffic.nodes.hotspots: C nodes, and B nodes with p above 0, need at least \

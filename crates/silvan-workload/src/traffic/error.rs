@@ -104,6 +104,9 @@ pub enum Reason {
         /// Number there is.
         available: usize,
     },
+    /// A fabric in which a host has no other to send to.
+    #[error("this traffic needs at least 2 hosts, and the fabric has {0}")]
+    NoOtherHost(usize),
     /// A list without hosts where at least one is needed.
     #[error("at least one host is needed")]
     NoHosts,

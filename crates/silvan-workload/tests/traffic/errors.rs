@@ -205,11 +205,7 @@ fn uniform_entries_are_checked() {
     let none = Selection::Given(vec![]);
     refused(uniform(none, Load::Saturating), "from", Reason::NoHosts);
     let error = Traffic::new(&all(Load::Saturating), &environment(1, 1)).unwrap_err();
-    let too_few = Reason::TooFewHosts {
-        wanted: 2,
-        available: 1,
-    };
-    assert_eq!(error.reason, too_few, "a single host has no receiver");
+    assert_eq!(error.reason, Reason::NoOtherHost(1));
 }
 
 #[test]

@@ -222,8 +222,7 @@ impl Flows {
     ) -> Result<Vec<Option<Targets>>, TrafficError> {
         let hosts = check.hosts();
         if hosts < 2 {
-            let (wanted, available) = (2, hosts);
-            return check.fail("pattern", Reason::TooFewHosts { wanted, available });
+            return check.fail("", Reason::NoOtherHost(hosts));
         }
         Ok(match self.pattern {
             FlowPattern::Uniform | FlowPattern::Incast => {

@@ -90,8 +90,7 @@ impl TrafficKind for Nodes {
     fn build(&self, check: &Checker, builder: &mut Builder) -> Result<(), TrafficError> {
         let hosts = check.hosts();
         if hosts < 2 {
-            let (wanted, available) = (2, hosts);
-            return check.fail("v", Reason::TooFewHosts { wanted, available });
+            return check.fail("", Reason::NoOtherHost(hosts));
         }
         let share = share_of(check.percentage("p", self.p)?);
         let placement_seed = self.placement_seed.or(check.environment.seed);

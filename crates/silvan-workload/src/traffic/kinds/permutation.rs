@@ -111,8 +111,7 @@ impl Permutation {
         const KEY: &str = "pattern";
         let hosts = check.hosts();
         if hosts < 2 {
-            let (wanted, available) = (2, hosts);
-            return check.fail(KEY, Reason::TooFewHosts { wanted, available });
+            return check.fail("", Reason::NoOtherHost(hosts));
         }
         match self.pattern {
             Pattern::Random => {

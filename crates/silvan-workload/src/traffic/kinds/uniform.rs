@@ -69,8 +69,7 @@ impl TrafficKind for Uniform {
         let hosts = check.hosts();
         let senders = check.senders(&self.from, None, Purpose::UniformSenders(index))?;
         if hosts < 2 {
-            let (wanted, available) = (2, hosts);
-            return check.fail("from", Reason::TooFewHosts { wanted, available });
+            return check.fail("", Reason::NoOtherHost(hosts));
         }
         let message = check.message(self.message)?;
         let window = check.window(self.start, self.end)?;
