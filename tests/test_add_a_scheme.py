@@ -52,11 +52,13 @@ ALLOWED = {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
         *("timely", "hpcc", "swift", "nscc", "rccc", "vl-mapping"),
         *("reps", "nscc-reps", "dftree", "srp", "congestion-isolation", "recn"),
+        "pair-backpressure",
     },
     # What the arena tunes; any other scheme keeps its published settings there.
     "python/silvan/arena/settings.py": {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
         *("timely", "hpcc", "swift", "nscc", "rccc", "srp", "congestion-isolation", "recn"),
+        "pair-backpressure",
     },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},

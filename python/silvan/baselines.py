@@ -125,6 +125,9 @@ _ISOLATION = Cost(4, 0, 18, "isolation messages")
 # packet (two and four).
 _RECN = Cost(4 + 11, 0, 0, "queue messages")
 _FBICM = Cost(4 + 8, 0, 0, "queue messages")
+# Threshold and queue length of a port to a host; what a pair has in flight, its window and step,
+# the beginning of its round trip, and the time when the window fell.
+_PAIRS = Cost(8, 0, 20, "acknowledgements")
 # Eight entropies of two bytes, which of them are valid, the next place, and how many there are;
 # Kmin, Kmax, slope and queue length at a port.
 _REPS = Cost(14, 0, 19, "acknowledgements")
@@ -406,6 +409,9 @@ def _by_round_trip(scenario: Scenario) -> list[Baseline]:
         "control.timely.min-rate": f"{delta} Mbit/s",
     }
     base_rtt = f"{base_ns} ns"
+    mtu: int = scenario.packet.mtu.bytes
+    # A packet more, as windows hold whole ones.
+    product = math.ceil(base_ns * scenario.link_gbps / 8) + mtu
     return [
         Baseline(
             name,
@@ -447,6 +453,17 @@ def _by_round_trip(scenario: Scenario) -> list[Baseline]:
             "the base round trip is the fabric's, as in the reference without trimming",
             {"control.scheme": "nscc", "control.nscc.base-rtt": base_rtt, **acknowledged},
             _NSCC,
+        ),
+        Baseline(
+            "pair-backpressure",
+            "a window and a threshold of what a link carries in the base round trip",
+            {
+                "control.scheme": "pair-backpressure",
+                "control.pair-backpressure.window": f"{product} B",
+                "control.pair-backpressure.threshold": f"{product} B",
+                **acknowledged,
+            },
+            _PAIRS,
         ),
     ]
 

@@ -146,6 +146,10 @@ fn promises(scheme: SchemeName) -> Vec<Promise> {
             ..COMMON
         },
         "recn" => return set_aside_queues(),
+        "pair-backpressure" => Promise {
+            in_flight: Some(window_of(4)),
+            ..COMMON
+        },
         "congestion-isolation" => Promise {
             keys: &[("vl.data-vls", "2")],
             ..COMMON

@@ -76,6 +76,11 @@ TUNABLE: Mapping[str, _Parameters] = {
         "control.congestion-isolation.hold",
     ),
     "recn": ("control.recn.detection", "control.recn.propagation"),
+    "pair-backpressure": (
+        "control.pair-backpressure.threshold",
+        Parameter("control.pair-backpressure.least-window", 1, 8, log=True, whole=True),
+        Parameter("control.pair-backpressure.increase", 0.25, 8.0, log=True),
+    ),
     "srp": ("control.srp.timeout", "control.srp.threshold", "control.srp.reservation"),
 }
 """Parameters that are searched for each scheme: ranges, or keys whose published value is scaled.

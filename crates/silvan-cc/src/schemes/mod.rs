@@ -103,6 +103,7 @@ register! {
         dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a lane of their own (Guay et al. 2011).";
         congestion_isolation::CongestionIsolation = "congestion-isolation", "Congestion isolation: congesting flows move to a lane of their own, hop by hop (IEEE 802.1Qcz).";
         recn::Recn = "recn", "RECN and FBICM: packets through a congested point move to a queue that is set aside, hop by hop (Duato et al. 2005).";
+        pair_backpressure::PairBackpressure = "pair-backpressure", "Backpressure on pairs that congest an endpoint, in the manner of Slingshot (De Sensi et al. 2020).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";
     }

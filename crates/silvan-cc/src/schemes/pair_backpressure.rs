@@ -1,0 +1,410 @@
+//! Backpressure on pairs of endpoints, in the manner of Slingshot (D. De Sensi, S. Di Girolamo, K. H. McMahon, D. Roweth, T. Hoefler,
+//! "An in-depth analysis of the Slingshot interconnect", SC 2020; US patent 12,267,229).
+//!
+//! The switch before a destination marks what it sends while more than a threshold waits for the host. The source keeps a
+//! window for each pair, a source and a destination: at the first marked acknowledgement of a round trip it is halved, down to
+//! a few packets, and without marks it grows again, twice as fast after each round trip. So only pairs that contribute to
+//! the congestion of an endpoint are slowed down. Congestion inside the fabric marks nothing: it is left to adaptive routing.
+//!
+//! The window bounds what a pair has in flight at all times, and so the queue of a host: pairs times `window`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, HostId, Span, Time};
+
+use super::flows::{Senders, check_bytes, check_number, ps};
+use crate::hooks::{
+    Ack, Flow, FlowLimit, PacketView, PortVl, QueueView, Settings, SourceControl, SwitchControl,
+};
+use crate::notification::BecnCarrier;
+use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+
+/// Slingshot's backpressure on pairs; its rule is not published, and what follows is ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct PairBackpressure {
+    /// Most payload that a pair has in flight; by default what a link carries in 4 us. At least a round trip without queues, or
+    /// a pair alone does not fill its link.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub window: Option<Bytes>,
+    /// Bytes that wait for a host, from which on its switch marks packets for it; by default as much as `window`. With less than a
+    /// round trip carries, the link may run dry after a decrease.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub threshold: Option<Bytes>,
+    /// Smallest window, in packets of MTU size.
+    pub least_window: u32,
+    /// Packets of MTU size by which a window grows in the first round trip without a mark.
+    pub increase: f64,
+}
+
+impl Default for PairBackpressure {
+    fn default() -> Self {
+        Self {
+            window: None,
+            threshold: None,
+            least_window: 2,
+            increase: 1.0,
+        }
+    }
+}
+
+/// Time whose traffic fits into a window that is not given: a few hops and the way back.
+const ROUND_TRIP: Span = Span::from_us(4);
+
+impl Scheme for PairBackpressure {
+    type Switch = LastHop;
+    type Source = Pairs;
+
+    const DEFAULTS: Defaults = Defaults {
+        carrier: BecnCarrier::AckPerPacket,
+        carrier_required: Some("windows count acknowledged packets"),
+        coalesce: None,
+    };
+
+    fn fill_in(&mut self, data_plane: &DataPlane) {
+        let bits = data_plane.link_rate.bits_per_sec() as f64;
+        let carried = (bits / 8.0 * ROUND_TRIP.as_secs_f64()).round() as u64;
+        let least = data_plane.mtu.as_u64() * u64::from(self.least_window);
+        let window = *self
+            .window
+            .get_or_insert(Bytes::from_bytes(carried.max(least)));
+        self.threshold.get_or_insert(window);
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        for (key, bytes) in [("window", self.window), ("threshold", self.threshold)] {
+            if let Some(bytes) = bytes {
+                check_bytes(key, bytes, "50 kB")?;
+            }
+        }
+        if self.least_window == 0 {
+            let message = "0 packets would stop a pair";
+            return Err(SchemeError::new("least-window", message, "write e.g. 2"));
+        }
+        check_number("increase", self.increase, 0.0, 1e6, "1")
+    }
+
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        let least = u64::from(setup.mtu) * u64::from(self.least_window);
+        let window = self.window.unwrap_or(Bytes::ZERO);
+        if window.as_u64() >= least {
+            return Ok(());
+        }
+        let message = format!(
+            "{window} is less than least-window, {} packets of {} B: {least} B",
+            self.least_window, setup.mtu
+        );
+        let hint = format!("write at least \"{least} B\", or a smaller least-window");
+        Err(SchemeError::new("window", message, hint))
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(LastHop, Pairs), SchemeError> {
+        let bytes = |bytes: Option<Bytes>| bytes.map_or(u64::MAX, Bytes::as_u64);
+        let ports = setup.ports.iter();
+        let last_hop = LastHop {
+            threshold: bytes(self.threshold),
+            to_host: ports
+                .map(|port| port.is_some_and(|port| port.to_host))
+                .collect(),
+            vls: u32::from(setup.data_vls),
+        };
+        let mtu = f64::from(setup.mtu);
+        let pairs = Pairs {
+            most: bytes(self.window) as f64,
+            least: f64::from(self.least_window) * mtu,
+            increase: self.increase * mtu,
+            mtu,
+            senders: Senders::new(setup.hosts),
+        };
+        Ok((last_hop, pairs))
+    }
+}
+
+/// The switches.
+#[derive(Clone, Debug)]
+pub struct LastHop {
+    threshold: u64,
+    /// By port, whether its cable leads to a host.
+    to_host: Vec<bool>,
+    vls: u32,
+}
+
+impl SwitchControl for LastHop {
+    #[inline]
+    fn on_departure(&mut self, _: Time, output: PortVl, queue: QueueView, _: PacketView) -> bool {
+        u64::from(queue.queued_bytes) > self.threshold
+            && self.to_host[(output.0 / self.vls) as usize]
+    }
+}
+
+/// A source and a destination.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    /// In bytes of payload.
+    window: f64,
+    in_flight: u64,
+    /// Bytes that the window grows by in this round trip.
+    step: f64,
+    /// When this round trip began, which ends with the acknowledgement of a packet that has been sent since.
+    round: Time,
+    /// When the window fell last. Packets sent before say nothing about it.
+    fell: Time,
+    /// The last round trip.
+    rtt: Span,
+}
+
+/// The hosts: windows of pairs that have sent something.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    most: f64,
+    least: f64,
+    /// In bytes.
+    increase: f64,
+    mtu: f64,
+    senders: Senders<Pair>,
+}
+
+impl Pairs {
+    /// The window of a pair that has sent something, in bytes.
+    pub fn window(&self, flow: Flow) -> Option<f64> {
+        self.senders.get(flow).map(|pair| pair.window)
+    }
+
+    /// Whether the window lets another packet of MTU size start.
+    fn is_open(&self, pair: &Pair) -> bool {
+        pair.in_flight == 0 || pair.in_flight as f64 + self.mtu <= pair.window
+    }
+}
+
+impl SourceControl for Pairs {
+    fn needs_ack(&self) -> bool {
+        true
+    }
+
+    fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
+        self.senders.limits(host.index(), |link, pair| {
+            // A pair that nothing slows down has no limit, and before the first round trip nothing is known.
+            if pair.window >= self.most || pair.rtt == Span::ZERO {
+                return link;
+            }
+            pair.window / ps(pair.rtt)
+        })
+    }
+
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        match self.senders.get(flow) {
+            Some(pair) if !self.is_open(pair) => Time::MAX,
+            _ => now,
+        }
+    }
+
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
+        let first = Pair {
+            window: self.most,
+            step: self.increase,
+            round: now,
+            ..Pair::default()
+        };
+        let (_, pair) = self.senders.sending(flow, wire_time, payload, |_, _| first);
+        pair.in_flight += u64::from(payload);
+    }
+
+    fn on_ack(&mut self, now: Time, flow: Flow, ack: Ack<'_>) -> bool {
+        let Some(&(mut pair)) = self.senders.get(flow) else {
+            return false;
+        };
+        let was_open = self.is_open(&pair);
+        pair.in_flight = pair.in_flight.saturating_sub(u64::from(ack.bytes));
+        pair.rtt = now.since(ack.sent);
+        if ack.becn {
+            if ack.sent >= pair.fell {
+                pair.window = (pair.window / 2.0).max(self.least);
+                pair.fell = now;
+            }
+            (pair.step, pair.round) = (self.increase, now);
+        } else if pair.window < self.most {
+            if ack.sent >= pair.round {
+                (pair.step, pair.round) = (2.0 * pair.step, now);
+            }
+            let grown = pair.window + pair.step * f64::from(ack.bytes) / pair.window;
+            pair.window = grown.min(self.most);
+        }
+        let opens = !was_open && self.is_open(&pair);
+        if let Some(place) = self.senders.get_mut(flow) {
+            *place = pair;
+        }
+        opens
+    }
+}
+
+/// Nothing of it changes during a run.
+impl Settings for LastHop {}
+
+/// Nothing of it changes during a run.
+impl Settings for Pairs {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use silvan_core::{PortId, PortNumber, SwitchId, Vl};
+
+    use super::super::flows::tests::{PACKET, are_refused, at, flow, round, setup, window_is_kept};
+    use super::*;
+    use crate::schemes::SwitchPort;
+
+    /// A window of 16 packets of 1,000 bytes, of which two are left at least.
+    fn scheme() -> PairBackpressure {
+        PairBackpressure {
+            window: Some(Bytes::from_bytes(16_000)),
+            threshold: Some(Bytes::from_bytes(8_000)),
+            ..PairBackpressure::default()
+        }
+    }
+
+    fn pairs() -> Pairs {
+        scheme().build(&setup()).unwrap().1
+    }
+
+    const RTT: Span = Span::from_us(10);
+
+    #[test]
+    fn the_first_window_is_the_largest() {
+        assert_eq!(window_is_kept(&mut pairs()), 16);
+    }
+
+    #[test]
+    fn a_window_is_halved_once_in_a_round_trip_down_to_the_least() {
+        let mut source = pairs();
+        for (sent, window) in [(0, 8e3), (5, 8e3), (10, 4e3), (20, 2e3), (30, 2e3)] {
+            round(&mut source, at(sent), RTT, true, &[]);
+            assert_eq!(source.window(flow()), Some(window), "sent at {sent} us");
+        }
+    }
+
+    #[test]
+    fn it_grows_by_a_packet_then_by_two_then_by_four_until_it_is_the_largest() {
+        let mut source = pairs();
+        for sent in [0, 10, 20] {
+            round(&mut source, at(sent), RTT, true, &[]);
+        }
+        // Acknowledgements of packets that were sent before the window fell.
+        for sent in [25, 26] {
+            round(&mut source, at(sent), Span::from_us(6), false, &[]);
+        }
+        // Each adds the step times its part of the window: 2,000 bytes, then 2,500.
+        let grown = 2_500.0 + 1e3 * 1e3 / 2_500.0;
+        assert_eq!(source.window(flow()), Some(grown));
+        let mut window = grown;
+        for (place, sent) in (40..100).step_by(10).enumerate() {
+            round(&mut source, at(sent), RTT, false, &[]);
+            window += f64::from(2_000 << place) * 1e3 / window;
+            assert_eq!(source.window(flow()), Some(window.min(16e3)));
+        }
+        assert_eq!(source.window(flow()), Some(16e3));
+        assert_eq!(source.flow_limits(at(110), flow().source), []);
+    }
+
+    #[test]
+    fn a_window_limits_its_pair_alone() {
+        let mut source = pairs();
+        for sent in [0, 10, 20] {
+            round(&mut source, at(sent), RTT, true, &[]);
+        }
+        for _ in 0..2 {
+            assert_eq!(source.release(at(30), flow()), at(30));
+            source.on_send(at(30), flow(), PACKET, 1_000);
+        }
+        assert_eq!(source.release(at(30), flow()), Time::MAX);
+        let other = Flow {
+            destination: HostId::new(0),
+            ..flow()
+        };
+        assert_eq!(source.release(at(30), other), at(30));
+        // Two packets in a round trip of 10 us, of a link that carries 125.
+        let [limit] = source.flow_limits(at(30), flow().source)[..] else {
+            panic!("one pair is limited");
+        };
+        assert!((limit.rate - 2.0 / 125.0).abs() < 1e-9, "{limit:?}");
+    }
+
+    #[test]
+    fn only_a_queue_for_a_host_above_the_threshold_is_marked() {
+        let port = |to_host| {
+            Some(SwitchPort {
+                switch: SwitchId::new(0),
+                number: PortNumber::new(1),
+                to_host,
+            })
+        };
+        let ports = [port(false), port(true)];
+        let setup = Setup {
+            ports: &ports,
+            data_vls: 2,
+            ..setup()
+        };
+        let (mut switch, _) = scheme().build(&setup).unwrap();
+        let mut marks = |port_vl, queued_bytes| {
+            let queue = QueueView {
+                queued_bytes,
+                has_credit: true,
+            };
+            let packet = PacketView {
+                wire_bytes: 1_000,
+                marked: false,
+                input: PortId::new(0),
+                vl: Vl::ZERO,
+            };
+            switch.on_departure(at(0), PortVl(port_vl), queue, packet)
+        };
+        assert_eq!(
+            [0, 1, 2, 3].map(|lane| marks(lane, 8_001)),
+            [false, false, true, true]
+        );
+        assert!(!marks(3, 8_000));
+    }
+
+    #[test]
+    fn what_it_cannot_work_with_is_refused() {
+        let zero = Some(Bytes::ZERO);
+        are_refused([
+            (
+                PairBackpressure {
+                    window: zero,
+                    ..scheme()
+                },
+                "window",
+            ),
+            (
+                PairBackpressure {
+                    threshold: zero,
+                    ..scheme()
+                },
+                "threshold",
+            ),
+            (
+                PairBackpressure {
+                    least_window: 0,
+                    ..scheme()
+                },
+                "least-window",
+            ),
+            (
+                PairBackpressure {
+                    increase: 0.0,
+                    ..scheme()
+                },
+                "increase",
+            ),
+        ]);
+        let more = PairBackpressure {
+            least_window: 17,
+            ..scheme()
+        };
+        let refused = more.check_setup(&setup()).unwrap_err();
+        assert_eq!(refused.key.to_string(), "window");
+        assert!(refused.message.contains("17000 B"), "{refused}");
+        assert_eq!(scheme().check_setup(&setup()), Ok(()));
+    }
+}
