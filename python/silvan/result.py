@@ -389,7 +389,7 @@ class Result:
         except FileNotFoundError as error:
             # Arrow names the file in the text only.
             missing = Path(error.filename or str(error)).name
-            reason = f"it has no {missing}"
+            reason = f"it has no {missing}" if folder.exists() else "there is no such folder"
         except NotADirectoryError:
             reason = "it is no folder"
         except json.JSONDecodeError as error:

@@ -72,10 +72,10 @@ def test_page_shows_sweeps_and_what_a_dry_run_would_do(serve: Serve, page: Page)
         share = rate(fabric, "X-Y")
         ports = {row["port"]: row for row in table_csv(page, "Ports, ")}
         # The root sends all the time; the cable of the victim carries two flows, and else waits.
-        assert float(ports["S2:23"]["utilisation"]) == pytest.approx(1, abs=0.1)
+        assert float(ports["S2:23"]["utilisation, share"]) == pytest.approx(1, abs=0.1)
         used = 2 * share / LINK_GBPS
-        assert float(ports["S1:15"]["utilisation"]) == pytest.approx(used, abs=0.05)
-        assert float(ports["S1:15"]["waiting"]) == pytest.approx(1 - used, abs=0.1)
+        assert float(ports["S1:15"]["utilisation, share"]) == pytest.approx(used, abs=0.05)
+        assert float(ports["S1:15"]["waiting, share"]) == pytest.approx(1 - used, abs=0.1)
         assert stop(manager) == 0
         expect(page.get_by_text("connection lost")).to_be_visible()
 

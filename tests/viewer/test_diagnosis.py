@@ -40,10 +40,10 @@ def test_page_has_verdict_hosts_and_health(open_page: Opener, tmp_path: Path) ->
     expect(page.get_by_role("region", name="Health", exact=True).first).to_be_visible()
     # What ports lose is their waiting time on links of 8 Gbit/s.
     ports = table_csv(page, "Ports, 0 s to 2 s")
-    lost = {row["port"]: float(row["lost"]) for row in ports}
+    lost = {row["port"]: float(row["lost, Gbit/s"]) for row in ports}
     assert lost["a HCA-1:1"] == pytest.approx(0.4 * 8, rel=1e-5)
     assert lost["b HCA-1:1"] == pytest.approx(0.6 * 8, rel=1e-5)
-    used = {row["port"]: float(row["utilisation"]) for row in ports}
+    used = {row["port"]: float(row["utilisation, share"]) for row in ports}
     assert used["left:3"] == pytest.approx(1.0, rel=1e-5)
     # A queue is not known.
     expect(page.get_by_role("option", name="queue")).to_be_disabled()
@@ -192,4 +192,4 @@ def test_merged_moments_keep_means_and_last_verdicts(
     page = open_page(write_diagnosis(moments, tmp_path / "d.html", "Subnet"))
     expect(page.get_by_role("region", name="Subnet")).to_contain_text("covers 2 of the run")
     ports = {row["port"]: row for row in table_csv(page, "Ports, 0 s to 5 s")}
-    assert float(ports["left:3"]["utilisation"]) == pytest.approx(0.75, rel=1e-5)
+    assert float(ports["left:3"]["utilisation, share"]) == pytest.approx(0.75, rel=1e-5)

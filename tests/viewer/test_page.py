@@ -183,7 +183,9 @@ def test_rankings_follow_the_window(open_page: Opener, page_file: Path, run: sil
     names = [f"{one['node']}:{one['port']}" for one in run.ports.to_pylist()]
     expected = dict(zip(names, wait.sum(axis=0) / 100e6, strict=True))
     rows = table_csv(page, "Ports, 0.2 ms to 0.3 ms")
-    assert {row["port"]: float(row["waiting"]) for row in rows} == pytest.approx(expected, abs=1e-4)
+    assert {row["port"]: float(row["waiting, share"]) for row in rows} == pytest.approx(
+        expected, abs=1e-4
+    )
 
     hosts = run.hosts["name"].to_pylist()
     for tab, column, label in (
@@ -252,7 +254,7 @@ def test_tables_are_sorted_by_their_columns(open_page: Opener, page_file: Path) 
     for order, reverse in (("descending", True), ("ascending", False)):
         heading.get_by_role("button").click()
         assert heading.get_attribute("aria-sort") == order
-        shown = _numbers(table_csv(page, "Ports, 0 ms to 0.4 ms"), "utilisation")
+        shown = _numbers(table_csv(page, "Ports, 0 ms to 0.4 ms"), "utilisation, share")
         assert shown == sorted(shown, reverse=reverse)
 
 

@@ -172,13 +172,24 @@ def test_view_writes_a_file(
     assert run_command(["view", str(tmp_path / "results"), "--out", str(page)]) == 0
     assert capsys.readouterr().out.strip() == str(page)
     assert page.read_text("utf-8") == page_html([run])
+    # A page is replaced by a later one, but no other file by a page.
+    assert run_command(["view", str(tmp_path / "results"), "--out", str(page)]) == 0
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text('name = "a"\n')
+    for option in ("--out", "--perfetto"):
+        words = ["view", str(tmp_path / "results"), option, str(scenario)]
+        assert run_command(words) == 2
+        assert "exists, and is no " in capsys.readouterr().err
+    assert scenario.read_text() == 'name = "a"\n'
 
 
 def test_view_refuses_what_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from silvan.cli.app import run_command
 
     assert run_command(["view", str(tmp_path), "--out", str(tmp_path / "a.html")]) == 2
-    assert "no readable result" in capsys.readouterr().err
+    assert "no readable result: it has no manifest.json" in capsys.readouterr().err
+    assert run_command(["view", str(tmp_path / "absent"), "--out", str(tmp_path / "a.html")]) == 2
+    assert "no readable result: there is no such folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--bind", "127.0.0.1:8000"], ["--sockname", "other"]])

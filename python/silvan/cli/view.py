@@ -100,6 +100,8 @@ def view(
         raise SilvanError("no result given", hint="name the folder of a run, or use --live")
     if out is not None and out.is_dir():
         raise OutputError(f"{out}: is a folder", hint="name a file, such as run.html")
+    _check_target(out, b"<!doctype html>", "page")
+    _check_target(perfetto, b"{", "trace")
     report = _report(results) if perfetto is None else None
     if report is not None:
         path = _write_report(report, out or _own_file(results[0].resolve().name))
@@ -147,6 +149,17 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
         log = stack.enter_context(closing(DcmsLog(dcms_log))) if dcms_log is not None else None
         fabric = stack.enter_context(closing(LiveFabric(ControlChannel(sockname), log)))
         serve_live(fabric, host, port, show)
+
+
+def _check_target(path: Path | None, start: bytes, what: str) -> None:
+    """Refuse to replace a file that is something else than what is to be written."""
+    if path is None or not path.is_file():
+        return
+    with path.open("rb") as file:
+        if (found := file.read(64)) and not found.lstrip().lower().startswith(start):
+            raise OutputError(
+                f"{path}: exists, and is no {what}", hint="name another file, or remove it"
+            )
 
 
 def _own_file(name: str) -> Path:

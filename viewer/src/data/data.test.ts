@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { escaped } from "../map/svg";
 import { lookWidth, strokeLook } from "../map/webgl";
 import { csv, fileName } from "../ui/download";
+import type { Run } from "./run";
 import { countingOrder, upperBound } from "./search";
+import { portSums } from "./series";
 import { bytes, clipped, clock, instant, time } from "./units";
 
 test("upper bound is the number of values up to the limit", () => {
@@ -18,6 +20,25 @@ test("counting order is a stable sort", () => {
   const sorted = keys.map((_, row) => row).sort((a, b) => keys[a] - keys[b] || a - b);
   expect(Array.from(order)).toEqual(sorted);
   expect(Array.from(starts)).toEqual([0, 2, 3, 6, 6]);
+});
+
+test("a live page that begins late has the rates of what it has seen", () => {
+  // Two samples of 10 us each, from 90 us on, at 8 Gbit/s: 10 kB are the whole of a sample.
+  const run = {
+    series: {
+      xmit_bytes: [10_000, 5_000],
+      xmit_wait_ns: [0, 5_000],
+      fecn_marked: [1, 2],
+      queued_bytes: [7, 3],
+    },
+    times: [100e6, 110e6],
+    rate: [8],
+    ports: 1,
+    interval: () => 10e6,
+  } as unknown as Run;
+  const [sum] = portSums(run, [90e6, 110e6]);
+  expect(sum).toEqual({ row: 0, utilisation: 0.75, waiting: 0.25, marked: 3, largestQueue: 7 });
+  expect(portSums(run, [100e6, 110e6])[0].utilisation).toBe(0.5);
 });
 
 test("times and sizes have the unit that leaves at least 1", () => {

@@ -46,7 +46,8 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
     }));
   }
   const [first, last] = samplesWithin(run.times, span);
-  const length = last < first ? 1 : run.times[last] - (first > 0 ? run.times[first - 1] : 0);
+  // The first sample of a live fabric is not one of the whole time before.
+  const length = last < first ? 1 : run.times[last] - run.times[first] + run.interval(first);
   return Array.from({ length: run.ports }, (_, row) => {
     let [bytes, wait, marked, queue] = [0, 0, 0, 0];
     for (let at = row * run.times.length + first; at <= row * run.times.length + last; at++) {

@@ -266,12 +266,12 @@ function topPorts(run: Run): Ranked {
   return {
     columns: [
       { name: "port" },
-      { name: "waiting", show: asPercent },
-      { name: "utilisation", show: asUtilisation },
+      { name: "waiting", unit: "share", show: asPercent },
+      { name: "utilisation", unit: "share", show: asUtilisation },
       ...(run.facts.diagnosis
-        ? [{ name: "lost", show: asGbps }]
+        ? [{ name: "lost", unit: "Gbit/s", show: asGbps }]
         : [
-            { name: "longest queue", show: asBytes },
+            { name: "longest queue", unit: "bytes", show: asBytes },
             { name: "marked packets", show: asCount },
           ]),
     ],

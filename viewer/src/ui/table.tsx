@@ -10,6 +10,8 @@ export interface Column {
   show?(value: Cell): string;
   /** Whether only wide screens have room for it. */
   isSpare?: boolean;
+  /** Unit of the values in CSV, where the heading has none. */
+  unit?: string;
   /** Whether a value is good or bad; the text says so, too. */
   judge?(value: Cell): "good" | "bad" | undefined;
 }
@@ -75,7 +77,7 @@ export function DataTable(props: {
             {title}
             <CsvButton
               title={title}
-              columns={columns.map((column) => column.name)}
+              columns={columns.map(({ name, unit }) => (unit ? `${name}, ${unit}` : name))}
               rows={sorted.map((row) => row.cells)}
             />
           </caption>

@@ -55,6 +55,9 @@ struct Block<'a> {
     waits: Vec<(&'a str, &'a str, bool, u32)>,
 }
 
+/// Letters of a line that an error shows: a file may be no GOAL at all.
+const SHOWN: usize = 60;
+
 /// Reads the schedules of all ranks, in the order of the ranks.
 ///
 /// # Errors
@@ -72,7 +75,9 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, TraceError> {
             continue;
         }
         let statement = statement(line).map_err(|expected| {
-            let message = format!("{line:?} is not understood; expected {expected}");
+            let start: String = line.chars().take(SHOWN).collect();
+            let more = if start.len() < line.len() { "..." } else { "" };
+            let message = format!("{start:?}{more} is not understood; expected {expected}");
             wrong(number, message, "see LogGOPSim's description of GOAL")
         })?;
         match (statement, &mut open) {
