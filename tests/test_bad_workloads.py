@@ -80,7 +80,7 @@ CASES = {
     ),
     "one host alone": (
         FLOWS.replace("hosts = 4", "hosts = 1") + 'load = 0.5\nsizes = "hadoop"\n',
-        "\nhint: traffic needs another host to send to: enlarge the fabric\n",
+        "this traffic needs at least 2 hosts, and the fabric has 1\nhint: enlarge the fabric\n",
     ),
     "more flows than fit in memory": (
         FLOWS + 'pattern = "incast"\nsenders = 2\ninterval = "100 ps"\nsizes = "hadoop"\n',

@@ -165,8 +165,8 @@ fn types_are_checked() {
     );
     assert_eq!(
         message("[[traffic.flows]]\nsizes = {}\nload = 0.5"),
-        "file.toml:2: traffic.flows.0.sizes: expected a table with one key, found an empty one \
-         (hint: write a choice with its value, e.g. { fixed = \"64 KiB\" })"
+        "file.toml:2: traffic.flows.0.sizes: expected the name of a distribution, or a table, found an empty table \
+         (hint: write e.g. \"web-search\" or { fixed = \"64 KiB\" })"
     );
 }
 
