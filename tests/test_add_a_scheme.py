@@ -64,7 +64,8 @@ ALLOWED = {
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},
     # Benchmarks of schemes with timers per flow, and by acknowledgements.
     "python/silvan/bench/simulator.py": {"dcqcn", "nscc"},
-    # Examples in documentation.
+    # Which schemes have threads, and examples, in documentation.
+    "crates/silvan-scenario/src/parsed/run.rs": {"dcqcn", "timely", "swift", "nscc", "reps"},
     "crates/silvan-cc/src/lib.rs": {"ib-cc", "ecn", "pft"},
     "crates/silvan-cc/src/hooks/list.rs": {"ib-cc", "ecn"},
     "python/silvan/toml_text.py": {"ib-cc"},

@@ -2,8 +2,7 @@
 //!
 //! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
 //! used most, no control, InfiniBand's and DCQCN on a fabric with lookahead windows, has engines of its own for traffic
-//! alone and with programs, and so has the live fabric. The other schemes with parts of their own for each Port VL and each host
-//! share one with windows. Everything else shares one without, which is compiled for every fabric, for an
+//! alone and with programs, and so has the live fabric. Schemes that are registered as separate share one with windows. Everything else shares one without, which is compiled for every fabric, for an
 //! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
 //! predictable branch, and so does every setting that other engines do not support.
 //! Results do not depend on which engine it is.

@@ -214,9 +214,6 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::ToItself(_) => {
             "choose another receiver, or for a flow or a sequence set traffic.loopback to true"
         }
-        Reason::TooFewHosts { available: 1, .. } => {
-            "traffic needs another host to send to: enlarge the fabric"
-        }
         Reason::TooFewHosts { available, .. } => {
             return format!("ask for at most {available}, or enlarge the fabric");
         }
