@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 import silvan
 from silvan.cli.options import with_view
-from silvan.folders import exclusive
+from silvan.errors import OutputError
+from silvan.folders import Origin, claimed_results, exclusive
 from tests.conftest import INCAST, Command, Outcome
 
 if TYPE_CHECKING:
@@ -322,6 +324,23 @@ def test_results_that_cannot_be_read_are_never_mixed(
         assert _snapshot(out) == before
     assert command("run", incast_file, "--seed", "9", "--out", out, "--overwrite").status == 0
     assert sorted(path.name for path in out.iterdir()) == ["seed-3", "seed-9"]
+
+
+def test_a_result_that_something_else_removes_is_missed(tmp_path: Path) -> None:
+    result = silvan.run(silvan.Scenario.from_toml(INCAST))
+    origin = Origin(result.scenario.name, result.scenario.hash, silvan.__version__)
+    planned = {tmp_path / name: origin for name in ("seed-1", "seed-2")}
+
+    def loses_one() -> None:
+        with claimed_results(tmp_path, planned, overwrite=False):
+            for folder in planned:
+                result.write(folder)
+            shutil.rmtree(tmp_path / "seed-1")
+
+    with pytest.raises(
+        OutputError, match=r"seed-1: the result was written, and is gone \(1 of 2\)"
+    ):
+        loses_one()
 
 
 def test_two_commands_never_write_into_one_folder(

@@ -120,6 +120,7 @@ def claimed_results(
     OutputError
         The folder holds results or figures of another origin or that cannot be read, a sweep, or
         something else where a result goes; another command writes there; or it cannot be written.
+        Or, at the end, a result is gone that was written.
     """
     if root is None:
         yield
@@ -134,6 +135,12 @@ def claimed_results(
         for folder in planned:
             require_replaceable(folder)
         yield
+        gone = [folder for folder in planned if not (folder / MANIFEST).exists()]
+        if gone:
+            raise OutputError(
+                f"{gone[0]}: the result was written, and is gone ({len(gone)} of {len(planned)})",
+                hint="something else removes files there: run again, or choose another --out",
+            )
 
 
 def _remove_others(root: Path, planned: Mapping[Path, Origin], *, overwrite: bool) -> None:

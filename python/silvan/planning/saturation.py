@@ -167,22 +167,20 @@ def saturate(
             hint="set the load of its traffic to a share of the injection rate, such as 0.5",
         )
     points: list[LoadPoint] = []
-    half = scenario.override(dict.fromkeys(given, 0.5))
-    open_loop = [name for name, arrivals in half.arrivals().items() if arrivals is not None]
+
+    def at(load: float) -> Scenario:
+        return scenario.override(dict.fromkeys(given, load))
+
+    open_loop = [name for name, arrivals in at(0.5).arrivals().items() if arrivals is not None]
 
     def is_full(load: float) -> bool:
-        loaded = scenario.override(dict.fromkeys(given, load))
-        points.append(_measure(loaded, load, open_loop))
+        points.append(_measure(at(load), load, open_loop))
         if on_point is not None:
             on_point(points[-1])
         return points[-1].share >= 1 - tolerance
 
     full, above = 0.0, 1.0
-    try:
-        never = is_full(above)
-    except ScenarioError:
-        # Flows that arrive cannot saturate.
-        never = False
+    never = _is_possible(at, above) and is_full(above)
     while not never and (above - full > resolution or not full):
         middle = (full + above) / 2
         if middle < _LEAST_LOAD:
@@ -197,6 +195,15 @@ def saturate(
     by_load = tuple(sorted(points, key=lambda point: point.load))
     senders = int(scenario.describe()["hosts"])
     return Saturation(full, None if never else above, tolerance, senders, by_load)
+
+
+def _is_possible(at: Callable[[float], Scenario], load: float) -> bool:
+    """Tell whether the traffic can have this load: flows that arrive cannot saturate."""
+    try:
+        at(load)
+    except ScenarioError:
+        return False
+    return True
 
 
 def _measure(scenario: Scenario, load: float, classes: Collection[str]) -> LoadPoint:
