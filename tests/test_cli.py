@@ -337,9 +337,7 @@ def test_a_result_that_something_else_removes_is_missed(tmp_path: Path) -> None:
                 result.write(folder)
             shutil.rmtree(tmp_path / "seed-1")
 
-    with pytest.raises(
-        OutputError, match=r"seed-1: .* and is gone \(1 of 2\)"
-    ):
+    with pytest.raises(OutputError, match=r"seed-1: .* and is gone \(1 of 2\)"):
         loses_one()
 
 
