@@ -395,6 +395,42 @@ def test_page_follows_until_one_goes_back(
     wait_for(page, lambda: shown_instant(page) > back)
 
 
+IN_ONE_FRAME = """() => new Promise((done) => {
+  const [told, drawn] = [[], new Set()];
+  const now = () => document.timeline.currentTime;
+  const prototype = WebGL2RenderingContext.prototype;
+  const clear = prototype.clear;
+  prototype.clear = function (...parts) { drawn.add(now()); return clear.apply(this, parts); };
+  const watch = new MutationObserver(() => told.push(now()));
+  const bar = document.querySelector('footer.time');
+  for (const one of [bar.querySelector('output'), bar.querySelector('.chart .legend')])
+    watch.observe(one, { characterData: true, childList: true, subtree: true });
+  setTimeout(() => {
+    prototype.clear = clear;
+    watch.disconnect();
+    done(told.filter((frame) => frame < now()).map((frame) => drawn.has(frame)));
+  }, 2000);
+})"""
+"""Whether the map was drawn in each frame in which the text of the time bar changed."""
+
+
+@pytest.mark.slow
+@pytest.mark.needs("chromium")
+def test_text_and_map_change_in_the_same_frame(
+    live: tuple[Emulation, str], live_page: Callable[[str], Page]
+) -> None:
+    page = live_page(live[1])
+    wait_for(page, lambda: samples(page) > 3)
+    changes: list[bool] = []
+
+    def has_changed() -> bool:
+        changes.extend(page.evaluate(IN_ONE_FRAME))
+        return len(changes) >= 12
+
+    wait_for(page, has_changed)
+    assert all(changes), changes
+
+
 @pytest.mark.slow
 @pytest.mark.needs("chromium")
 def test_what_a_dcms_does_is_an_event(live_page: Callable[[str], Page], tmp_path: Path) -> None:

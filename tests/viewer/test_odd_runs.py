@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 import silvan
 from silvan.viewer import write_page
+from silvan.viewer.page import differences
 from tests.viewer.conftest import Opener, downloaded, table_csv, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
@@ -206,6 +207,80 @@ def test_names_of_any_length_leave_room_for_the_rest(
     with page.expect_download() as download:
         page.get_by_role("button", name=re.compile("Download flow b > long")).click()
     assert len(download.value.suggested_filename.encode()) <= 255
+
+
+@pytest.mark.parametrize("width", [320, 1280, 2560])
+def test_long_names_push_no_column_out_of_the_page(
+    open_page: Opener, tmp_path: Path, width: int
+) -> None:
+    name = "long" + 996 * "x"
+    run = silvan.run(_named((name, "b" + 63 * "y", "c"), switch="s" * 64))
+    size = {"viewport": {"width": width, "height": 900}}
+    page = open_page(write_page([run], tmp_path / "page.html"), "t=0.05", **size)
+    regions = page.locator(".panels .scroll")
+    for tab in ("Trees", "Victims", "Culprits", "Ports"):
+        page.get_by_role("tab", name=tab).click()
+        for region in regions.all():
+            assert region.evaluate("one => one.scrollWidth <= one.clientWidth + 1"), tab
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # The whole name is in the tooltip and in the file.
+    expect(page.locator(f'#ranking [title="{name}:1"]')).to_have_text(re.compile("^long.*…x*:1$"))
+    assert f"{name}:1" in {row["port"] for row in table_csv(page, "Ports")}
+
+
+def test_a_comparison_of_different_fabrics_says_so(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: port 1 of leaf-01 leads to host-0004 in two of the fabrics, to host-0005 in one."""
+    wider = {"fabric.leaf-hosts": [4, 4, 4]}
+    other = {"fabric.leaf-hosts": [5, 4]}
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    page = _page(open_page, tmp_path / "a", RARE, RARE | wider)
+    expect(page.locator(".warning", has_text="Different fabrics:")).to_be_visible()
+    expect(page.locator(".warning", has_text="Different scenarios:")).to_contain_text(
+        "fabric.leaf-hosts"
+    )
+    charts = page.get_by_role("figure").filter(has_text="Transmit rate")
+    page.evaluate("location.hash = 'select=port:leaf-01:1'")
+    expect(charts.locator(".legend li")).to_have_count(2)
+    page = _page(open_page, tmp_path / "b", RARE, RARE | other, address="select=port:leaf-01:1")
+    charts = page.get_by_role("figure").filter(has_text="Transmit rate")
+    expect(charts.locator(".legend li")).to_have_count(1)
+    expect(page.get_by_text("has no such port with the same port at the far end")).to_be_visible()
+
+
+def test_a_comparison_names_the_keys_that_differ(open_page: Opener, tmp_path: Path) -> None:
+    settings: Plain = {
+        "control.scheme": "ib-cc",
+        "traffic.incast": [{"to": "host-0000", "from": ["host-0004"]}],
+    }
+    page = _page(open_page, tmp_path, RARE, RARE | settings)
+    warning = page.locator(".warning", has_text="Different scenarios:")
+    expect(warning).to_contain_text("One key differs besides congestion control and seed")
+    expect(warning).to_contain_text("traffic.incast.0.from")
+    assert page.locator(".warning", has_text="Different fabrics:").count() == 0
+    rows = {row["key"]: row for row in table_csv(page, "Keys of the scenario that differ")}
+    assert rows.keys() == {"control.scheme", "traffic.incast.0.from"}
+    assert rows["traffic.incast.0.from"]["ib-cc"] == '["host-0004"]'
+
+
+def test_runs_of_two_seeds_say_so(open_page: Opener, tmp_path: Path) -> None:
+    runs = [silvan.run(SMALL.override(RARE), seed=seed) for seed in (1, 2)]
+    page = open_page(write_page(runs, tmp_path / "page.html"))
+    expect(page.get_by_text("Same fabric and same traffic; seeds 1 and 2.")).to_be_visible()
+
+
+def test_long_values_that_differ_stay_different() -> None:
+    """Values that do not fit on the page are told apart by their digests."""
+    lists = [[f"host-{number:04}" for number in range(first, 200)] for first in (0, 1)]
+    first, second = differences([{"from": one} for one in lists])
+    assert first["from"].startswith("200 entries (SHA-256 ")
+    assert second["from"].startswith("199 entries (SHA-256 ")
+    assert len(first["from"]) < 50
+    tables = [[{"to": f"host-{number}"} for number in range(20)] for _ in range(2)]
+    tables[1][3] = {"to": "host-0"}
+    first, second = differences([{"flow": one} for one in tables])
+    assert first.keys() == second.keys() == {"flow"}
+    assert first["flow"] != second["flow"]
 
 
 def test_flows_are_shown_in_the_units_of_the_page(open_page: Opener, tmp_path: Path) -> None:

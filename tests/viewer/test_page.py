@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, Playwright, expect
 
 import silvan
@@ -495,6 +497,25 @@ def test_events_are_named_near_their_time(
     expect(page.locator(".events")).to_contain_text("leaf-00: marking-rate = 3")
 
 
+@pytest.mark.parametrize("width", [1280, 2560])
+def test_star_of_a_root_is_seen_on_its_trunk(
+    open_page: Opener, page_file: Path, width: int
+) -> None:
+    """Oracle: the pixels along the trunk, which is upright: trunk, page, star."""
+    size = {"width": width, "height": 9 * width // 16}
+    page = open_page(page_file, "t=0.4&theme=light", viewport=size)
+    shown = Image.open(io.BytesIO(page.locator(".map").screenshot())).convert("RGB")
+    # Tree 1 has the second colour of viewer/src/map/colours.ts.
+    away = np.abs(np.asarray(shown, dtype=int) - (0x33, 0x22, 0x8A)).max(axis=2)
+    is_tree = (away < 16).astype(int)
+    column = is_tree[:, is_tree.sum(axis=0).argmax()]
+    edges = np.flatnonzero(np.diff(column, prepend=0, append=0)).reshape(-1, 2)
+    trunk = (edges[:, 1] - edges[:, 0]).argmax()
+    star = edges[trunk + 1]
+    assert star[1] - star[0] > 6
+    assert 2 <= star[0] - edges[trunk, 1] <= 40
+
+
 def test_decisions_of_a_manager_are_events(open_page: Opener, tmp_path: Path) -> None:
     manager = {
         "interval": "50 us",
@@ -525,7 +546,10 @@ def test_a_comparison_shows_both_runs(
     for label, result in (("no congestion control", run), ("ib-cc", controlled)):
         expected = receive_rates_gbps(result)["hotspots_gbps"]
         assert float(row[label]) == pytest.approx(expected, rel=1e-3)
-    assert rows["control.scheme"]["ib-cc"] == "ib-cc"
+    (key,) = table_csv(page, "Keys of the scenario that differ")
+    assert key == {"key": "control.scheme", "no congestion control": "none", "ib-cc": "ib-cc"}
+    expect(page.get_by_text("Same fabric and same traffic, seed 2.")).to_be_visible()
+    assert page.locator(".warning").count() == 0
     page.get_by_label("Panels show").select_option("1")
     assert "run=1" in _address(page)
 

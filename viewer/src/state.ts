@@ -57,6 +57,12 @@ systemIsDark.addEventListener("change", (event) => {
   systemTheme.value = event.matches ? "dark" : "light";
 });
 
+const textScaleNow = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 14;
+
+/** How much larger text is than at the usual size of 14 pixels: wide screens have larger text. */
+export const textScale = signal(textScaleNow());
+addEventListener("resize", () => (textScale.value = textScaleNow()));
+
 const printing = signal(false);
 
 export const themeName = computed<ThemeName>(() =>

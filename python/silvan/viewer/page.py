@@ -26,6 +26,12 @@ _LEVEL = 9
 """Level of zstd: 19 would save a fifth, and take 25 times as long."""
 
 _ARROW = "application/vnd.apache.arrow.file"
+_MOST_ENTRIES = 16
+"""Tables of a list, such as flows, that are compared key by key; of more, the list as a whole."""
+
+_MOST_LETTERS = 300
+"""Letters of a value that tells scenarios apart."""
+
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
 
 
@@ -178,6 +184,8 @@ def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     --------
     >>> differences([{"a": {"b": 1, "c": 2}}, {"a": {"b": 3, "c": 2}}])
     [{'a.b': '1'}, {'a.b': '3'}]
+    >>> differences([{"flow": [{"to": "a"}]}, {"flow": [{"to": "b"}]}])
+    [{'flow.0.to': 'a'}, {'flow.0.to': 'b'}]
     """
     flat = [dict(_leaves(scenario, "")) for scenario in scenarios]
     keys = dict.fromkeys(key for one in flat for key in one)
@@ -189,8 +197,28 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{key}.")
+        elif _is_short_list_of_tables(value):
+            entries = {str(place): entry for place, entry in enumerate(value)}
+            yield from _leaves(entries, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
+            yield f"{prefix}{key}", _brief(value)
+
+
+def _is_short_list_of_tables(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= _MOST_ENTRIES
+        and all(isinstance(one, Mapping) for one in value)
+    )
+
+
+def _brief(value: object) -> str:
+    """Return a value as text, a long one as its size with a digest that tells it from others."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) <= _MOST_LETTERS:
+        return text
+    size = f"{len(value)} entries" if isinstance(value, list) else f"{len(text)} characters"
+    return f"{size} (SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:8]})"
 
 
 def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:

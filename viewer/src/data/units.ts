@@ -47,6 +47,14 @@ export function clipped(text: string, most = 80): string {
   return `${letters.slice(0, most - end - 1).join("")}…${letters.slice(-end).join("")}`;
 }
 
+/** Letters of a name in a table. */
+export const NAME = 40;
+
+/** A text whose single words have at most as many letters as a name. */
+export function wordsClipped(text: string): string {
+  return text.replace(/\S+/g, (word) => clipped(word, NAME));
+}
+
 export function bytes(value: number): string {
   for (const [unit, name] of STEPS) {
     if (value >= unit) return `${digits(value / unit)} ${name}B`;

@@ -1,6 +1,7 @@
 // The connection to the server of a live fabric.
 
 import { batch, signal } from "@preact/signals";
+import { beforePainting } from "../frames";
 import * as state from "../state";
 import { readMessage, type Message } from "./message";
 import type { LiveRun } from "./run";
@@ -14,9 +15,8 @@ const RETRY_MS = 2000;
 /** Show what the server sends, and connect again where the connection is lost. */
 export function connect(run: LiveRun, path: string): void {
   let waiting: Message[] = [];
-  let frame = 0;
   const show = () => {
-    frame = 0;
+    if (!waiting.length) return;
     const messages = waiting;
     waiting = [];
     batch(() => {
@@ -39,7 +39,9 @@ export function connect(run: LiveRun, path: string): void {
       // Another fabric may answer at the address: its time starts again.
       if (message.time_ps <= last || !run.follows(message)) location.reload();
       waiting.push(message);
-      frame ||= requestAnimationFrame(show);
+      // A page in the background is not painted, and would keep all messages.
+      if (document.hidden) show();
+      else beforePainting(show);
     };
     socket.onclose = () => {
       liveStatus.value = "lost";

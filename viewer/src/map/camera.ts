@@ -4,6 +4,7 @@ import type { Run } from "../data/run";
 import { clipped } from "../data/units";
 import type { Layout } from "../layout/layout";
 import type { Label } from "./scene";
+import { LOOKS, type Look } from "./shapes";
 
 /** Middle of the map and zoom: pixels of a unit are 2 ** zoom. */
 export interface Camera {
@@ -77,17 +78,17 @@ export function names(
   const scale = 2 ** camera.zoom;
   if (scale < NAME_SWITCHES) return [];
   const labels: Label[] = [];
-  const add = (x: number, y: number, text: string) => {
+  const add = (x: number, y: number, text: string, of: Look) => {
     const isSeen =
       Math.abs(x - camera.x) * scale < width / 2 && Math.abs(y - camera.y) * scale < height / 2;
     if (isSeen && labels.length < MOST_NAMES)
-      labels.push({ x, y, text: clipped(text, NAME_LETTERS), bold: false, below: 7 });
+      labels.push({ x, y, text: clipped(text, NAME_LETTERS), bold: false, of });
   };
-  for (const { node, x, y } of layout.switches) add(x, y, run.nodes[node].name);
+  for (const { node, x, y } of layout.switches) add(x, y, run.nodes[node].name, LOOKS.switch);
   if (scale < NAME_HOSTS) return labels;
   for (const places of new Set([layout.senders, layout.receivers])) {
     for (let host = 0; host < run.hosts; host++) {
-      add(places[2 * host], places[2 * host + 1], run.nodes[host].name);
+      add(places[2 * host], places[2 * host + 1], run.nodes[host].name, LOOKS.host);
     }
   }
   return labels;

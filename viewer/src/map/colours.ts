@@ -83,10 +83,14 @@ export const THEMES: Record<ThemeName, Theme> = {
   },
 };
 
+/** Colour between two, a share of 0 to 1 on the way to the second. */
+export const mixed = (from: Rgb, to: Rgb, share: number): Rgb =>
+  from.map((value, index) => value + share * (to[index] - value)) as Rgb;
+
 /** Colour of a share of 0 to 1 on a ramp. */
 export function onRamp(ramp: Rgb[], share: number): Rgb {
   const place = Math.min(1, Math.max(0, share)) * (ramp.length - 1);
   const below = Math.min(ramp.length - 2, Math.floor(place));
   const part = place - below;
-  return ramp[below].map((value, index) => value + part * (ramp[below + 1][index] - value)) as Rgb;
+  return mixed(ramp[below], ramp[below + 1], part);
 }

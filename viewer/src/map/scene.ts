@@ -6,8 +6,9 @@ import { hasMeasure, sharesOf } from "../data/measures";
 import type { Forest } from "../data/trees";
 import type { Selection } from "../data/selection";
 import { curve, type Layout } from "../layout/layout";
-import { onRamp, type ColourBy, type Rgb, type Theme } from "./colours";
-import { LOOKS, strokeLook, type Look } from "./webgl";
+import { mixed, onRamp, type ColourBy, type Rgb, type Theme } from "./colours";
+import { LOOKS, TRUNK, type Look } from "./shapes";
+import { strokeLook } from "./webgl";
 
 /** Cables of some ports, cut into straight pieces. */
 export interface Cables {
@@ -45,8 +46,8 @@ export interface Label {
   y: number;
   text: string;
   bold: boolean;
-  /** Pixels between the place and the top of the text. */
-  below: number;
+  /** Mark below which the text is. */
+  of: Look;
 }
 
 export interface Scene {
@@ -122,14 +123,17 @@ export class SceneMaker {
   /** All cables alike. */
   private quiet(theme: Theme): Strokes {
     if (this.quietLook?.theme !== theme) {
-      const look = strokeLook(theme.cable, this.few ? 1 : 0.7);
+      // Pieces of a cable overlap, which would be seen where they let others through.
+      const look = this.few
+        ? strokeLook(mixed(theme.page, theme.cable, 0.8), 1)
+        : strokeLook(theme.cable, 0.7);
       const looks = new Uint32Array(this.inner.length).fill(look);
       const [left, top, right, bottom] = this.layout.bounds;
       const background = {
         length: lengthOf(this.inner),
         area: (right - left) * (bottom - top),
       };
-      const strokes = { cables: this.inner, looks, opacity: this.few ? 0.8 : 0.35, background };
+      const strokes = { cables: this.inner, looks, opacity: this.few ? 1 : 0.35, background };
       this.quietLook = { theme, strokes };
     }
     return this.quietLook.strokes;
@@ -142,7 +146,7 @@ export class SceneMaker {
       const share = step / STEPS;
       return strokeLook(onRamp(theme.ramps[colourBy], share), 0.5 + 3 * share);
     });
-    return painted(this.all, (row) => steps[Math.round(STEPS * shares[row])], 0.9);
+    return painted(this.all, (row) => steps[Math.round(STEPS * shares[row])]);
   }
 
   /** Members of trees, the thicker the more are behind them, trunks over branches. */
@@ -155,12 +159,12 @@ export class SceneMaker {
     const looks = new Map(
       shown.map((place) => {
         const share = behind[place] / Math.max(FEW_HOSTS, this.run.hosts);
-        const width = Math.min(7, 0.9 + 10.7 * Math.sqrt(share));
+        const width = Math.min(TRUNK, 0.9 + 10.7 * Math.sqrt(share));
         return [forest.rows[place], strokeLook(this.colourOf(forest.tree[place], theme), width)];
       }),
     );
     const cables = cablesOf(this.layout, Array.from(looks.keys()), this.pieces);
-    return painted(cables, (row) => looks.get(row)!, 1);
+    return painted(cables, (row) => looks.get(row)!);
   }
 
   /** What holds up the selection; cables that are down are dashed. */
@@ -251,7 +255,7 @@ export class SceneMaker {
       ...this.end(tree.rootRow),
       text: `T${tree.tree}`,
       bold: true,
-      below: 9,
+      of: LOOKS.root,
     }));
   }
 
@@ -359,12 +363,12 @@ function lengthOf({ ends }: Cables): number {
   return sum;
 }
 
-function painted(cables: Cables, look: (row: number) => number, opacity: number): Strokes {
+function painted(cables: Cables, look: (row: number) => number): Strokes {
   const looks = new Uint32Array(cables.length);
   for (let at = 0; at < looks.length; at++) {
     looks[at] = at > 0 && cables.of[at] === cables.of[at - 1] ? looks[at - 1] : look(cables.of[at]);
   }
-  return { cables, looks, opacity };
+  return { cables, looks, opacity: 1 };
 }
 
 const NONE: Strokes = {

@@ -1,6 +1,8 @@
 // Shaders of the map. Geometry is not instanced: renderers in software, which browsers use where there is
 // no graphics processor, draw each instance as a call of its own (docs/decisions/0026-the-viewer.md).
 
+import { HALO, STAR_WAIST } from "./shapes";
+
 const PLACE = `
 uniform vec2 u_centre;  // of the map
 uniform float u_scale;  // pixels of a unit of the map
@@ -59,18 +61,22 @@ export const MARK_VERTEX = `#version 300 es
 precision highp float;
 ${PLACE}
 in vec2 a_place;
-in vec3 a_radius;  // in units of the map, the least and the largest in CSS pixels
+in vec4 a_radius;  // in units of the map; the least and the largest in CSS pixels, and what the largest grows with
 uniform float u_ratio;
+uniform float u_thick;
 in vec4 a_look;    // red, green, blue; kind over 255
 flat out vec3 v_colour;
 flat out float v_kind;
 flat out float v_radius;
+flat out float v_halo;
 void main() {
-  float radius = clamp(a_radius.x * u_scale, a_radius.y * u_ratio, a_radius.z * u_ratio);
+  float most = max(a_radius.z * u_ratio, a_radius.w * u_thick);
+  float radius = clamp(a_radius.x * u_scale, a_radius.y * u_ratio, most);
   v_colour = a_look.rgb;
   v_kind = floor(a_look.w * 255.0 + 0.5);
   v_radius = radius;
-  gl_PointSize = 2.0 * (radius + 1.0);
+  v_halo = v_kind > 2.5 && v_kind < 3.5 ? ${HALO.toFixed(1)} * u_ratio : 0.0;
+  gl_PointSize = 2.0 * (radius + 1.0 + v_halo);
   gl_Position = clip(pixels(a_place));
 }`;
 
@@ -79,6 +85,8 @@ precision highp float;
 flat in vec3 v_colour;
 flat in float v_kind;
 flat in float v_radius;
+flat in float v_halo;
+uniform vec3 u_page;
 out vec4 colour;
 float star(vec2 p, float r) {
   // Inigo Quilez, "sdStar5": distance to a star with five points.
@@ -89,12 +97,12 @@ float star(vec2 p, float r) {
   p -= 2.0 * max(dot(k2, p), 0.0) * k2;
   p.x = abs(p.x);
   p.y -= r;
-  vec2 ba = 0.42 * vec2(-k1.y, k1.x) - vec2(0.0, 1.0);
+  vec2 ba = ${STAR_WAIST} * vec2(-k1.y, k1.x) - vec2(0.0, 1.0);
   float h = clamp(dot(p, ba) / dot(ba, ba), 0.0, r);
   return length(p - ba * h) * sign(p.y * ba.x - p.x * ba.y);
 }
 void main() {
-  vec2 at = (2.0 * gl_PointCoord - 1.0) * (v_radius + 1.0);
+  vec2 at = (2.0 * gl_PointCoord - 1.0) * (v_radius + 1.0 + v_halo);
   float away;
   if (v_kind < 0.5) away = length(at) - v_radius;
   else if (v_kind < 1.5) {
@@ -107,9 +115,10 @@ void main() {
     away = max(aside, max(abs(at.x), abs(at.y)) - v_radius);
   }
   else away = star(vec2(at.x, -at.y), v_radius);
-  float alpha = clamp(0.5 - away, 0.0, 1.0);
+  float alpha = clamp(0.5 - away + v_halo, 0.0, 1.0);
   if (alpha <= 0.0) discard;
-  colour = vec4(v_colour * alpha, alpha);
+  vec3 inside = v_halo > 0.0 ? mix(u_page, v_colour, clamp(0.5 - away, 0.0, 1.0)) : v_colour;
+  colour = vec4(inside * alpha, alpha);
 }`;
 
 /** Paints a picture of the ground over the whole canvas, moved and stretched. */

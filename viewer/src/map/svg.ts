@@ -7,8 +7,8 @@ import { css, type ColourBy, type Theme } from "./colours";
 import { NAME_LETTERS } from "./camera";
 import { clear, type Box } from "./overlap";
 import type { Mark, Scene, Strokes } from "./scene";
-import { starPoints } from "./shapes";
-import { Kind, lookWidth, LOOKS, radiusOf, thickness } from "./webgl";
+import { HALO, Kind, LOOKS, radiusOf, starPoints, thickness } from "./shapes";
+import { below, lookWidth } from "./webgl";
 
 const HEAD = 34;
 const FOOT = 30;
@@ -96,10 +96,10 @@ export function svg(
       );
     }),
     ...lines(scene.chosen),
-    ...scene.moving.map((mark) => drawn(mark, x, y, scale)),
+    ...scene.moving.map((mark) => drawn(mark, x, y, scale, theme)),
     ...scene.labels.map(
       (label) =>
-        `<text x="${x(label.x)}" y="${y(label.y)}" dy="22" text-anchor="middle" font-size="12"` +
+        `<text x="${x(label.x)}" y="${y(label.y)}" dy="${digits(below(label, scale) + 10)}" text-anchor="middle" font-size="12"` +
         ` font-weight="bold">${escaped(label.text)}</text>`,
     ),
     ...(named ? switchNames(run, layout, x, y, radiusOf(LOOKS.switch, scale)) : []),
@@ -141,13 +141,15 @@ function drawn(
   x: (value: number) => string,
   y: (value: number) => string,
   scale: number,
+  theme: Theme,
 ): string {
   const radius = radiusOf(mark.look, scale);
   const colour = css(mark.colour);
   if (mark.look.kind === Kind.Star) {
     const points = starPoints(Number(x(mark.x)), Number(y(mark.y)), radius);
     const text = points.map((point) => point.map((value) => digits(value, 5)).join(",")).join(" ");
-    return `<polygon points="${text}" fill="${colour}"/>`;
+    const halo = `stroke="${css(theme.page)}" stroke-width="${2 * HALO}" paint-order="stroke"`;
+    return `<polygon points="${text}" fill="${colour}" ${halo}/>`;
   }
   if (mark.look.kind === Kind.Cross) {
     const [left, top] = [Number(x(mark.x)) - radius, Number(y(mark.y)) - radius];

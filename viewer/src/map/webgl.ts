@@ -1,39 +1,13 @@
 // The map on the screen: strokes and marks by WebGL, names on a canvas above them.
 
 import * as twgl from "twgl.js";
-import { css, type Theme } from "./colours";
+import { css, type Rgb, type Theme } from "./colours";
 import type { Camera } from "./camera";
 import { Ground } from "./ground";
 import { clear, type Box } from "./overlap";
 import { MARK_FRAGMENT, MARK_VERTEX, STROKE_FRAGMENT, STROKE_VERTEX } from "./shaders";
+import { Kind, radiusOf, thickness } from "./shapes";
 import type { Background, Cables, Label, Mark, Scene, Strokes } from "./scene";
-
-/** Which part of its square a mark paints. */
-export const enum Kind {
-  Disc,
-  Ring,
-  Square,
-  Star,
-  Cross,
-}
-
-/** Look of a mark: radius in units of the map, and the least and the largest in pixels. */
-export interface Look {
-  kind: Kind;
-  radius: number;
-  least: number;
-  most: number;
-}
-
-export const LOOKS = {
-  host: { kind: Kind.Disc, radius: 0.07, least: 0.9, most: 6 },
-  switch: { kind: Kind.Square, radius: 0.15, least: 1.5, most: 9 },
-  contributor: { kind: Kind.Disc, radius: 0.105, least: 1.8, most: 7.5 },
-  victim: { kind: Kind.Ring, radius: 0.125, least: 2.6, most: 9 },
-  root: { kind: Kind.Star, radius: 0.26, least: 8, most: 13 },
-  down: { kind: Kind.Cross, radius: 0.2, least: 6, most: 11 },
-  ring: { kind: Kind.Ring, radius: 0.34, least: 9, most: 16 },
-} satisfies Record<string, Look>;
 
 /** Widest stroke, in pixels. */
 const WIDEST = 16;
@@ -117,23 +91,23 @@ export class Painter {
         const whole = viewOf(camera, ratio, wide, high);
         this.clear(theme, whole);
         this.drawStrokes("cables", whole);
-        this.drawMarks("hosts", whole);
+        this.drawMarks("hosts", whole, theme);
       });
     } else {
       this.clear(theme, view);
       this.drawStrokes("cables", view);
     }
     this.drawStrokes("branches", view);
-    if (!isLarge) this.drawMarks("hosts", view);
-    this.drawMarks("switches", view);
+    if (!isLarge) this.drawMarks("hosts", view, theme);
+    this.drawMarks("switches", view, theme);
     this.drawStrokes("chosen", view);
-    this.drawMarks("moving", view);
+    this.drawMarks("moving", view, theme);
   }
 
   private clear(theme: Theme, { u_size }: View): void {
     const { gl } = this;
     gl.viewport(0, 0, ...u_size);
-    gl.clearColor(...(theme.page.map((part) => part / 255) as [number, number, number]), 1);
+    gl.clearColor(...shares(theme.page), 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
   }
 
@@ -149,12 +123,12 @@ export class Painter {
     twgl.drawBufferInfo(this.gl, painted.array, this.gl.TRIANGLES, 6 * strokes);
   }
 
-  private drawMarks(name: (typeof MARKS)[number], view: View): void {
+  private drawMarks(name: (typeof MARKS)[number], view: View, theme: Theme): void {
     const painted = this.buffers.get(name);
     if (!painted?.info.numElements) return;
     this.gl.useProgram(this.marks.program);
     twgl.setBuffersAndAttributes(this.gl, this.marks, painted.array);
-    twgl.setUniforms(this.marks, view);
+    twgl.setUniforms(this.marks, { ...view, u_page: shares(theme.page) });
     this.gl.drawArrays(this.gl.POINTS, 0, painted.info.numElements);
   }
 
@@ -188,15 +162,13 @@ export class Painter {
   private loadMarks(name: string, marks: readonly Mark[]): void {
     const { gl } = this;
     const length = marks.length;
-    const [places, radii] = [new Float32Array(2 * length), new Float32Array(3 * length)];
+    const [places, radii] = [new Float32Array(2 * length), new Float32Array(4 * length)];
     const words = new Uint32Array(length);
     for (let at = 0; at < length; at++) {
       const { x, y, colour, look } = marks[at];
       places[2 * at] = x;
       places[2 * at + 1] = y;
-      radii[3 * at] = look.radius;
-      radii[3 * at + 1] = look.least;
-      radii[3 * at + 2] = look.most;
+      radii.set([look.radius, look.least, look.most, look.grown], 4 * at);
       words[at] = packed(colour, look.kind);
     }
     const looks = new Uint8Array(words.buffer);
@@ -211,7 +183,7 @@ export class Painter {
     }
     const info = twgl.createBufferInfoFromArrays(gl, {
       a_place: { data: places, numComponents: 2 },
-      a_radius: { data: radii, numComponents: 3 },
+      a_radius: { data: radii, numComponents: 4 },
       a_look: { data: looks, numComponents: 4, normalize: true },
     });
     info.numElements = length;
@@ -232,6 +204,9 @@ export class Painter {
   }
 }
 
+/** A colour in shares of 1. */
+const shares = (colour: Rgb) => colour.map((part) => part / 255) as Rgb;
+
 function viewOf(camera: Camera, ratio: number, width: number, height: number): View {
   const scale = 2 ** camera.zoom;
   return {
@@ -247,16 +222,6 @@ function viewOf(camera: Camera, ratio: number, width: number, height: number): V
 function drawnPart({ length, area }: Background, { u_size, u_scale }: View): number {
   const seen = Math.min(1, (u_size[0] * u_size[1]) / (area * u_scale ** 2));
   return Math.min(1, MOST_PIXELS / (length * u_scale * seen));
-}
-
-/** Radius of a mark in pixels, if a unit of the map is `scale` of them. */
-export function radiusOf(look: Look, scale: number): number {
-  return Math.min(look.most, Math.max(look.least, look.radius * scale));
-}
-
-/** How much wider strokes are than at the first sight of a large map: lines grow, but slowly. */
-export function thickness(scale: number): number {
-  return Math.max(1, Math.sqrt(scale / 24));
 }
 
 /** Red, green, blue and width of a stroke in 32 bits, the first in the lowest. */
@@ -300,6 +265,13 @@ function quads(count: number): Uint32Array {
 /** Height of a name, in pixels. */
 const LINE = 13;
 
+/** Pixels from the middle of what a name is of down to the name. */
+export function below({ of }: Label, scale: number): number {
+  // The lower points of a star end above its lowest reach.
+  const reach = of.kind === Kind.Star ? Math.cos(Math.PI / 5) : 1;
+  return reach * radiusOf(of, scale) + 2;
+}
+
 /** Write names on a canvas above the map: the first ones, and those of the others that cover none. */
 export function writeNames(
   canvas: HTMLCanvasElement,
@@ -307,6 +279,7 @@ export function writeNames(
   camera: Camera,
   theme: Theme,
   ratio: number,
+  textScale: number,
 ): void {
   const pen = canvas.getContext("2d")!;
   const scale = 2 ** camera.zoom;
@@ -323,22 +296,22 @@ export function writeNames(
   const boxes: Box[] = [];
   for (const label of labels) {
     const x = (label.x - camera.x) * scale + width / 2;
-    const y = (label.y - camera.y) * scale + height / 2 + label.below;
+    const y = (label.y - camera.y) * scale + height / 2 + below(label, scale);
     if (x < -50 || y < -20 || x > width + 50 || y > height) continue;
-    pen.font = fontOf(label);
+    pen.font = fontOf(label, textScale);
     const half = pen.measureText(label.text).width / 2 + 2;
     seen.push({ label, x, y });
-    boxes.push([x - half, y, x + half, y + LINE]);
+    boxes.push([x - half, y, x + half, y + LINE * textScale]);
   }
   const kept = clear(boxes);
   seen.forEach(({ label, x, y }, at) => {
     if (!kept[at]) return;
-    pen.font = fontOf(label);
+    pen.font = fontOf(label, textScale);
     pen.strokeText(label.text, x, y);
     pen.fillText(label.text, x, y);
   });
 }
 
-function fontOf(label: Label): string {
-  return `${label.bold ? "bold 12px" : "11px"} system-ui, sans-serif`;
+function fontOf({ bold }: Label, textScale: number): string {
+  return `${bold ? "bold " : ""}${(bold ? 12 : 11) * textScale}px system-ui, sans-serif`;
 }

@@ -2,6 +2,7 @@
 
 import * as state from "../state";
 import type { PageFacts } from "../data/page";
+import { clipped } from "../data/units";
 import { DiagnosisPanel } from "./diagnosis";
 import { Jobs } from "./jobs";
 import { Limits } from "./limits";
@@ -10,9 +11,13 @@ import { Latencies, PortCharts, Rankings, ReceiveRates } from "./panels";
 import { ReportView } from "./report";
 import { Extras, Facts } from "./results";
 import { Runs } from "./runs";
+import { Short } from "./short";
 import { SelectionPanel } from "./selection";
 import { TimeBar } from "./timebar";
 import { Legend, Toolbar } from "./toolbar";
+
+/** Letters of a title. */
+const MOST_TITLE = 160;
 
 const THEMES: Record<state.ThemeChoice, string> = {
   auto: "as the system",
@@ -27,7 +32,9 @@ export function App({ facts }: { facts: PageFacts }) {
   return (
     <>
       <header>
-        <h1>{facts.title}</h1>
+        <h1>
+          <Short text={facts.title} most={MOST_TITLE} />
+        </h1>
         {report && <Views />}
         {several && (
           <label>
@@ -41,7 +48,7 @@ export function App({ facts }: { facts: PageFacts }) {
             >
               {state.runs.value.map((run, index) => (
                 <option key={index} value={index}>
-                  {run.facts.label}
+                  {clipped(run.facts.label)}
                 </option>
               ))}
             </select>
@@ -91,7 +98,11 @@ function Views() {
           {name}
         </button>
       ))}
-      {state.view.value === "map" && <strong>{state.run.value.facts.label}</strong>}
+      {state.view.value === "map" && (
+        <strong>
+          <Short text={state.run.value.facts.label} />
+        </strong>
+      )}
     </span>
   );
 }
@@ -106,7 +117,11 @@ function MapPage({ several }: { several: boolean }) {
         <div class={shown.length > 1 ? "maps several" : "maps"}>
           {shown.map((index) => (
             <figure key={index} class="one-map">
-              {several && <figcaption>{state.runs.value[index].facts.label}</figcaption>}
+              {several && (
+                <figcaption>
+                  <Short text={state.runs.value[index].facts.label} />
+                </figcaption>
+              )}
               <MapView index={index} />
             </figure>
           ))}

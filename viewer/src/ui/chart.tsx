@@ -2,11 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { clipped, digits } from "../data/units";
+import { digits } from "../data/units";
 import { css } from "../map/colours";
-import { theme, themeName } from "../state";
+import { textScale, theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
 import { areWhole, STEPS } from "./lines";
+import { ShortWords } from "./short";
 
 export interface Line {
   label: string;
@@ -54,8 +55,9 @@ export function Chart(props: ChartProps) {
   // Names that do not fit next to each other stand upright below the chart.
   const longest = Math.max(0, ...(names ?? []).map((name) => name.length)) * LETTER;
   const upright = longest * (names?.length ?? 0) > NARROW;
-  const foot = upright ? longest + 14 : 34;
-  const height = (props.height ?? 150) + foot - 34;
+  const scale = textScale.value;
+  const foot = scale * (upright ? longest + 14 : 34);
+  const height = Math.round(scale * ((props.height ?? 150) - 34) + foot);
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const marker = useRef(document.createElement("div"));
@@ -76,11 +78,12 @@ export function Chart(props: ChartProps) {
       stroke: ink,
       grid: { stroke: css(shade.cable) + "66", width: 1 },
       ticks: { stroke: css(shade.cable), width: 1 },
-      font: "11px system-ui, sans-serif",
-      labelFont: "11px system-ui, sans-serif",
-      labelSize: 16,
-      size: 34,
+      font: `${11 * scale}px system-ui, sans-serif`,
+      labelFont: `${11 * scale}px system-ui, sans-serif`,
+      labelSize: 16 * scale,
+      size: 34 * scale,
     };
+    const space = scale * ((props.height ?? 150) < FLAT ? 14 : 30);
     const made = new uPlot(
       {
         width: element.clientWidth || 300,
@@ -112,15 +115,15 @@ export function Chart(props: ChartProps) {
                 values: (_: uPlot, places: number[]) => places.map((place) => names[place]),
               }
             : { ...axis, label: xLabel, ...(areWhole(joined[0]) ? { incrs: STEPS } : {}) },
-          { ...axis, label: yLabel, size: 46, values: shortened, space: height < FLAT ? 14 : 30 },
+          { ...axis, label: yLabel, size: 46 * scale, values: shortened, space },
           ...(rightLabel
             ? [
                 {
                   ...axis,
                   label: rightLabel,
-                  size: 46,
+                  size: 46 * scale,
                   values: shortened,
-                  space: height < FLAT ? 14 : 30,
+                  space,
                   scale: "right",
                   side: 1 as const,
                   grid: { show: false },
@@ -180,7 +183,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
     // The plot is made again if what it looks like changes; new values are set below.
-  }, [shade, lines.map(appearance).join("\n"), joined === null, xLabel, yLabel, logX, logY]);
+  }, [shade, lines.map(appearance).join("\n"), joined === null, xLabel, yLabel, logX, logY, scale]);
 
   useEffect(() => {
     if (joined) plot.current?.setData(joined as uPlot.AlignedData);
@@ -263,7 +266,7 @@ export function Chart(props: ChartProps) {
                     />
                   )}
                 </svg>
-                {clipped(line.label, WORDS)}
+                <ShortWords text={line.label} most={WORDS} />
                 {shown(index) !== null && <b> {digits(shown(index)!)}</b>}
               </li>
             ))}

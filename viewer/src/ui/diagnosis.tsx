@@ -10,6 +10,7 @@ import {
 } from "../data/diagnosis";
 import { bytes, gbps } from "../data/units";
 import * as state from "../state";
+import { Short } from "./short";
 import { DataTable } from "./table";
 
 export function DiagnosisPanel() {
@@ -73,8 +74,8 @@ function ManagerPanel({ diagnosis, manager }: { diagnosis: Diagnosis; manager: M
       <DataTable
         title="Ports with a low Marking_Rate"
         columns={[
-          { name: "port" },
-          { name: "to" },
+          { name: "port", isName: true },
+          { name: "to", isName: true },
           { name: "low for, s", show: (value) => Number(value).toFixed(1) },
           { name: "victims wait" },
           { name: "victims lost", show: (value) => bytes(Number(value)) },
@@ -100,7 +101,7 @@ function TreeVerdict({ tree }: { tree: DiagnosedTree }) {
     <article>
       <h3>
         <button type="button" class="link" onClick={() => state.select("port", tree.root)}>
-          {tree.root}
+          <Short text={tree.root} />
         </button>
         : {tree.cause}, {tree.confidence} confidence
       </h3>
@@ -118,7 +119,7 @@ function Hosts({ title, hosts }: { title: string; hosts: DiagnosedHost[] }) {
     <DataTable
       title={title}
       columns={[
-        { name: "host" },
+        { name: "host", isName: true },
         { name: "sends", show: (value) => gbps(Number(value)) },
         { name: "reason" },
         ...(hasJobs ? [{ name: "jobs" }] : []),

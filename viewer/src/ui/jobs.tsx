@@ -40,7 +40,7 @@ export function Jobs() {
       <DataTable
         title="Jobs"
         columns={[
-          { name: "job" },
+          { name: "job", isName: true },
           { name: "ranks" },
           { name: "start, ms", show: asDigits },
           { name: "end, ms", show: asDigits },
@@ -62,7 +62,7 @@ export function Jobs() {
         title={`Ranks of ${job.name}`}
         columns={[
           { name: "rank" },
-          { name: "host" },
+          { name: "host", isName: true },
           { name: "end, ms", show: asDigits },
           { name: "computes", show: asPercent },
           { name: "waits", show: asPercent },

@@ -4,11 +4,12 @@ import { useComputed, type ReadonlySignal } from "@preact/signals";
 import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { clipped, clock, instant } from "../data/units";
+import { clock, instant } from "../data/units";
 import * as state from "../state";
 import { flowName } from "./facts";
 import { timed } from "./panels";
 import type { Line } from "./chart";
+import { Short } from "./short";
 import { DataTable, type Row } from "./table";
 
 const MOST_LINES = 6;
@@ -123,7 +124,9 @@ export function Limits() {
   const { what, words, rows } = shown.value;
   return (
     <section aria-labelledby="limits-title">
-      <h2 id="limits-title">{clipped(`${what} ${words}`, MOST_LETTERS)}</h2>
+      <h2 id="limits-title">
+        <Short text={`${what} ${words}`} most={MOST_LETTERS} />
+      </h2>
       {rows.length === 0 ? (
         <p class="none">{noLimits(state.run.value)}</p>
       ) : (
@@ -148,7 +151,10 @@ function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
   return (
     <DataTable
       title={`Limited flows, ${instant(from)} to ${instant(to)}`}
-      columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name) => ({ name }))}
+      columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name, at) => ({
+        name,
+        isName: at < 2,
+      }))}
       sortBy={3}
       rows={rows}
     />

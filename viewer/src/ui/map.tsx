@@ -7,6 +7,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
 import { hasMeasure } from "../data/measures";
+import { selectionIn } from "../data/compare";
 import type { Selection } from "../data/selection";
 import { instant } from "../data/units";
 import { cabled } from "../layout/cabled";
@@ -18,6 +19,7 @@ import { SceneMaker } from "../map/scene";
 import { legendOf, svg } from "../map/svg";
 import { Detail } from "../map/detail";
 import { Painter, writeNames } from "../map/webgl";
+import { beforePainting, cancelWork } from "../frames";
 import * as state from "../state";
 import { fileName, savePng, saveText } from "./download";
 import { describe } from "./facts";
@@ -52,7 +54,12 @@ export function MapView({ index }: { index: number }) {
   const picker = useComputed(() => new Picker(run, maker.value.layout, maker.value.pieces));
   const scene = useComputed(() => {
     const { time, colourBy, theme } = state;
-    return maker.value.scene(time.value, colourBy.value, theme.value, selectionOf(run));
+    return maker.value.scene(
+      time.value,
+      colourBy.value,
+      theme.value,
+      selectionIn(run, state.run.value, state.selection.value),
+    );
   });
   const camera = useComputed<Camera>(() =>
     state.camera.value
@@ -81,12 +88,9 @@ export function MapView({ index }: { index: number }) {
       failed.value = state.isStill.value = true;
       return () => {};
     }
-    let frame = 0;
     let named = { at: -Infinity, camera: camera.peek(), width: 0 };
-    const detail = new Detail(() => request());
-    const request = () => (frame ||= requestAnimationFrame(draw));
+    const detail = new Detail(() => beforePainting(draw));
     const draw = (now: number) => {
-      frame = 0;
       const sharp = Math.min(2, devicePixelRatio);
       const part = detail.at(now);
       const ratio = sharp * part;
@@ -105,18 +109,18 @@ export function MapView({ index }: { index: number }) {
       named = { at: now, camera: seen, width };
       const { layout } = maker.peek();
       const labels = [...shown.labels, ...names(run, layout, seen, width, height)];
-      writeNames(text, labels, seen, theme, sharp);
+      writeNames(text, labels, seen, theme, sharp, state.textScale.peek());
     };
     const stop = effect(() => {
       const [width] = size.value;
       void [scene.value, camera.value, state.theme.value];
-      if (width) request();
+      if (width) beforePainting(draw);
     });
     const still = pointers(ground, camera, size);
     return () => {
       stop();
       still();
-      cancelAnimationFrame(frame);
+      cancelWork(draw);
       detail.stop();
       painter.destroy();
     };
@@ -274,25 +278,17 @@ function Tooltip(props: { left: number; top: number; lines: string[]; wide: numb
   );
 }
 
-/** What is selected, as a run numbers it: runs are compared by names. */
-export function selectionOf(run: Run): Selection | null {
-  const chosen = state.selection.value;
-  const own = state.run.value;
-  if (!chosen || run === own) return chosen;
-  if (chosen.kind === "tree") return null;
-  const [kind, name] = state.selectionName(own, chosen);
-  if (kind === "flow") return state.findFlow(run, name);
-  const found = kind === "node" ? run.findNode(name) : run.findPort(name);
-  if (found === undefined) return null;
-  return kind === "node" ? { kind: "node", node: found } : { kind: "port", row: found };
-}
-
 /** The map as SVG, as it is now. */
 export function drawing(index: number, width: number, parts = { legend: true }): string {
   const run = state.runs.value[index];
   const maker = makerOf(run, state.layoutName.value);
   const { value: theme } = state.theme;
-  const scene = maker.scene(state.time.value, state.colourBy.value, theme, selectionOf(run));
+  const scene = maker.scene(
+    state.time.value,
+    state.colourBy.value,
+    theme,
+    selectionIn(run, state.run.value, state.selection.value),
+  );
   const caption = `${run.facts.label}, t = ${instant(state.time.value)}`;
   const measure = state.colourBy.value;
   const isMeasured = measure !== "trees" && hasMeasure(run, measure);

@@ -3,23 +3,15 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Run } from "../data/run";
+import { nodeIn, portIn } from "../data/compare";
 import { hasMeasure } from "../data/measures";
 import type { Lifetime } from "../data/trees";
 import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
-import {
-  bytes,
-  clipped,
-  clock,
-  count,
-  gbps,
-  inClock,
-  instant,
-  percent,
-  plainInstant,
-} from "../data/units";
+import { bytes, clock, count, gbps, inClock, instant, percent, plainInstant } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
+import { Short } from "./short";
 import { DataTable, type Column, type Row } from "./table";
 
 const MOST_ROWS = 1000;
@@ -115,11 +107,15 @@ export function PortCharts() {
     const row = chosenPort(state.run.value);
     return row === undefined ? null : state.run.value.portName(row);
   });
+  const rowIn = (run: Run) => {
+    const row = chosenPort(state.run.value);
+    return row === undefined ? undefined : portIn(run, state.run.value, row);
+  };
   const charts = useComputed(() => {
     const name = chosen.value;
     const column = (pick: (run: Run, at: number, sample: number) => number) =>
       ofRuns((run) => {
-        const row = name === null ? undefined : run.findPort(name);
+        const row = rowIn(run);
         if (!run.series || row === undefined) return [];
         const start = row * run.times.length;
         return [
@@ -138,14 +134,27 @@ export function PortCharts() {
       ),
     };
   });
+  const lacking = useComputed(() =>
+    state.runs.value.length === 2 && chosen.value !== null
+      ? state.runs.value.filter((run) => rowIn(run) === undefined)
+      : [],
+  );
   const name = chosen.value;
   return (
     <section aria-labelledby="port-title">
-      <h2 id="port-title">{name === null ? "Port" : `Port ${clipped(name)}`}</h2>
+      <h2 id="port-title">
+        <span>Port {name !== null && <Short text={name} />}</span>
+      </h2>
       {name === null ? (
         <p class="none">Select a port, a host or a tree.</p>
       ) : (
         <>
+          {lacking.value.map(({ facts }) => (
+            <p key={facts.label} class="none">
+              <Short text={facts.label} /> has no such port with the same port at the far end, so
+              nothing is compared.
+            </p>
+          ))}
           {hasMeasure(state.run.value, "queue") && timed(charts.value.queue, "Queue", "kB")}
           {timed(charts.value.rate, "Transmit rate", "Gbit/s")}
           {timed(charts.value.wait, "Waiting for credits", "% of time")}
@@ -162,11 +171,13 @@ export function Latencies() {
     const name = isHost ? state.run.value.nodes[chosen.node].name : null;
     const window = state.marked.value;
     return ofRuns((run) => {
+      const host = isHost ? nodeIn(run, state.run.value, chosen.node) : null;
+      if (host === undefined) return [];
       const within = window && latencyCdfWithin(run, window);
       const inWindow = within ? [{ label: "all hosts, window", ...within }] : [];
       // Latencies by host are those of the whole run.
       if (name === null && within) return inWindow;
-      const cdf = latencyCdf(run, name === null ? null : (run.findNode(name) ?? null));
+      const cdf = latencyCdf(run, host);
       const label = within ? `${name}, whole run` : (name ?? "all hosts");
       return cdf ? [{ label, ...cdf }, ...inWindow] : inWindow;
     });
@@ -265,13 +276,13 @@ function topPorts(run: Run): Ranked {
   const chosen = state.selection.value;
   return {
     columns: [
-      { name: "port" },
+      { name: "port", isName: true },
       { name: "waiting", unit: "share", show: asPercent },
       { name: "utilisation", unit: "share", show: asUtilisation },
       ...(run.facts.diagnosis
         ? [{ name: "lost", unit: "Gbit/s", show: asGbps }]
         : [
-            { name: "longest queue", unit: "bytes", show: asBytes },
+            ...(run.series ? [{ name: "longest queue", unit: "bytes", show: asBytes }] : []),
             { name: "marked packets", show: asCount },
           ]),
     ],
@@ -284,7 +295,7 @@ function topPorts(run: Run): Ranked {
         sum.utilisation,
         ...(run.facts.diagnosis
           ? [sum.waiting * run.rate[sum.row]]
-          : [sum.largestQueue, sum.marked]),
+          : [...(run.series ? [sum.largestQueue] : []), sum.marked]),
       ],
       isSelected: chosen?.kind === "port" && chosen.row === sum.row,
       onSelect: () => (state.selection.value = { kind: "port", row: sum.row }),
@@ -299,8 +310,8 @@ function topTrees(run: Run): Ranked {
   return {
     columns: [
       { name: "tree" },
-      { name: "root" },
-      { name: "to", isSpare: true },
+      { name: "root", isName: true },
+      { name: "to", isSpare: true, isName: true },
       { name: `from, ${clock.name}`, show: asInstant },
       { name: `until, ${clock.name}`, show: asInstant },
       run.facts.diagnosis
@@ -367,7 +378,7 @@ function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
   const chosen = state.selection.value;
   const ranked = (of: Float64Array, label: string): Ranked => ({
     columns: [
-      { name: "host" },
+      { name: "host", isName: true },
       { name: "role" },
       { name: label, show: run.facts.diagnosis ? asGbps : asBytes },
     ],

@@ -1,21 +1,108 @@
 // Several runs: what tells them apart, their results, and the differences of two.
 
+import { useComputed } from "@preact/signals";
+import { isSameFabric, otherKeys } from "../data/compare";
 import { rateName } from "../data/rates";
 import type { Run } from "../data/run";
 import { latencyCdf } from "../data/series";
-import { digits } from "../data/units";
+import { count, digits } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
-import { DataTable } from "./table";
+import { Short } from "./short";
+import { DataTable, type Column } from "./table";
 
 export function Runs() {
   const runs = state.runs.value;
   return (
     <section class={runs.length === 2 ? "compared wide" : undefined} aria-labelledby="runs-title">
       <h2 id="runs-title">{runs.length === 2 ? "Comparison" : "Runs"}</h2>
-      {runs.length === 2 ? <Differences /> : <Points />}
+      {runs.length === 2 ? (
+        <>
+          <WhatDiffers />
+          <Differences />
+          <Keys />
+        </>
+      ) : (
+        <Points />
+      )}
     </section>
+  );
+}
+
+// Keys that a warning names; the table has all of them.
+const MOST_NAMED = 6;
+
+/** What besides congestion control and seed tells the runs apart: the changes are the effect of all of it. */
+function WhatDiffers() {
+  const [first, second] = state.runs.value;
+  const keys = otherKeys(first);
+  const isOneFabric = useComputed(() => {
+    const [one, other] = state.runs.value;
+    return isSameFabric(one, other);
+  });
+  const more = keys.length > MOST_NAMED ? `, and ${keys.length - MOST_NAMED} more` : "";
+  const number = keys.length === 1 ? "One key differs" : `${keys.length} keys differ`;
+  return (
+    <>
+      {!isOneFabric.value && (
+        <p class="warning">
+          <strong>Different fabrics:</strong> <Short text={first.facts.label} /> has {sizeOf(first)}
+          , <Short text={second.facts.label} /> has {sizeOf(second)}. Ports are compared only where
+          both ends of the cable have the same names in both; the selection is shown in the other
+          run only where it has a counterpart.
+        </p>
+      )}
+      {keys.length > 0 && (
+        <p class="warning">
+          <strong>Different scenarios:</strong> {number} besides congestion control and seed:{" "}
+          {keys.slice(0, MOST_NAMED).join(", ") + more}. The changes below are not those of
+          congestion control alone.
+        </p>
+      )}
+      {first.facts.version !== second.facts.version && (
+        <p class="warning">
+          <strong>Different versions:</strong> silvan {first.facts.version} and{" "}
+          {second.facts.version} made these runs.
+        </p>
+      )}
+      {isOneFabric.value && keys.length === 0 && (
+        <p class="none">
+          Same fabric and same traffic
+          {first.facts.seed === second.facts.seed
+            ? `, seed ${first.facts.seed}.`
+            : `; seeds ${first.facts.seed} and ${second.facts.seed}.`}
+        </p>
+      )}
+    </>
+  );
+}
+
+function sizeOf(run: Run): string {
+  const { generator } = run.facts.fabric;
+  const switches = run.nodes.length - run.hosts;
+  const size = `${counted(run.hosts, "host", "hosts")}, ${counted(switches, "switch", "switches")}`;
+  return `${size} (${generator ?? "own cables"})`;
+}
+
+const counted = (number: number, one: string, many: string) =>
+  `${count(number)} ${number === 1 ? one : many}`;
+
+/** Keys of the scenario in which the two runs differ. */
+function Keys() {
+  const [first, second] = state.runs.value;
+  const keys = Object.keys(first.facts.parameters);
+  if (!keys.length) return null;
+  const valueOf = (run: Run, key: string) => run.facts.parameters[key] || "not set";
+  return (
+    <DataTable
+      title="Keys of the scenario that differ"
+      columns={["key", first.facts.label, second.facts.label].map((name) => ({ name }))}
+      rows={keys.map((key) => ({
+        id: key,
+        cells: [key, valueOf(first, key), valueOf(second, key)],
+      }))}
+    />
   );
 }
 
@@ -25,17 +112,15 @@ function Differences() {
   const [before, after] = [measures(first), measures(second)];
   const rows = [...new Set([...before.keys(), ...after.keys()])].map((name) => {
     const [a, b] = [before.get(name) ?? null, after.get(name) ?? null];
-    const change = a && b !== null ? `${b >= a ? "+" : ""}${digits((100 * (b - a)) / a, 3)} %` : "";
+    const change = a && b !== null ? `${b > a ? "+" : ""}${digits((100 * (b - a)) / a, 3)} %` : "";
     return { id: name, cells: [name, rounded(a), rounded(b), change] };
   });
-  const parameters = Object.keys(first.facts.parameters).map((name) => ({
-    id: name,
-    cells: [name, first.facts.parameters[name], second.facts.parameters[name], ""],
+  const columns: Column[] = ["measure", first.facts.label, second.facts.label].map((name) => ({
+    name,
   }));
-  const columns = ["", first.facts.label, second.facts.label, "change"].map((name) => ({
-    name: name || "measure",
-  }));
-  return <DataTable title="Differences" columns={columns} rows={[...rows, ...parameters]} />;
+  // A number stays next to its unit.
+  columns.push({ name: "change", show: (value) => String(value).replace(" ", "\u00a0") });
+  return <DataTable title="Differences" columns={columns} rows={rows} />;
 }
 
 function rounded(value: number | null): Cell {

@@ -6,10 +6,10 @@ import type { Run } from "../data/run";
 import { heldRows, pathTo } from "../data/paths";
 import type { Selection } from "../data/selection";
 import { closeUp, fit } from "../map/camera";
-import { clipped } from "../data/units";
 import * as state from "../state";
 import type { Layout } from "../layout/layout";
 import { makerOf } from "./map";
+import { Short } from "./short";
 
 const MOST_FOUND = 12;
 // Pixels of a unit at which what was found is shown.
@@ -115,7 +115,10 @@ export function Search() {
               choose(one);
             }}
           >
-            {clipped(one.text)} <small>{clipped(one.detail)}</small>
+            <Short text={one.text} />{" "}
+            <small>
+              <Short text={one.detail} />
+            </small>
           </li>
         ))}
       </ul>

@@ -2,8 +2,9 @@
 
 import * as state from "../state";
 import { chainFrom, pathTo, waysOf } from "../data/paths";
-import { clipped, instant } from "../data/units";
+import { instant } from "../data/units";
 import { factsOf, kindOf, nameOf } from "./facts";
+import { Short } from "./short";
 import { CsvButton } from "./table";
 
 /** Letters of a heading: those of a flow between two hosts with long names. */
@@ -39,8 +40,14 @@ export function SelectionPanel() {
   return (
     <section aria-labelledby="selection-title">
       <h2 id="selection-title">
-        {kindOf(run, chosen)}{" "}
-        {chosen.kind === "tree" ? chosen.tree : clipped(nameOf(run, chosen), MOST_LETTERS)}
+        <span>
+          {kindOf(run, chosen)}{" "}
+          {chosen.kind === "tree" ? (
+            chosen.tree
+          ) : (
+            <Short text={nameOf(run, chosen)} most={MOST_LETTERS} />
+          )}
+        </span>
         <span>
           <CsvButton
             title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${instant(state.panelTime.value)}`}
@@ -59,7 +66,9 @@ export function SelectionPanel() {
         {factsOf(run, chosen, state.panelTime.value).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>{clipped(value, MOST_LETTERS)}</dd>
+            <dd>
+              <Short text={value} most={MOST_LETTERS} />
+            </dd>
           </div>
         ))}
       </dl>
@@ -82,14 +91,18 @@ export function SelectionPanel() {
                       class="link"
                       onClick={() => (state.selection.value = { kind: "port", row })}
                     >
-                      {clipped(run.portName(row))}
+                      <Short text={run.portName(row)} />
                     </button>{" "}
                     {isRoot ? "root" : "waits for credits"}, {run.amount(forest!.queued[place])}{" "}
                     {run.facts.diagnosis && "lost"}
                   </li>
                 );
               })}
-              {root?.destination && <li>to {clipped(root.destination)}</li>}
+              {root?.destination && (
+                <li>
+                  to <Short text={root.destination} />
+                </li>
+              )}
             </ol>
           )}
         </>
@@ -147,12 +160,14 @@ function Paths({ start }: { start: number }) {
                 class="link"
                 onClick={() => (state.selection.value = { kind: "port", row })}
               >
-                {clipped(run.portName(row))}
+                <Short text={run.portName(row)} />
               </button>
               {down.has(row) && " (cable down)"}
             </li>
           ))}
-          <li>{clipped(to)}</li>
+          <li>
+            <Short text={to} />
+          </li>
         </ol>
       ))}
       {ways.length > 0 && run.facts.path_choice !== TABLE && (

@@ -1,8 +1,9 @@
 // A table that a reader sorts by its columns, and downloads.
 
 import { useState } from "preact/hooks";
-import { clipped } from "../data/units";
+import { NAME } from "../data/units";
 import { csv, fileName, saveText, type Cell } from "./download";
+import { Short, ShortWords } from "./short";
 
 export interface Column {
   name: string;
@@ -10,6 +11,8 @@ export interface Column {
   show?(value: Cell): string;
   /** Whether only wide screens have room for it. */
   isSpare?: boolean;
+  /** Whether it holds names of a fabric, of which long ones are shortened. */
+  isName?: boolean;
   /** Unit of the values in CSV, where the heading has none. */
   unit?: string;
   /** Whether a value is good or bad; the text says so, too. */
@@ -42,8 +45,11 @@ export function CsvButton(props: { title: string; columns: string[]; rows: Cell[
 const hyphenated = (name: string) => name.replace(/(\w{6})(\w{6,})/g, "$1\u00ad$2");
 
 const FEW = 12;
-/** Letters of a cell that are shown; those with a name to select have fewer. */
+/** Letters of a cell that are shown; those of a row to select have fewer. */
 const MOST_LETTERS = 300;
+const MOST_OF_ROW = 80;
+/** Letters of a name that stands in one line. */
+const WHOLE_NAME = 16;
 const UNSORTED = -1;
 
 export function DataTable(props: {
@@ -74,7 +80,7 @@ export function DataTable(props: {
       <div class="scroll" role="region" aria-label={title} tabIndex={0}>
         <table>
           <caption>
-            {title}
+            <ShortWords text={title} most={MOST_LETTERS} />
             <CsvButton
               title={title}
               columns={columns.map(({ name, unit }) => (unit ? `${name}, ${unit}` : name))}
@@ -98,7 +104,7 @@ export function DataTable(props: {
                       setSort({ column: index, down: sort.column === index ? !sort.down : true })
                     }
                   >
-                    {hyphenated(column.name)}
+                    <ShortWords text={hyphenated(column.name)} most={MOST_OF_ROW} />
                     <span aria-hidden="true">
                       {sort.column === index ? (sort.down ? " ▾" : " ▴") : ""}
                     </span>
@@ -111,8 +117,13 @@ export function DataTable(props: {
             {shown.map((row) => (
               <tr key={row.id} class={row.isSelected ? "selected" : undefined}>
                 {row.cells.map((cell, index) => {
-                  const whole = columns[index].show?.(cell) ?? (cell === null ? "" : String(cell));
-                  const text = clipped(whole, row.onSelect ? undefined : MOST_LETTERS);
+                  const { show, isName } = columns[index];
+                  const whole = show?.(cell) ?? (cell === null ? "" : String(cell));
+                  const text = isName ? (
+                    <Short text={whole} most={NAME} />
+                  ) : (
+                    <ShortWords text={whole} most={row.onSelect ? MOST_OF_ROW : MOST_LETTERS} />
+                  );
                   const content =
                     index === 0 && row.onSelect ? (
                       <button type="button" class="link" onClick={row.onSelect}>
@@ -124,9 +135,10 @@ export function DataTable(props: {
                   return (
                     <td
                       key={index}
-                      class={
-                        columns[index].judge?.(cell) ?? classOf(columns[index], isNumeric[index])
-                      }
+                      class={classes(
+                        columns[index].judge?.(cell) ?? classOf(columns[index], isNumeric[index]),
+                        whole.length > (isName ? WHOLE_NAME : NAME) && "long",
+                      )}
                     >
                       {content}
                     </td>
@@ -150,6 +162,9 @@ export function DataTable(props: {
 function classOf(column: Column, isNumeric: boolean): string | undefined {
   return column.isSpare ? "spare" : isNumeric ? "number" : undefined;
 }
+
+const classes = (...names: (string | false | undefined)[]) =>
+  names.filter(Boolean).join(" ") || undefined;
 
 function compare(a: Cell, b: Cell, down: boolean): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);

@@ -1,4 +1,5 @@
 // The bar of time: number of trees, bytes in them and events; the instant, playing, and a marked window.
+// Unlike the panels, it follows the instant at each frame, as the map does.
 
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
@@ -24,8 +25,8 @@ export function TimeBar() {
   const marked = state.marked.value;
   const nothing = all.length === 0;
   const near = nearEvents();
-  const ended = state.runs.value.filter((run) => run.facts.duration_ps < state.panelTime.value);
-  const other = state.run.value.otherTrees(state.panelTime.value);
+  const ended = state.runs.value.filter((run) => run.facts.duration_ps < state.time.value);
+  const other = state.run.value.otherTrees(state.time.value);
   return (
     <footer class="time" aria-label="Time">
       <div class="controls">
@@ -101,7 +102,7 @@ export function TimeBar() {
         rightLabel="trees"
         height={96}
         lines={lines.value}
-        at={state.panelTime.value / clock.ps}
+        at={state.time.value / clock.ps}
         range={inClock(state.whole.value)}
         holds
         shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
@@ -198,7 +199,7 @@ function barLines(): Line[] {
 /** Events within a fiftieth of the run around the instant; of a live fabric, the last ones. */
 function nearEvents() {
   const events = state.run.value.events;
-  const now = state.panelTime.value;
+  const now = state.time.value;
   if (liveStatus.value !== null)
     return events.filter((event) => event.time <= now).slice(-MOST_EVENTS);
   const reach = state.duration.value / 50;

@@ -1,5 +1,6 @@
 // What the map shows and how, and files of it.
 
+import { useComputed } from "@preact/signals";
 import { hasMeasure } from "../data/measures";
 import type { LayoutName } from "../layout/layout";
 import { css, type ColourBy } from "../map/colours";
@@ -108,11 +109,13 @@ export function Legend() {
   const run = state.run.value;
   const colour = css(theme.trees[0]);
   const facts = legendOf(run, measure, theme);
-  const hasOthers =
-    run.treeTimes.length > 0 &&
-    run
-      .treesAt(run.treeSampleAt(state.panelTime.value))
-      .some(({ tree }) => run.colourPlace(tree) === undefined);
+  // Of the instant of the map, whose trees the run has at hand.
+  const hasOthers = useComputed(() => {
+    const one = state.run.value;
+    const forest = one.treeTimes.length ? one.forest(one.treeSampleAt(state.time.value)) : null;
+    return forest?.trees.some(({ tree }) => one.colourPlace(tree) === undefined) ?? false;
+  });
+  const isCut = useComputed(() => state.run.value.downRows(state.time.value).length > 0);
   const ink = css(theme.ink);
   return (
     <ul class="legend map-legend" aria-label="Legend">
@@ -124,7 +127,7 @@ export function Legend() {
             </svg>
             branch: the thicker, the more ports behind it
           </li>
-          {hasOthers && (
+          {hasOthers.value && (
             <li>
               <svg width="26" height="12" aria-hidden="true">
                 <path d="M0 6h26" stroke={css(theme.otherTrees)} stroke-width="4" />
@@ -177,7 +180,7 @@ export function Legend() {
           </li>
         </>
       )}
-      {run.downRows(state.panelTime.value).length > 0 && (
+      {isCut.value && (
         <li>
           <svg width="12" height="12" aria-hidden="true">
             <path d="M2 2l8 8m0-8l-8 8" stroke={ink} stroke-width="2.4" />
