@@ -11,7 +11,13 @@ import pytest
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
-from tests.test_vl_mapping import LEAVES, TORUS, TREE, crossing, rates
+from tests.separate_buffers import (
+    BEHIND_ONE_SPINE,
+    LEFT_BY_HOTSPOT,
+    check_parting_behind_one_spine,
+    check_what_the_hotspot_leaves,
+)
+from tests.test_vl_mapping import LEAVES, TORUS, TREE, crossing
 
 # The two lanes have the buffer of one together; half of a lane's is the set point.
 SCHEME = {"control.scheme": "congestion-isolation", "switch.buffer": "32 KiB"}
@@ -19,55 +25,14 @@ SCHEME = {"control.scheme": "congestion-isolation", "switch.buffer": "32 KiB"}
 HOLD_PS, DELAY_PS, SET_POINT = 100e6, 1e6, 16 * 1024
 
 
-def flows(*ends: tuple[str, int, int], **loads: float) -> dict[str, Any]:
-    """Send without end between hosts, at the rate of their links or at these parts of it."""
-    return {
-        "traffic.flow": [
-            {
-                "name": name,
-                "from": f"host-{source:04}",
-                "to": f"host-{to:04}",
-                "load": loads.get(name, 1.0),
-            }
-            for name, source, to in ends
-        ]
-    }
-
-
-@pytest.mark.parametrize(
-    ("source", "load", "expected"),
-    [
-        # One host sends both: the rest of its link.
-        (0, 1.0, 2 / 3),
-        # Another one: the rest of the cable, or what it sends.
-        (1, 1.0, 2 / 3),
-        (1, 0.6, 0.6),
-    ],
-)
+@pytest.mark.parametrize(("source", "load", "expected"), LEFT_BY_HOTSPOT)
 def test_a_victim_has_what_the_hotspot_leaves(source: int, load: float, expected: float) -> None:
-    """Oracle: the hotspot gives each of its three inputs a third of its link."""
-    ends = (("hot", 0, 4), ("local-1", 5, 4), ("local-2", 7, 4), ("victim", source, 6))
-    part = rates(crossing(2, **SCHEME).override(flows(*ends, victim=load)))
-    assert part["victim"] == pytest.approx(expected, rel=0.01)
-    assert part["hot"] == pytest.approx(1 / 3, rel=0.01)
-    assert part["hot"] + part["local-1"] + part["local-2"] == pytest.approx(1, rel=0.01)
+    check_what_the_hotspot_leaves(crossing(2, **SCHEME), source, load, expected)
 
 
-@pytest.mark.parametrize(("hot", "victim"), [(3, 7), (1, 7), (3, 5)])
+@pytest.mark.parametrize(("hot", "victim"), BEHIND_ONE_SPINE)
 def test_flows_part_wherever_the_hotspot_is(hot: int, victim: int) -> None:
-    """
-    Oracle: as above: one host sends to the hotspot and, over the same spine, to the victim.
-
-    In the last case both leave the spine by one port, where OBQA's share a lane.
-    """
-    first = hot // 3 * 3
-    source = 3 if first == 0 else 0
-    local = [host for host in range(first, first + 3) if host != hot]
-    ends = [("hot", source, hot), ("victim", source, victim)]
-    ends += [(f"local-{host}", host, hot) for host in local]
-    part = rates(crossing(2, LEAVES, **SCHEME).override(flows(*ends)))
-    assert part["hot"] == pytest.approx(1 / 3, rel=0.01)
-    assert part["victim"] == pytest.approx(2 / 3, rel=0.01)
+    check_parting_behind_one_spine(crossing(2, LEAVES, **SCHEME), hot, victim)
 
 
 def test_a_flow_returns_when_the_hotspot_has_ended() -> None:

@@ -9,7 +9,13 @@ import pytest
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
-from tests.test_congestion_isolation import flows
+from tests.separate_buffers import (
+    BEHIND_ONE_SPINE,
+    LEFT_BY_HOTSPOT,
+    check_parting_behind_one_spine,
+    check_what_the_hotspot_leaves,
+    flows,
+)
 from tests.test_vl_mapping import LEAVES, TORUS, TREE, crossing, rates
 
 VARIANTS = ("recn", "fbicm")
@@ -27,43 +33,17 @@ def set_aside(variant: str, queues: int, fabric: Any = TREE, **keys: Any) -> sil
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("queues", [1, 3])
-@pytest.mark.parametrize(
-    ("source", "load", "expected"),
-    [
-        # One host sends both: the rest of its link.
-        (0, 1.0, 2 / 3),
-        # Another one: the rest of the cable, or what it sends.
-        (1, 1.0, 2 / 3),
-        (1, 0.6, 0.6),
-    ],
-)
+@pytest.mark.parametrize(("source", "load", "expected"), LEFT_BY_HOTSPOT)
 def test_a_victim_has_what_the_hotspot_leaves(
     variant: str, queues: int, source: int, load: float, expected: float
 ) -> None:
-    """Oracle: the hotspot gives each of its three inputs a third of its link."""
-    ends = (("hot", 0, 4), ("local-1", 5, 4), ("local-2", 7, 4), ("victim", source, 6))
-    part = rates(set_aside(variant, queues).override(flows(*ends, victim=load)))
-    assert part["victim"] == pytest.approx(expected, rel=0.01)
-    assert part["hot"] == pytest.approx(1 / 3, rel=0.01)
-    assert part["hot"] + part["local-1"] + part["local-2"] == pytest.approx(1, rel=0.01)
+    check_what_the_hotspot_leaves(set_aside(variant, queues), source, load, expected)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize(("hot", "victim"), [(3, 7), (1, 7), (3, 5)])
+@pytest.mark.parametrize(("hot", "victim"), BEHIND_ONE_SPINE)
 def test_flows_part_wherever_the_hotspot_is(variant: str, hot: int, victim: int) -> None:
-    """
-    Oracle: as above: one host sends to the hotspot and, over the same spine, to the victim.
-
-    In the last case both leave the spine by one port, where OBQA's share a lane.
-    """
-    first = hot // 3 * 3
-    source = 3 if first == 0 else 0
-    local = [host for host in range(first, first + 3) if host != hot]
-    ends = [("hot", source, hot), ("victim", source, victim)]
-    ends += [(f"local-{host}", host, hot) for host in local]
-    part = rates(set_aside(variant, 1, LEAVES).override(flows(*ends)))
-    assert part["hot"] == pytest.approx(1 / 3, rel=0.01)
-    assert part["victim"] == pytest.approx(2 / 3, rel=0.01)
+    check_parting_behind_one_spine(set_aside(variant, 1, LEAVES), hot, victim)
 
 
 @pytest.mark.parametrize("variant", ["none", *VARIANTS])
