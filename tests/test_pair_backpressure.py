@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
-from tests.test_congestion_isolation import flows
+from tests.separate_buffers import LEFT_BY_HOTSPOT, check_what_the_hotspot_leaves, flows
 from tests.test_vl_mapping import TREE, crossing, rates
 
 # Payload of a packet.
@@ -25,20 +26,10 @@ def backpressure(fabric: Any = TREE, **keys: Any) -> silvan.Scenario:
     return crossing(1, fabric, **{**scheme, **keys})
 
 
-@pytest.mark.parametrize(
-    ("source", "load", "expected"), [(0, 1.0, 2 / 3), (1, 1.0, 2 / 3), (1, 0.6, 0.6)]
-)
+@pytest.mark.parametrize(("source", "load", "expected"), LEFT_BY_HOTSPOT)
 def test_a_victim_has_what_the_hotspot_leaves(source: int, load: float, expected: float) -> None:
-    """
-    Oracle: three pairs with equal windows share the hotspot's link.
-
-    The victim has the rest of its host's link or of the cable, or what it sends.
-    """
-    ends = (("hot", 0, 4), ("local-1", 5, 4), ("local-2", 7, 4), ("victim", source, 6))
-    part = rates(backpressure().override(flows(*ends, victim=load)))
-    assert part["victim"] == pytest.approx(expected, rel=0.01)
-    assert part["hot"] == pytest.approx(1 / 3, rel=0.01)
-    assert part["hot"] + part["local-1"] + part["local-2"] == pytest.approx(1, rel=0.01)
+    """Oracle: three pairs with equal windows share the hotspot's link."""
+    check_what_the_hotspot_leaves(backpressure(), source, load, expected)
 
 
 @pytest.mark.parametrize("senders", [2, 4, 8, 16])
@@ -78,6 +69,7 @@ def test_congestion_inside_the_fabric_marks_nothing() -> None:
     scenario = backpressure().override(flows(*ends))
     result = silvan.run(scenario)
     assert sum(result.ports["fecn_marked"].to_pylist()) == 0
+    assert sum(result.hosts["becn_received"].to_pylist()) == 0
     part = rates(scenario)
     assert sum(part.values()) == pytest.approx(1, rel=0.01)
 
@@ -141,3 +133,81 @@ def test_what_it_cannot_work_with_is_refused(keys: dict[str, Any], key: str, mes
 def test_other_carriers_are_refused() -> None:
     with pytest.raises(ScenarioError, match="acknowledged"):
         backpressure(**{"control.feedback.carrier": "cnp"})
+
+
+def twin(to_hosts: list[bool], hosts: int, window: int, threshold: int) -> silvan.Callbacks:
+    """Write the scheme again, for one lane. The last row has the ports that lead to hosts."""
+    in_flight, opening, step, begun, fell = range(5)
+    state = np.zeros((hosts + 1, max(hosts, len(to_hosts)), 5))
+    state[:hosts, :, opening] = window
+    state[:hosts, :, step] = MTU
+    state[hosts, : len(to_hosts), 0] = to_hosts
+
+    def on_departure(  # type: ignore[no-untyped-def]
+        state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked, input_port
+    ):
+        return queued_bytes > threshold and state[-1, port_vl, 0] > 0
+
+    def release(state, now, source, destination, sl):  # type: ignore[no-untyped-def]
+        pair = state[source, destination]
+        is_open = pair[in_flight] == 0 or pair[in_flight] + MTU <= pair[opening]
+        return now if is_open else silvan.NEVER
+
+    def on_send(state, now, source, destination, sl, wire_time, payload):  # type: ignore[no-untyped-def]
+        pair = state[source, destination]
+        if pair[begun] == 0:
+            pair[begun] = now
+        pair[in_flight] += payload
+
+    def on_ack(  # type: ignore[no-untyped-def]
+        state, now, source, destination, sl, acknowledged, marked, sent, endpoint, path, hops
+    ):
+        pair = state[source, destination]
+        pair[in_flight] -= acknowledged
+        if marked:
+            if sent >= pair[fell]:
+                pair[opening] = max(pair[opening] / 2, 2 * MTU)
+                pair[fell] = now
+            pair[step], pair[begun] = MTU, now
+        elif pair[opening] < window:
+            if sent >= pair[begun]:
+                pair[step], pair[begun] = 2 * pair[step], now
+            pair[opening] = min(pair[opening] + pair[step] * acknowledged / pair[opening], window)
+        return True
+
+    return silvan.Callbacks(
+        state, on_departure=on_departure, release=release, on_send=on_send, on_ack=on_ack
+    )
+
+
+@pytest.mark.slow
+def test_the_twin_in_python_moves_the_same_packets() -> None:
+    """Oracle: the scheme in Python. A hotspot that ends lets windows grow again."""
+    window, threshold = 25 * MTU, 12 * MTU
+    scenario = backpressure(
+        **{
+            "control.pair-backpressure.window": f"{window} B",
+            "control.pair-backpressure.threshold": f"{threshold} B",
+            "traffic.flow": [
+                {"name": "hot", "from": "host-0000", "to": "host-0004"},
+                {"name": "local-1", "from": "host-0005", "to": "host-0004", "load": 0.5},
+                {"name": "local-2", "from": "host-0007", "to": "host-0004", "end": "1500 us"},
+                {"name": "victim", "from": "host-0000", "to": "host-0006"},
+                {"name": "back", "from": "host-0006", "to": "host-0001", "load": 0.7},
+            ],
+        }
+    )
+    built_in = silvan.run(scenario)
+    marks = sum(built_in.hosts["becn_received"].to_pylist())
+    assert marks > 100
+    to_hosts = [
+        row["peer"].startswith("host-") and not row["node"].startswith("host-")
+        for row in built_in.ports.to_pylist()
+    ]
+    mine = silvan.run(
+        scenario.override({"control.scheme": "none"}), control=twin(to_hosts, 8, window, threshold)
+    )
+    assert mine.classes.equals(built_in.classes)
+    assert mine.hosts["becn_received"].equals(built_in.hosts["becn_received"])
+    for column in ("xmit_bytes", "xmit_wait_ps"):
+        assert mine.ports[column].to_pylist() == built_in.ports[column].to_pylist()
