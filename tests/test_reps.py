@@ -85,6 +85,50 @@ def test_windows_and_paths_together(chain: str) -> None:
     assert min(received(result)) > 0.85
 
 
+@pytest.mark.parametrize(
+    ("marks", "least", "most"),
+    [
+        ({}, 0.40, 0.50),
+        ({"control.nscc.k-min": "4 kB", "control.nscc.k-max": "12500 B"}, 0.90, 1.0),
+    ],
+)
+@pytest.mark.parametrize("from_ms", [3, 8])
+def test_windows_below_the_marks_leave_flows_on_full_cables(
+    marks: dict[str, str], least: float, most: float, from_ms: int
+) -> None:
+    """
+    Oracle: a path is left by marks alone, so that flows rest where no queue reaches a threshold.
+
+    Three hosts of each of three leaves send to the next leaf, over three spines. A burst to one
+    host puts flows on the same cables. With NSCC's thresholds no packet is marked long after that,
+    and one flow has less than half of its link, for good. Thresholds below what the windows leave
+    on a full cable spread the flows again.
+    """
+    flows: list[dict[str, Any]] = [
+        {"name": f"long-{i}", "from": f"host-{i:04}", "to": f"host-{(i + 3) % 9:04}"}
+        for i in range(9)
+    ]
+    burst = {"to": "host-0001", "bytes": "69843 B", "start": "191 us"}
+    flows += [{"from": f"host-{i:04}", **burst} for i in (0, 2, 3, 4, 5, 6, 7)]
+    scenario = silvan.Scenario(
+        fabric={"generator": "k-ary-n-tree", "k": 3, "n": 2, "path-choice": "ecmp"},
+        link={"rate": "25 Gbit/s"},
+        traffic={"flow": flows},
+        control={"scheme": "nscc-reps"},
+        run={"warm-up": f"{from_ms} ms", "duration": f"{from_ms + 1} ms", "seed": 4},
+    ).override({"control.nscc.base-rtt": "4 us", **marks})
+    result = silvan.run(scenario)
+    # Payload of a millisecond.
+    full = 3.125e6 * 2048 / 2074
+    shares = [
+        row["delivered_bytes"] / full
+        for row in result.classes.to_pylist()
+        if row["name"].startswith("long-")
+    ]
+    assert least < min(shares) < most
+    assert (sum(result.ports["fecn_marked"].to_pylist()) > 0) == bool(marks)
+
+
 def test_a_burst_leaves_no_trace() -> None:
     """Oracle: after four flows have ended, one alone has its whole link as before."""
     scenario = across("reps").override(
