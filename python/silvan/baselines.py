@@ -146,14 +146,18 @@ _SMSRP = Cost(4, 8, 17, "reservations")
 # The same and the end of its schedule at a port to a host; what has been discarded of a flow.
 _LHRP = Cost(12, 0, 4, "refusals")
 
-# What reads the credits of a host, or divides the credits of a lane. Links with PFC have none.
-_OF_CREDITS = frozenset(
-    {
-        *("pft", "ib-cc-pft", "vftree", "flow2sl", "dftree", "obqa"),
-        *("congestion-isolation", "recn", "fbicm"),
-        *("srp", "srp+smsrp", "srp+lhrp"),
-    }
-)
+_READS_CREDITS = "it reads the credits of its host, and links with PFC have none"
+_DIVIDES_MEMORY = "its lanes share the memory of one, which has no headroom of PFC for each of them"
+_FINDS_ROOTS = "its switches tell roots from victims by credits, and links with PFC have none"
+
+# Why schemes take no part on links with PFC.
+_OF_CREDITS: Mapping[str, str] = {
+    **dict.fromkeys(("pft", "ib-cc-pft"), _READS_CREDITS),
+    **dict.fromkeys(
+        ("vftree", "flow2sl", "obqa", "dftree", "srp", "srp+smsrp", "srp+lhrp"), _DIVIDES_MEMORY
+    ),
+    **dict.fromkeys(("congestion-isolation", "recn", "fbicm"), _FINDS_ROOTS),
+}
 
 # Largest delay that an entry of a Congestion Control Table can have, in packet times.
 _MOST_DELAY = 16_383
@@ -244,13 +248,29 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         *_by_paths(scenario),
         *_by_lanes(scenario),
     ]
-    if keys["link"].get("flow-control") == "pfc":
-        every = [one for one in every if one.name not in _OF_CREDITS]
+    absent = left_out(scenario)
+    every = [one for one in every if one.name not in absent]
     if scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
         carrier = keys["control"]["feedback"]["carrier"]
         every.append(Baseline(name, "the scenario's scheme, in Python", {}, _not_reported(carrier)))
     return every
+
+
+def left_out(scenario: Scenario) -> Mapping[str, str]:
+    """Tell which schemes with published settings the links of a scenario leave out, and why.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The fabric.
+
+    Returns
+    -------
+    Mapping of str to str
+        A reason for each name; none for links with credits.
+    """
+    return _OF_CREDITS if scenario.to_dict()["link"].get("flow-control") == "pfc" else {}
 
 
 def chosen(scenario: Scenario, every: Sequence[Baseline], names: Sequence[str]) -> list[Baseline]:
@@ -259,11 +279,18 @@ def chosen(scenario: Scenario, every: Sequence[Baseline], names: Sequence[str]) 
     Raises
     ------
     SilvanError
-        There is no scheme of some name.
+        There is no scheme of some name, or the links leave it out.
     """
     known = {one.name: one for one in every}
     # A Python file takes part by the name of the file.
     others = {name: summary for name, summary in schemes() if name not in {"python", *known}}
+    absent = left_out(scenario)
+    for name in names:
+        if name in absent:
+            raise SilvanError(
+                f"scheme {name!r} takes no part on links with PFC: {absent[name]}",
+                'leave it out, or set link.flow-control to "credits"',
+            )
     missing = [name for name in names if name not in {*known, *others}]
     if missing:
         raise SilvanError(

@@ -6,6 +6,17 @@ traffic as scenarios, what is to be reached in each, seeds, and the budget of tu
 
 from silvan.arena.definition import Arena, Case, read_arena
 from silvan.arena.judge import Entry
+from silvan.arena.plan import Estimate, plan_arena
 from silvan.arena.run import ArenaProgress, ArenaResult, run_arena
 
-__all__ = ["Arena", "ArenaProgress", "ArenaResult", "Case", "Entry", "read_arena", "run_arena"]
+__all__ = [
+    "Arena",
+    "ArenaProgress",
+    "ArenaResult",
+    "Case",
+    "Entry",
+    "Estimate",
+    "plan_arena",
+    "read_arena",
+    "run_arena",
+]

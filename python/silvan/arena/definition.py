@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -17,9 +17,12 @@ from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
 from silvan.tuning.tune import Objective
 
-_KEYS = {"name", "seeds", "tuning", "case"}
-_TUNING = {"trials", "seeds"}
-_CASE = {"name", "title", "file", "group", "objective", "tune", "set", "quick"}
+_KEYS = {"name", "seeds", "links", "tuning", "case"}
+_TUNING = {"trials", "seeds", "links"}
+_CASE = {"name", "title", "file", "group", "objective", "tune", "links", "set", "pfc", "quick"}
+
+LINKS = ("credits", "pfc")
+"""Kinds of links, as ``link.flow-control`` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,8 @@ class Case:
     Attributes
     ----------
     name : str
-        Its name in commands and tables.
+        Its name in commands and tables. Of a case that is run on links of several kinds, those
+        with PFC end in ``-pfc``.
     title : str
         What happens in it.
     group : str
@@ -48,6 +52,11 @@ class Case:
     scenario: Scenario
     objective: Objective
     is_tuned: bool
+
+    @property
+    def link(self) -> str:
+        """Kind of its links, one of :data:`LINKS`."""
+        return flow_control(self.scenario)
 
     def objectives(
         self, measured: Sequence[Measured], off: Sequence[Measured]
@@ -132,6 +141,30 @@ class Arena:
         kept = tuple(one for one in self.cases if one.name in names)
         return replace(self, cases=kept)
 
+    def on_links(self, kinds: Sequence[str]) -> Arena:
+        """Return an arena with the cases on links of some kinds, in their order.
+
+        Raises
+        ------
+        SilvanError
+            There is no such kind, or no case on such links.
+        """
+        for kind in kinds:
+            if kind not in LINKS:
+                raise SilvanError(f"there are no links {kind!r}", f"links: {', '.join(LINKS)}")
+        kept = tuple(one for one in self.cases if one.link in kinds)
+        if not kept:
+            raise SilvanError(
+                f"no case has links with {' or '.join(kinds)}",
+                'write links = ["credits", "pfc"] in the arena',
+            )
+        return replace(self, cases=kept)
+
+    @property
+    def links(self) -> list[str]:
+        """Kinds of links of its cases, in their order."""
+        return list(dict.fromkeys(one.link for one in self.cases))
+
     @property
     def groups(self) -> list[str]:
         """The groups of its cases, in their order."""
@@ -185,9 +218,20 @@ def read_arena(
     entries = tables.get("case")
     if not isinstance(entries, list) or not entries:
         raise ScenarioError("no cases", source, hint="write [[case]], with name and file")
+    links = _links(tables, source)
+    tuned_links = _links(tuning, f"{source}: tuning") or LINKS
     cases = tuple(
-        _case(entry, path.parent, source, quick=quick, overrides=overrides or {})
+        case
         for entry in entries
+        for case in _cases(
+            entry,
+            path.parent,
+            source,
+            links,
+            tuned_links,
+            quick=quick,
+            overrides=overrides or {},
+        )
     )
     _require_distinct(cases, source)
     trials = tuning.get("trials", 1)
@@ -199,19 +243,22 @@ def read_arena(
     return Arena(name, cases, seeds, tuning_seeds, trials)
 
 
-def _case(
-    entry: object, folder: Path, source: str, *, quick: bool, overrides: Mapping[str, TomlValue]
-) -> Case:
+def _cases(
+    entry: object,
+    folder: Path,
+    source: str,
+    links: Sequence[str],
+    tuned_links: Sequence[str],
+    *,
+    quick: bool,
+    overrides: Mapping[str, TomlValue],
+) -> Iterator[Case]:
+    """Read a case, once for each kind of links."""
     _require_keys(entry, _CASE, "case.", source)
     assert isinstance(entry, dict)
     name = _text(entry, "name", source)
     where = f"{source}: case {name}"
-    scenario = Scenario.from_file(folder / _text(entry, "file", where))
-    given = {**_table(entry, "set", where), **(_table(entry, "quick", where) if quick else {})}
-    try:
-        scenario = scenario.override({**given, "name": name})
-    except ScenarioError as error:
-        raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
+    read = Scenario.from_file(folder / _text(entry, "file", where))
     try:
         objective = Objective.parse(_text(entry, "objective", where))
     except ScenarioError as error:
@@ -221,7 +268,45 @@ def _case(
         raise ScenarioError("tune is neither true nor false", where)
     title = str(entry.get("title", name))
     group = str(entry.get("group", name))
-    return Case(name, title, group, scenario.override(overrides), objective, tune)
+    given = {**_table(entry, "set", where), **(_table(entry, "quick", where) if quick else {})}
+    with_pfc = _table(entry, "pfc", where)
+    wanted = _links(entry, where) or links
+    for kind in wanted or [flow_control(read)]:
+        keys = {**given, **(with_pfc if kind == "pfc" else {})}
+        # A case on one kind of links keeps its name.
+        behind = "-pfc" if kind == "pfc" and len(wanted) > 1 else ""
+        if wanted:
+            keys["link.flow-control"] = kind
+        try:
+            scenario = read.override({**keys, "name": f"{name}{behind}"})
+        except ScenarioError as error:
+            raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
+        yield Case(
+            f"{name}{behind}",
+            f"{title}, PFC" if behind else title,
+            f"{group}{behind}",
+            scenario.override(overrides),
+            objective,
+            tune and kind in tuned_links,
+        )
+
+
+def flow_control(scenario: Scenario) -> str:
+    """Return the kind of links of a scenario, one of :data:`LINKS`."""
+    return str(scenario.to_dict()["link"].get("flow-control", LINKS[0]))
+
+
+def _links(table: Mapping[str, Any], source: str) -> list[str]:
+    value = table.get("links", [])
+    if not isinstance(value, list) or any(one not in LINKS for one in value):
+        raise ScenarioError(
+            f"links: {shown(value)} is no list of kinds of links",
+            source,
+            hint=f"kinds: {', '.join(LINKS)}",
+        )
+    if len(set(value)) < len(value):
+        raise ScenarioError("links: a kind is listed twice", source)
+    return value
 
 
 def _require_distinct(cases: Sequence[Case], source: str) -> None:

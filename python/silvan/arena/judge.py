@@ -33,6 +33,8 @@ class Entry:
     ----------
     case : str
         Name of the case.
+    link : str
+        Kind of its links, ``"credits"`` or ``"pfc"``.
     baseline : Baseline
         The scheme.
     settings : str
@@ -56,12 +58,14 @@ class Entry:
     runs : tuple of Run
         The runs.
     hops_per_s : float
-        Packet-hops per second of the runs, in the mean; acknowledgements are not counted.
+        Packet-hops per second of processor time, in the mean of the runs; acknowledgements are not
+        counted.
     failure : str
         Why a run has no result; empty if all have.
     """
 
     case: str
+    link: str
     baseline: Baseline
     settings: str
     numbers: Mapping[str, float]
@@ -85,6 +89,7 @@ class Entry:
         """Return plain values, for JSON; what is not finite is null or a text."""
         return {
             "case": self.case,
+            "link": self.link,
             "scheme": self.baseline.name,
             "settings": self.settings,
             "objective": _plain(self.objective),
@@ -166,19 +171,31 @@ def _entry(
     names = [one.name for one in ARENA_QUANTITIES]
     if failure:
         nothing = dict.fromkeys(names, math.nan)
-        missing = (nothing, nothing, math.nan, math.nan)
         return Entry(
-            case.name, baseline, settings, *missing, 0.0, len(runs), made, math.nan, failure
+            case.name,
+            case.link,
+            baseline,
+            settings,
+            numbers=nothing,
+            intervals=nothing,
+            objective=math.nan,
+            objective_interval=math.nan,
+            share=0.0,
+            seeds=len(runs),
+            runs=made,
+            hops_per_s=math.nan,
+            failure=failure,
         )
     rows = [
         _numbers(one.numbers, reference)
         for one, reference in zip(measured, references, strict=True)
         if one.numbers is not None
     ]
-    hops = [one.numbers["packet_hops"] / one.wall_s for one in measured if one.numbers]
+    hops = [one.numbers["packet_hops"] / one.processor_s for one in measured if one.numbers]
     reached = case.objectives(measured, off)
     return Entry(
         case.name,
+        case.link,
         baseline,
         settings,
         {name: statistics.fmean(row[name] for row in rows) for name in names},

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from silvan.cache import build_id
 from silvan.compare import measured
 from silvan.folders import write_text
 from silvan.viewer.report import Report, ReportRun, Section, Table, write_report
+
+_LINK_TITLES = {"credits": "credits (InfiniBand)", "pfc": "PFC (Ethernet)"}
 
 PAGE, ROWS, FACTS = "arena.html", "arena.csv", "arena.json"
 """Files of an arena."""
@@ -62,7 +64,13 @@ def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> li
         "tuning": {"trials": result.arena.trials, "seeds": list(result.arena.tuning_seeds)},
         "tuned_settings": result.settings,
         "cases": [
-            {"name": one.name, "title": one.title, "objective": str(one.objective)}
+            {
+                "name": one.name,
+                "title": one.title,
+                "link": one.link,
+                "objective": str(one.objective),
+                "left_out": result.absent[one.name],
+            }
             for one in result.arena.cases
         ],
         "entries": [one.to_dict() for one in result.entries],
@@ -73,37 +81,45 @@ def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> li
     return [folder / PAGE, folder / ROWS, folder / FACTS]
 
 
-def labels(result: ArenaResult) -> list[str]:
-    """List schemes with their settings, in their order, each once."""
-    return list(dict.fromkeys(one.label for one in result.entries))
-
-
-def losses(result: ArenaResult) -> list[tuple[str, dict[str, float], str]]:
+def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:
     """Find the share of the best of each scheme in each case, and where it loses most.
+
+    Parameters
+    ----------
+    result : ArenaResult
+        What the arena has brought.
+    link : str
+        Kind of links of the cases.
 
     Returns
     -------
     list of tuple of str, dict and str
         Scheme with settings, its share by case, and the case of the smallest share.
     """
+    entries = [one for one in result.entries if one.link == link]
     rows = []
-    for label in labels(result):
-        shares = {one.case: one.share for one in result.entries if one.label == label}
+    for label in dict.fromkeys(one.label for one in entries):
+        shares = {one.case: one.share for one in entries if one.label == label}
         rows.append((label, shares, min(shares, key=lambda case: shares[case])))
     return rows
+
+
+def link_title(link: str) -> str:
+    """Write a kind of links for people."""
+    return _LINK_TITLES[link]
 
 
 def _csv(entries: Sequence[Entry]) -> str:
     """Write a row for each entry and quantity that it has."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["case", "scheme", "settings", "quantity", "mean", "ci95", "seeds"])
+    writer.writerow(["case", "link", "scheme", "settings", "quantity", "mean", "ci95", "seeds"])
     for one in entries:
         row: dict[str, Any] = one.to_dict()
         for quantity in ("objective", "share_of_best", *one.numbers):
             if row[quantity] is not None:
                 half = row["confidence_intervals"].get(quantity)
-                key = [one.case, one.baseline.name, one.settings, quantity]
+                key = [one.case, one.link, one.baseline.name, one.settings, quantity]
                 writer.writerow([*key, row[quantity], "" if half is None else half, one.seeds])
     return text.getvalue()
 
@@ -132,8 +148,10 @@ def _report(result: ArenaResult, command: Sequence[str]) -> Report:
                 case.title,
                 shlex.join([*command, "--cases", case.name]),
                 notes=[
+                    f"Links: {link_title(case.link)}.",
                     f"To be reached: {case.objective}.",
                     *(f"{one.label}: {one.failure}" for one in entries if one.failure),
+                    *_left_out(result.absent[case.name]),
                 ],
                 tables=[_table(entries, places)],
                 cases={one.label: of for one, of in zip(entries, places, strict=True)},
@@ -161,7 +179,22 @@ def _notes(result: ArenaResult) -> list[str]:
 
 
 def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
-    names = [one.name for one in result.arena.cases]
+    settings = [
+        [group, scheme, key, str(value)]
+        for group, schemes in result.settings.items()
+        for scheme, values in schemes.items()
+        for key, value in values.items()
+    ]
+    tables = [_shares(result, link) for link in result.arena.links]
+    if len(tables) > 1:
+        tables.append(_by_links(result))
+    if settings:
+        tables.append(Table("Tuned settings", ["group", "scheme", "key", "value"], settings))
+    return Section("summary", "Where each one loses", shlex.join(command), tables=tables)
+
+
+def _shares(result: ArenaResult, link: str) -> Table:
+    names = [one.name for one in result.arena.cases if one.link == link]
     rows: list[list[str | float | None]] = [
         [
             label,
@@ -169,18 +202,35 @@ def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
             round(min(shares.values()), 3),
             worst,
         ]
-        for label, shares, worst in losses(result)
+        for label, shares, worst in losses(result, link)
     ]
-    settings = [
-        [group, scheme, key, str(value)]
-        for group, schemes in result.settings.items()
-        for scheme, values in schemes.items()
-        for key, value in values.items()
-    ]
-    tables = [Table("Share of the best", ["scheme", *names, "smallest", "loses most in"], rows)]
-    if settings:
-        tables.append(Table("Tuned settings", ["group", "scheme", "key", "value"], settings))
-    return Section("summary", "Where each one loses", shlex.join(command), tables=tables)
+    title = f"Share of the best, {link_title(link)}"
+    return Table(title, ["scheme", *names, "smallest", "loses most in"], rows)
+
+
+def _by_links(result: ArenaResult) -> Table:
+    """Set what is reached with PFC beside what is reached with credits, case by case."""
+    reached = {
+        (one.case, one.label): (one.objective, one.objective_interval) for one in result.entries
+    }
+    known = {one.name for one in result.arena.cases}
+    rows: list[list[str | float | None]] = []
+    for one in result.entries:
+        other = f"{one.case}-pfc"
+        if one.link != "credits" or other not in known:
+            continue
+        pair = (reached[one.case, one.label], reached.get((other, one.label), (math.nan,) * 2))
+        rows.append([one.case, one.label, *(_cell(value, 4) for half in pair for value in half)])
+    columns = [text for link in ("credits", "pfc") for text in (link_title(link), "±")]
+    return Table("What is reached, by kind of links", ["case", "scheme", *columns], rows)
+
+
+def _left_out(absent: Mapping[str, str]) -> list[str]:
+    """Say which schemes the links leave out, a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in absent.items():
+        by_reason.setdefault(why, []).append(name)
+    return [f"Takes no part, as {why}: {', '.join(names)}." for why, names in by_reason.items()]
 
 
 def _table(entries: Sequence[Entry], runs: Sequence[Sequence[int]]) -> Table:

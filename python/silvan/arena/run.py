@@ -14,7 +14,7 @@ from silvan.arena.judge import Entry, judge
 from silvan.arena.measure import MEASURE
 from silvan.arena.settings import BATCH, SAMPLER_SEED, search_of
 from silvan.arena.store import Measured, Run, Store
-from silvan.baselines import Baseline
+from silvan.baselines import Baseline, left_out
 from silvan.compare import choose, watched
 from silvan.errors import ScenarioError
 from silvan.extras import require_extra
@@ -60,6 +60,8 @@ class ArenaResult:
     settings : dict
         By group and scheme the tuned settings as people read them, where tuning has found better
         ones than the published.
+    absent : dict
+        By case and scheme why the links of the case leave the scheme out.
     made : int
         Runs that were made, and not kept from an earlier call.
     wall_s : float
@@ -69,12 +71,13 @@ class ArenaResult:
     arena: Arena
     entries: tuple[Entry, ...]
     settings: dict[str, dict[str, dict[str, TomlValue]]]
+    absent: dict[str, dict[str, str]]
     made: int
     wall_s: float
 
 
 @dataclass(slots=True)
-class _Runner:
+class Runner:
     """Makes runs on a scheduler, and keeps what came of them."""
 
     store: Store
@@ -106,7 +109,7 @@ class _Runner:
                 run = todo[outcome.index]
                 if isinstance(outcome, Succeeded):
                     made = outcome.finished
-                    self.store.keep(run, Measured(made.measures, made.wall_s))
+                    self.store.keep(run, Measured(made.measures, made.processor_s))
                     self.made += 1
                 else:
                     self.store.keep(run, Measured(None, 0.0, outcome.error))
@@ -158,10 +161,11 @@ def run_arena(
     require_scheduler(scheduler)
     if arena.trials > 1:
         require_extra("tune", "searches")
-    sides = {one.name: choose(one.scenario, schemes) for one in arena.cases}
+    sides = {one.name: taking_part(one, schemes) for one in arena.cases}
+    absent = {one.name: left_out_of(one, schemes) for one in arena.cases}
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
-        runner = _Runner(Store(root), address, workers, run_timeout_s, report)
+        runner = Runner(Store(root), address, workers, run_timeout_s, report)
         published = {
             (case.name, one.name, PUBLISHED): dict(one.overrides)
             for case in arena.cases
@@ -182,26 +186,47 @@ def run_arena(
             }
             runs |= _measure(runner, TUNED, arena, tuned)
         entries = [entry for case in arena.cases for entry in judge(case, sides[case.name], runs)]
-    return ArenaResult(arena, tuple(entries), settings, runner.made, time.monotonic() - begun)
+    wall_s = time.monotonic() - begun
+    return ArenaResult(arena, tuple(entries), settings, absent, runner.made, wall_s)
+
+
+def taking_part(case: Case, schemes: Sequence[str]) -> list[Baseline]:
+    """Choose the schemes of a case: those named, or all, without those that its links leave out.
+
+    Raises
+    ------
+    SilvanError
+        There is no such scheme.
+    """
+    absent = left_out(case.scenario)
+    named = [name for name in schemes if name not in absent]
+    # Without any that could take part, no control is alone.
+    return choose(case.scenario, named or (["none"] if schemes else []))
+
+
+def left_out_of(case: Case, schemes: Sequence[str]) -> dict[str, str]:
+    """Tell which of these schemes, or of all, the links of a case leave out, and why."""
+    absent = left_out(case.scenario)
+    return {name: why for name, why in absent.items() if name in schemes or not schemes}
 
 
 _Key = tuple[str, str, str]
 
 
 def _measure(
-    runner: _Runner, step: str, arena: Arena, settings: Mapping[_Key, Mapping[str, TomlValue]]
+    runner: Runner, step: str, arena: Arena, settings: Mapping[_Key, Mapping[str, TomlValue]]
 ) -> dict[_Key, list[tuple[Run, Measured]]]:
     cases = {one.name: one for one in arena.cases}
     runs: dict[_Key, list[Run]] = {}
     for number, (key, overrides) in enumerate(settings.items()):
         # The routes of a large fabric take a moment to check.
         runner.report(ArenaProgress(f"{step}, preparing", number, len(settings)))
-        runs[key] = [_run(cases[key[0]], overrides, seed) for seed in arena.seeds]
+        runs[key] = [prepared(cases[key[0]], overrides, seed) for seed in arena.seeds]
     measured = iter(runner.measure(step, [run for of_key in runs.values() for run in of_key]))
     return {key: [(run, next(measured)) for run in of_key] for key, of_key in runs.items()}
 
 
-def _run(case: Case, overrides: Mapping[str, TomlValue], seed: int) -> Run:
+def prepared(case: Case, overrides: Mapping[str, TomlValue], seed: int) -> Run:
     """Prepare a run. The seed also places the programs whose hosts are drawn at random."""
     programs = case.scenario.to_dict()["traffic"].get("program", [])
     placed: dict[str, TomlValue] = {
@@ -218,7 +243,7 @@ def _run(case: Case, overrides: Mapping[str, TomlValue], seed: int) -> Run:
 
 
 def _tune(
-    runner: _Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]
+    runner: Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]
 ) -> dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]]:
     """Find settings that are better than the published ones, by group and scheme."""
     found: dict[str, dict[str, tuple[dict[str, TomlValue], dict[str, TomlValue]]]] = {}
@@ -233,7 +258,7 @@ def _tune(
 
 
 def _tune_one(
-    runner: _Runner, arena: Arena, case: Case, baseline: Baseline, without: Baseline
+    runner: Runner, arena: Arena, case: Case, baseline: Baseline, without: Baseline
 ) -> tuple[dict[str, TomlValue], dict[str, TomlValue]] | None:
     """Search for one scheme's settings; return them in words and as overrides, or None."""
     wanted = search_of(case.scenario, baseline)
@@ -244,12 +269,12 @@ def _tune_one(
     space = wanted.space
 
     def evaluate(drawn: Sequence[Mapping[str, float]]) -> list[tuple[float, ...] | None]:
-        runs: list[Run] = [_run(case, without.overrides, seed) for seed in seeds]
+        runs: list[Run] = [prepared(case, without.overrides, seed) for seed in seeds]
         places: list[int | None] = []
         for one in drawn:
             try:
                 tried = [
-                    _run(case, {**baseline.overrides, **space.overrides(one)}, seed)
+                    prepared(case, {**baseline.overrides, **space.overrides(one)}, seed)
                     for seed in seeds
                 ]
             except ScenarioError:  # values that are impossible together, such as Kmin above Kmax

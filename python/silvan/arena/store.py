@@ -44,14 +44,14 @@ class Measured:
     ----------
     numbers : dict, optional
         What was measured, as :func:`silvan.arena.measure.numbers` returns it.
-    wall_s : float
-        Time that the simulation took, in seconds.
+    processor_s : float
+        Processor time that the run took with all around it, in seconds.
     failure : str
         Why there is no result; empty if there is one.
     """
 
     numbers: dict[str, Any] | None
-    wall_s: float
+    processor_s: float
     failure: str = ""
 
 
@@ -80,7 +80,7 @@ class Store:
             path = self._file(run)
             try:
                 read = json.loads(path.read_text(encoding="utf-8"))
-                measured = Measured(_with_infinity(read["numbers"]), float(read["wall_s"]))
+                measured = Measured(_with_infinity(read["numbers"]), float(read["processor_s"]))
             except FileNotFoundError:
                 return None
             except (OSError, ValueError, TypeError, KeyError) as error:
@@ -102,7 +102,10 @@ class Store:
         self._known[run.key] = measured
         if measured.numbers is not None:
             text = json.dumps(
-                {"numbers": _without_infinity(measured.numbers), "wall_s": measured.wall_s},
+                {
+                    "numbers": _without_infinity(measured.numbers),
+                    "processor_s": measured.processor_s,
+                },
                 allow_nan=False,
             )
             write_text(self._file(run), text + "\n")

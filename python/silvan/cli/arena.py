@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,12 @@ from silvan.cli.printer import note, put_json, put_table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.arena import Arena, ArenaProgress, ArenaResult
+    from silvan.arena import Arena, ArenaProgress, ArenaResult, Estimate
 
-OPTIONS = ("--quick", "--cases", "--trials", "--scheduler", "--workers", "--run-timeout")
+OPTIONS = (
+    *("--quick", "--cases", "--links", "--trials", "--plan"),
+    *("--scheduler", "--workers", "--run-timeout"),
+)
 """Options that only the arena has."""
 
 
@@ -36,7 +40,9 @@ def compare_arena(
     out: Path,
     quick: bool,
     cases: str | None,
+    links: str | None,
     trials: int | None,
+    plan: bool,
     scheduler: str,
     workers: int | None,
     run_timeout: str | None,
@@ -45,7 +51,7 @@ def compare_arena(
     """Run an arena, print where each scheme loses, and write page and numbers."""
     import logging
 
-    from silvan.arena import read_arena, run_arena
+    from silvan.arena import plan_arena, read_arena, run_arena
     from silvan.arena.page import write_arena
     from silvan.progress_bar import progress_bar
     from silvan.toml_text import parse_assignments
@@ -53,13 +59,18 @@ def compare_arena(
     # What Dask logs about a lost scheduler or worker is said here in one line.
     logging.disable()
     overrides = {**parse_assignments(assignments or []), **scheme_keys(scheme)}
-    arena = read_arena(file, quick=quick, overrides=overrides)
-    if cases is not None:
-        arena = arena.only([name.strip() for name in cases.split(",")])
-    if seeds is not None:
-        arena = _with_seeds(arena, seeds)
-    if trials is not None:
-        arena = replace(arena, trials=trials)
+
+    def wanted(*, reduced: bool) -> Arena:
+        arena = read_arena(file, quick=reduced, overrides=overrides)
+        if cases is not None:
+            arena = arena.only([name.strip() for name in cases.split(",")])
+        if links is not None:
+            arena = arena.on_links([name.strip() for name in links.split(",")])
+        if seeds is not None:
+            arena = _with_seeds(arena, seeds)
+        return arena if trials is None else replace(arena, trials=trials)
+
+    arena = wanted(reduced=quick)
     limit_s = None if run_timeout is None else wall_time("--run-timeout", run_timeout)
     folder = out / f"arena-{arena.name}"
     with progress_bar(arena.name) as update:
@@ -68,15 +79,30 @@ def compare_arena(
             part = state.done / max(state.total, 1)
             update(part, f"{state.step}: {state.done} of {state.total}")
 
-        result = run_arena(
-            arena,
-            folder / "runs",
-            schemes,
-            scheduler=scheduler,
-            workers=workers,
-            run_timeout_s=limit_s,
-            report=report,
-        )
+        if plan:
+            planned = plan_arena(
+                arena,
+                wanted(reduced=True),
+                folder / "runs",
+                schemes,
+                scheduler=scheduler,
+                workers=workers,
+                run_timeout_s=limit_s,
+                report=report,
+            )
+        else:
+            result = run_arena(
+                arena,
+                folder / "runs",
+                schemes,
+                scheduler=scheduler,
+                workers=workers,
+                run_timeout_s=limit_s,
+                report=report,
+            )
+    if plan:
+        _put_plan(arena, planned, workers, as_json=as_json)
+        return
     files = write_arena(result, folder, _command(file, schemes, quick=quick))
     if as_json:
         put_json([one.to_dict() for one in result.entries])
@@ -89,6 +115,54 @@ def compare_arena(
         note(f"error: {one.case}, {one.label}: {one.failure}")
     if failed:
         raise typer.Exit(1)
+
+
+def _put_plan(
+    arena: Arena, planned: Sequence[Estimate], workers: int | None, *, as_json: bool
+) -> None:
+    """Print what an arena costs, by scheme and by case, those that cost most first."""
+    if as_json:
+        put_json([{**asdict(one), "processor_s": one.processor_s} for one in planned])
+        return
+    for column in ("scheme", "case"):
+        put_table(_plan_table(arena, planned, column))
+    hours = sum(one.processor_s for one in planned) / 3600
+    cores = workers or os.cpu_count() or 1
+    known = sum(one.is_measured for one in planned)
+    note(
+        f"{sum(one.points for one in planned)} runs, {hours:.2f} h of processor time: "
+        f"{hours / cores:.2f} h on {cores} core{'s' * (cores > 1)}"
+    )
+    note(
+        f"measured in {known} of {len(planned)} pairs of case and scheme; the others by the "
+        "reduced case, times what the full one takes of it without control"
+    )
+
+
+def _plan_table(arena: Arena, planned: Sequence[Estimate], column: str) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"{arena.name}: what it takes, by {column}")
+    table.add_column(column, no_wrap=True)
+    headings = ("runs", "of these\ntrials", "M packet-hops/s\nmedian", "a run, s\nmean", "hours")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    groups: dict[str, list[Estimate]] = {}
+    for one in planned:
+        groups.setdefault(getattr(one, column), []).append(one)
+    hours = {name: sum(one.processor_s for one in of) / 3600 for name, of in groups.items()}
+    for name in sorted(groups, key=lambda name: -hours[name]):
+        of = groups[name]
+        points = sum(one.points for one in of)
+        table.add_row(
+            name,
+            str(points),
+            str(sum(one.trials for one in of)),
+            f"{statistics.median(one.hops_per_s for one in of) / 1e6:.2f}",
+            f"{hours[name] * 3600 / points:.2f}",
+            f"{hours[name]:.3f}",
+        )
+    return table
 
 
 def _with_seeds(arena: Arena, seeds: int) -> Arena:
@@ -113,24 +187,28 @@ def _command(file: Path | None, schemes: Sequence[str], *, quick: bool) -> list[
 def _table(result: ArenaResult) -> Table:
     from rich.table import Table
 
-    from silvan.arena.page import losses
+    from silvan.arena.page import link_title, losses
 
     arena = result.arena
+    kinds = " and ".join(link_title(link) for link in arena.links)
     seeds = "one seed" if len(arena.seeds) == 1 else f"{len(arena.seeds)} seeds"
     table = Table(
-        title=f"{arena.name}: {len(arena.cases)} cases, {seeds}",
+        title=f"{arena.name}: {len(arena.cases)} cases on links with {kinds}, {seeds}",
         caption="Share of the best: what a scheme reaches of what the best one reaches in a case; "
         "0 where a run failed or did not reach it at all.",
     )
     table.add_column("scheme", no_wrap=True)
+    table.add_column("links", no_wrap=True)
     for heading in ("cases", "share of the\nbest, mean", f"at least {_BEST:g}\nof the best in"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("smallest", justify="right", no_wrap=True)
     table.add_column("loses most in", no_wrap=True)
-    for label, shares, worst in losses(result):
+    rows = [(link, *row) for link in arena.links for row in losses(result, link)]
+    for link, label, shares, worst in rows:
         values = list(shares.values())
         table.add_row(
             label,
+            link,
             str(len(values)),
             f"{statistics.fmean(values):.2f}",
             str(sum(value >= _BEST for value in values)),

@@ -91,6 +91,14 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    links: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND,KIND",
+            help="Cases of the arena to run by their links, 'credits' or 'pfc'; by default all.",
+            show_default=False,
+        ),
+    ] = None,
     trials: Annotated[
         int | None,
         typer.Option(
@@ -101,6 +109,13 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Say how long the arena takes, by its reduced form and finished runs.",
+        ),
+    ] = False,
     scheduler: Scheduler = "local",
     workers: Workers = None,
     run_timeout: Annotated[
@@ -123,8 +138,9 @@ def compare(
     kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
     fails has no numbers; the exit status is then 1.
 
-    --arena runs all schemes in some twenty cases: with published settings, and with settings tuned
-    on other seeds with the same number of trials for each. Prints the share that each scheme
+    --arena runs all schemes in some twenty cases, on links with credits and on links with PFC: with
+    published settings, and with settings tuned on other seeds with the same number of trials for
+    each. Prints the share that each scheme
     reaches of the best one in each case, and writes a page with all numbers. The same command goes
     on with an arena that was stopped or killed.
     """
@@ -139,14 +155,16 @@ def compare(
             out=out,
             quick=quick,
             cases=cases,
+            links=links,
             trials=trials,
+            plan=plan,
             scheduler=scheduler,
             workers=workers,
             run_timeout=run_timeout,
             as_json=as_json,
         )
         return
-    given = (quick, cases, trials, scheduler != "local", workers, run_timeout)
+    given = (quick, cases, links, trials, plan, scheduler != "local", workers, run_timeout)
     for option, value in zip(OPTIONS, given, strict=True):
         if value:
             raise typer.BadParameter("needs --arena", param_hint=option)

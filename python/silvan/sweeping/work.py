@@ -60,6 +60,8 @@ class Finished:
         function than a sweep's may be lists.
     wall_s : float
         Time that the simulation took, in seconds.
+    processor_s : float
+        Processor time of the process from the scenario's text to its measures, in seconds.
     simulator : str
         The build that made it.
     result : Result, optional
@@ -68,6 +70,7 @@ class Finished:
 
     measures: dict[str, Any]
     wall_s: float
+    processor_s: float
     simulator: str
     result: Result | None
 
@@ -94,11 +97,13 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     """
     from silvan.cache import build_id
 
+    begun_s = time.process_time()
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
     result = simulate(scenario, task.seed, progress=report)
     return Finished(
         measures=_function(task.measure)(result),
         wall_s=result.summary["wall_s"],
+        processor_s=time.process_time() - begun_s,
         simulator=build_id(),
         result=result if task.tables else None,
     )
