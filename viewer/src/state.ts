@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { Report } from "./data/report";
 import type { Run } from "./data/run";
+import { upperBound } from "./data/search";
 import { clock } from "./data/units";
 import type { Selection } from "./data/selection";
 import type { LayoutName } from "./layout/layout";
@@ -139,7 +140,7 @@ export function selectionName(one: Run, chosen: Selection): [string, string] {
 /** Move to the sample that is some steps away. */
 export function step(by: number): void {
   const all = instants.value;
-  const here = all.findLastIndex((instant) => instant <= time.value);
+  const here = upperBound(all, time.value) - 1;
   const next = Math.min(all.length - 1, Math.max(0, Math.max(here, 0) + by));
   if (all.length) time.value = all[next];
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import { upperBound } from "../data/search";
 import { digits } from "../data/units";
 import { css } from "../map/colours";
 import { textScale, theme, themeName } from "../state";
@@ -67,6 +68,9 @@ export function Chart(props: ChartProps) {
   const shade = theme.value;
   const unitOf = (line: Line) => (line.right && rightLabel ? rightLabel : yLabel);
   const joined = useMemo(() => (lines.length > 0 ? join(lines) : null), [lines]);
+  // Lines can have 100,000 points, and the chart follows the instant.
+  const looks = useMemo(() => lines.map(appearance).join("\n"), [lines]);
+  const words = useMemo(() => summary(title, unitOf, lines), [title, yLabel, rightLabel, lines]);
   const data = useRef(joined);
   data.current = joined;
 
@@ -183,7 +187,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
     // The plot is made again if what it looks like changes; new values are set below.
-  }, [shade, lines.map(appearance).join("\n"), joined === null, xLabel, yLabel, logX, logY, scale]);
+  }, [shade, looks, joined === null, xLabel, yLabel, logX, logY, scale]);
 
   useEffect(() => {
     if (joined) plot.current?.setData(joined as uPlot.AlignedData);
@@ -195,7 +199,8 @@ export function Chart(props: ChartProps) {
   });
 
   const find = props.holds ? lastBefore : nearest;
-  const at = hovered ?? (props.at === undefined || !joined ? null : find(joined[0], props.at));
+  const at =
+    hovered ?? (props.at === undefined || !joined ? null : find(joined[0] as number[], props.at));
   const shown = (index: number): number | null => {
     if (at === null || !joined) return null;
     const column = joined[index + 1];
@@ -236,7 +241,7 @@ export function Chart(props: ChartProps) {
       </figcaption>
       {joined ? (
         <>
-          <div ref={host} class="plot" role="img" aria-label={summary(title, unitOf, lines)} />
+          <div ref={host} class="plot" role="img" aria-label={words} />
           <ul class="legend">
             {lines.map((line, index) => (
               <li key={index}>
@@ -355,12 +360,10 @@ function join(lines: Line[]): (number | null)[][] {
   ) as (number | null)[][];
 }
 
-function nearest(x: (number | null)[], at: number): number {
-  let best = 0;
-  x.forEach((value, index) => {
-    if (Math.abs(value! - at) < Math.abs(x[best]! - at)) best = index;
-  });
-  return best;
+function nearest(x: number[], at: number): number {
+  const after = Math.min(upperBound(x, at), x.length - 1);
+  const before = Math.max(0, after - 1);
+  return x[after] - at < at - x[before] ? after : before;
 }
 
 /** The value next to a row where a line has none, if the line has values on both sides. */
@@ -371,13 +374,9 @@ function valueBetween(x: (number | null)[], column: (number | null)[], row: numb
   return column[x[after]! - x[row]! <= x[row]! - x[before]! ? after : before];
 }
 
-function lastBefore(x: (number | null)[], at: number): number {
+function lastBefore(x: number[], at: number): number {
   // An instant in the unit of the chart may be off in the last digit.
-  const limit = at * (1 + 1e-12);
-  return Math.max(
-    0,
-    x.findLastIndex((value) => value! <= limit),
-  );
+  return Math.max(0, upperBound(x, at * (1 + 1e-12)) - 1);
 }
 
 function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined): void {

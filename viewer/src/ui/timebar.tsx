@@ -3,6 +3,7 @@
 
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
+import { upperBound } from "../data/search";
 import { clock, inClock, instant, plainInstant } from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
@@ -18,10 +19,7 @@ export function TimeBar() {
     state.run.value.events.map((event) => ({ x: event.time / clock.ps, text: event.text })),
   );
   const all = state.instants.value;
-  const index = Math.max(
-    0,
-    all.findLastIndex((instant) => instant <= state.time.value),
-  );
+  const index = Math.max(0, upperBound(all, state.time.value) - 1);
   const marked = state.marked.value;
   const nothing = all.length === 0;
   const near = nearEvents();
