@@ -293,6 +293,27 @@ def test_a_comparison_that_cannot_be_read_is_refused(
     assert "compare.json: no readable comparison" in capsys.readouterr().err
 
 
+def test_the_command_of_a_sweep_makes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: the hashes of the points, which depend on scenario and seed."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text(SCENARIO)
+    settings = ["--set", "run.duration=240 us", "--set", "name=again", "--seed", "5"]
+    words = ["sweep", "own.toml", "--grid", "traffic.uniform.0.load=0.1,0.2", *settings]
+    assert main([*words, "--out", "first"]) == 0
+    (section,) = sweep_report(Path("first")).sections
+    (note,) = section.notes
+    assert note == "again.toml: the scenario in sweep.json, which holds settings of --set."
+    Path("again.toml").write_text(json.loads(Path("first/sweep.json").read_text())["scenario"])
+    assert main([*shlex.split(section.command)[1:], "--out", "second"]) == 0
+    first, second = (
+        sorted(run.hash for run in sweep_report(Path(name)).runs) for name in ("first", "second")
+    )
+    assert first == second
+    assert len(first) == 2
+
+
 def test_the_command_of_a_point_makes_it_again(
     swept: tuple[silvan.SweepResult, Path],
     tmp_path: Path,

@@ -60,7 +60,8 @@ def sweep_report(folder: Path) -> Report:
             Section(
                 "points",
                 "Points",
-                _command(whole.name, read),
+                _command(whole, read),
+                [f"{whole.name}.toml: the scenario in {MANIFEST}, which holds settings of --set."],
                 cases={"all points": range(len(rows))},
             )
         ],
@@ -70,11 +71,15 @@ def sweep_report(folder: Path) -> Report:
     )
 
 
-def _command(name: str, read: Mapping[str, Any]) -> str:
-    words = ["silvan", "sweep", f"{name}.toml"]
+def _command(whole: Scenario, read: Mapping[str, Any]) -> str:
+    words = ["silvan", "sweep", f"{whole.name}.toml"]
     for key, values in read["grid"].items():
         words += ["--grid", f"{key}={','.join(map(plain, values))}"]
-    words += ["--seeds", str(len(read["seeds"])), *(["--tables"] if read["tables"] else [])]
+    words += ["--seeds", str(len(read["seeds"]))]
+    if read["seeds"] and read["seeds"][0] != whole.seed:
+        words += ["--seed", str(read["seeds"][0])]
+    if read["tables"]:
+        words.append("--tables")
     return shlex.join(words)
 
 
