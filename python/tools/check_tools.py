@@ -337,16 +337,23 @@ def check_tools(checks: Checks, running: RunningFabric) -> None:
         process = running.popen(*words, mount=True)
 
         def value(kind: str) -> float | None:
+            """Return what the first whole line after the heading has."""
             files = [*folder.glob(f"data/*/infiniband-silvan0:1/{kind}-*")]
-            lines = files[0].read_text().splitlines() if files else []
-            return float(lines[1].split(",")[1]) if len(lines) > 1 else None
+            lines = files[0].read_text().split("\n")[1:-1] if files else []
+            return float(lines[0].split(",")[1]) if lines else None
 
+        # Several threads of collectd write the files: one may be there before another.
+        kinds = ("ib_state", "ib_lid")
         try:
-            wait_for(lambda: value("ib_state"), "collectd writes nothing", DEADLINE_S)
+            wait_for(
+                lambda: None not in [value(kind) for kind in kinds],
+                "collectd does not write the port's state and LID",
+                DEADLINE_S,
+            )
         finally:
             process.kill()
             process.communicate()
-        return value("ib_state") == 4 and value("ib_lid") == lids["a"]
+        return [value(kind) for kind in kinds] == [4, lids["a"]]
 
     def named(*words: str) -> list[str]:
         pattern = r'(?:NodeDescription\.+|")(\w+)"?$'
