@@ -16,6 +16,8 @@ pub struct Waiting {
     pub busy: IdVec<PortId, bool>,
     /// Ports that wait.
     pub held_up: IdVec<PortId, bool>,
+    /// Ports that send or wait all the time.
+    pub full: IdVec<PortId, bool>,
 }
 
 /// What notifications say: how much each source sends through the ports that mark.

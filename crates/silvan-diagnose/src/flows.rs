@@ -8,6 +8,7 @@
 //! marking ports.
 
 mod fit;
+mod spread;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::evidence::{Marks, Waiting};
 use crate::exchange::{Candidates, Set};
 use crate::observation::{Observation, data_rate};
 use crate::peel::Peeling;
+use spread::Turns;
 
 /// Paths that are followed at most. If there are more pairs of hosts, only those to hosts behind busy ports are.
 const MOST_PATHS: usize = 8_000_000;
@@ -66,6 +68,8 @@ struct Peeled {
     residual: IdVec<PortId, Option<f64>>,
     open: Vec<bool>,
     known: Vec<(usize, f64)>,
+    /// Shares of outputs, where flows are many.
+    turns: Option<Turns>,
 }
 
 /// Random numbers (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), so that a
@@ -278,6 +282,7 @@ impl Flows {
                     residual: peeling.residual,
                     open: peeling.open,
                     known: peeling.known,
+                    turns: None,
                 },
             ));
             if is_done {
@@ -304,8 +309,14 @@ impl Flows {
                     residual: IdVec::filled(None, rates.len()),
                     open: vec![false; flows.len()],
                     known: certain.known.iter().copied().chain(set).collect(),
+                    turns: None,
                 };
                 results = sets.into_iter().map(set).collect();
+            } else {
+                let (residual, open) = (certain.residual.clone(), certain.open.clone());
+                let known = certain.known.clone();
+                let spread = self.clone();
+                results = vec![spread.spread(&self.waiting, residual, open, known, marks)];
             }
         }
         let mut sums = vec![0.0; self.flows.len()];
@@ -314,7 +325,7 @@ impl Flows {
             for (flow, &open) in self.flows.iter_mut().zip(&result.open) {
                 flow.bits_per_s = if open { flow.prior } else { 0.0 };
             }
-            self.fit(&result.residual, &result.open, marks);
+            self.fit(&result.residual, &result.open, marks, result.turns.as_ref());
             for &(flow, bits_per_s) in &result.known {
                 self.flows[flow].bits_per_s = bits_per_s;
             }

@@ -17,7 +17,7 @@ use crate::flows::Flows;
 use crate::observation::data_rate;
 
 pub use facts::Facts;
-use facts::{BUSY, is_blocked, is_busy};
+use facts::{BUSY, is_blocked, is_busy, is_full};
 pub use tree::{Branch, Cause, Confidence, Contributor, Tree, Verdict, Victim};
 
 /// A blocked port that no busy port explains waits for one that sends at least so much.
@@ -84,9 +84,11 @@ pub fn diagnose(facts: Facts<'_>) -> Verdict {
         .ids()
         .map(|port| is_blocked(&facts, port))
         .collect();
+    let full = fabric.ports.ids().map(|port| is_full(&facts, port));
     let waiting = Waiting {
         busy: is_busy,
         held_up,
+        full: full.collect(),
     };
     let mut flows = Flows::estimate(fabric, facts.tables, facts.observation, waiting);
     let mut trees = Trees::grow(facts, &flows);
@@ -432,7 +434,7 @@ impl<'a> Trees<'a> {
                 let hosts = suffering.remove(&root).unwrap_or_default();
                 let mut victims: Vec<Victim> = hosts
                     .into_iter()
-                    .filter(|(_, (rate, _))| *rate >= least)
+                    .filter(|(_, (rate, _))| *rate >= least_sent)
                     .map(|(host, (bits_per_s, branch))| Victim {
                         host,
                         bits_per_s,

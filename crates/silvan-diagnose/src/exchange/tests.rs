@@ -37,6 +37,7 @@ fn sets_are_as_likely_as_the_true_flows() {
     let mut waiting = Waiting {
         busy: IdVec::filled(false, fabric.ports.len()),
         held_up: IdVec::filled(false, fabric.ports.len()),
+        full: IdVec::filled(false, fabric.ports.len()),
     };
     for (number, &(from, to)) in truth.iter().enumerate() {
         let path = path(&fabric, &tables, hosts[from], hosts[to]);
@@ -103,6 +104,7 @@ fn as_many_flows_as_loads_say_nothing() {
     let waiting = Waiting {
         busy: IdVec::filled(false, fabric.ports.len()),
         held_up: IdVec::filled(false, fabric.ports.len()),
+        full: IdVec::filled(false, fabric.ports.len()),
     };
     let open = [true; 4];
     let candidates = Candidates::new(&fabric, &waiting, pairs.into_iter(), &open, &path_of);

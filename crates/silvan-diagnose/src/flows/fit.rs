@@ -2,6 +2,7 @@
 
 use silvan_core::{IdVec, PortId};
 
+use super::spread::Turns;
 use super::{Flows, WORK};
 use crate::evidence::Marks;
 
@@ -16,6 +17,7 @@ impl Flows {
         rates: &IdVec<PortId, Option<f64>>,
         open: &[bool],
         marks: Option<&Marks<'_>>,
+        turns: Option<&Turns>,
     ) {
         if !open.contains(&true) {
             return;
@@ -76,17 +78,27 @@ impl Flows {
             for ((factor, &rate), &sum) in marked_factors.iter_mut().zip(&known).zip(&marked_sums) {
                 *factor = lack(rate, sum);
             }
+            let turn_factors = turns.map(|turns| turns.factors(self, open));
+            let of_turns = turn_factors.as_ref().map_or(&[][..], |factors| factors);
+            let worst = of_turns
+                .iter()
+                .map(|factor| factor.abs())
+                .fold(worst, f64::max);
             if worst < TOLERANCE {
                 break;
             }
-            let all = self.flows.iter_mut().zip(&is_marked).zip(open);
-            for ((flow, &is_marked), _) in all.filter(|(_, open)| **open) {
+            let all = self.flows.iter_mut().zip(&is_marked).zip(open).enumerate();
+            for (number, ((flow, &is_marked), _)) in all.filter(|(_, (_, open))| **open) {
                 let path = &self.steps[flow.start as usize..flow.end as usize];
                 let mut exponent: f64 = path.iter().map(|&port| factors[port]).sum();
                 let mut count = path.len();
                 if is_marked && known[flow.source.index()].is_some() {
                     exponent += 2.0 * marked_factors[flow.source.index()];
                     count += 2;
+                }
+                for &turn in turns.map_or(&[][..], |turns| turns.of(number)) {
+                    exponent += of_turns[turn as usize];
+                    count += usize::from(of_turns[turn as usize] != 0.0);
                 }
                 flow.bits_per_s *= (exponent / count as f64).exp();
             }

@@ -12,6 +12,9 @@ pub(super) const BUSY: f64 = 0.95;
 /// One that waits for at least this part of the time, and sends or waits nearly all the time, is a branch.
 const HARDLY: f64 = 0.005;
 
+/// A blocked port that sends or waits for at least this part of the time always has packets.
+const ALWAYS: f64 = 0.97;
+
 /// What is known of a subnet.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
@@ -31,6 +34,13 @@ pub(super) fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
     let PortLoad { load, wait, .. } = facts.observation.ports[port];
     let always = |wait: f64| wait >= HARDLY && load.is_some_and(|load| load + wait >= BUSY);
     wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
+}
+
+/// Whether a blocked port always has packets.
+pub(super) fn is_full(facts: &Facts<'_>, port: PortId) -> bool {
+    let PortLoad { load, wait, .. } = facts.observation.ports[port];
+    let sum = load.zip(wait).map(|(load, wait)| load + wait);
+    is_blocked(facts, port) && sum.is_some_and(|sum| sum >= ALWAYS)
 }
 
 /// Whether a port sends nearly all the time, or faces a receiver that takes no more.

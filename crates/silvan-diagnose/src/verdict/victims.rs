@@ -11,6 +11,8 @@ use crate::observation::PortLoad;
 
 /// Packets that a full input buffer holds.
 const BUFFER: f64 = 14.0;
+/// An input whose buffer is not full makes use of no more than this part of its turns.
+const MOST_USED: f64 = 0.95;
 
 impl Trees<'_> {
     /// Branches that a flow shares with others although it leads through no root. The host's own port holds up what it
@@ -69,17 +71,42 @@ impl Trees<'_> {
             true => (wait + load.unwrap_or(1.0)).min(1.0),
             false => wait,
         };
-        let share = bits_per_s / self.sent(branch).max(1.0);
+        let turn = self.turn(input, branch).max(1.0);
+        // Of what the input sends to the branch.
+        let part = (bits_per_s / turn).min(1.0);
         let waits = match is_blocked(&self.facts, input) {
             // The buffer is full.
-            true => 1.0 - (-BUFFER * share).exp(),
+            true => 1.0 - (-BUFFER * part).exp(),
             // In turn with the inputs that are full, it could send this part; it has packets for as much of the time as it
             // makes use of that.
             false => {
                 let full = self.blocked_inputs(branch).filter(|&other| other != input);
-                (share * (full.count() as f64 + 1.0)).min(1.0)
+                let could = self.sent(branch).max(1.0) / (full.count() as f64 + 1.0);
+                part_with_one_of((turn / could).min(MOST_USED), part)
             }
         };
         blocked * waits
+    }
+}
+
+/// For which part of the time a queue in use for a part of the time holds a packet of those that are this part of all: their
+/// number is that in a queue M/M/1.
+fn part_with_one_of(used: f64, part: f64) -> f64 {
+    used * part / (1.0 - used + used * part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_holds_a_packet_of_some_as_often_as_the_sum_over_its_lengths_says() {
+        for (used, part) in [(0.3, 1.0), (0.5, 0.25), (0.9, 0.1), (0.95, 0.5)] {
+            let with_one = |length: i32| {
+                (1.0 - used) * f64::powi(used, length) * (1.0 - f64::powi(1.0 - part, length))
+            };
+            let sum: f64 = (0..2000).map(with_one).sum();
+            assert!((part_with_one_of(used, part) - sum).abs() < 1e-9);
+        }
     }
 }
