@@ -258,7 +258,8 @@ def test_the_reduced_arena_runs(command: Command, tmp_path: Path) -> None:
     assert done.status == 0, done.stderr
     rows = json.loads(done.stdout)
     cases = [one.name for one in read_arena().cases]
-    assert len(rows) == 3 * len(cases) == 60
+    # Twenty cases on links of two kinds.
+    assert len(rows) == 3 * len(cases) == 120
     assert {row["case"] for row in rows} == set(cases)
     for row in rows:
         assert row["failure"] is None
