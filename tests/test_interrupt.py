@@ -132,6 +132,24 @@ def test_ctrl_c_does_not_wait_for_a_large_fabric(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
 
 
+def test_a_command_does_not_wait_for_what_it_has_left(tmp_path: Path) -> None:
+    """Oracle: the call never ends, and other programs would wait for it for an hour."""
+    path = tmp_path / "incast.toml"
+    path.write_text(INCAST)
+    code = READING.replace(
+        "status = main(",
+        "from silvan import interruptible\ninterruptible.LONGEST_WAIT_S = 3600.0\nstatus = main(",
+    ).replace('["validate", sys.argv[1]]', "")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "validate", path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
 def test_a_single_run_stops_and_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "endless.toml"
     path.write_text(INCAST.replace('"200 us"', '"1000 s"').replace('"50 us"', '"1 s"'))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
+
+from silvan.folders import WRITING
 
 Result = TypeVar("Result")
 
@@ -24,12 +29,12 @@ def interruptible(call: Callable[[], Result]) -> Result:
 
     A call that is left goes on in its thread. The interpreter waits for it before it ends: a thread
     that returns to Python afterwards is ended by Python in the midst of compiled code, which aborts
-    the process.
+    the process. A command does not wait: :func:`leave_calls`.
 
     Parameters
     ----------
     call : callable
-        The call. It must not depend on its thread.
+        The call. It must not depend on its thread, and writes no files.
 
     Raises
     ------
@@ -60,6 +65,25 @@ def interruptible(call: Callable[[], Result]) -> Result:
     if failed:
         raise failed[0]
     return done[0]
+
+
+def leave_calls(status: int) -> None:
+    """End the process at once if calls go on that were left; otherwise do nothing.
+
+    What another thread writes into a folder is finished first.
+
+    Parameters
+    ----------
+    status : int
+        The exit status.
+    """
+    if all(ended.is_set() for ended in _left):
+        return
+    with WRITING:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
 
 
 @atexit.register

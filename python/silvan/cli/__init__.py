@@ -30,6 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status.
     """
+    status = _run(list(sys.argv[1:] if arguments is None else arguments))
+    if status == _INTERRUPTED and arguments is None:
+        from silvan.interruptible import leave_calls
+
+        # The process belongs to the command.
+        leave_calls(status)
+    return status
+
+
+def _run(arguments: list[str]) -> int:
     with _ended_at_once():
         from silvan.cli.app import run_command
         from silvan.cli.printer import fail, is_stdout
@@ -41,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fail("standard output is closed", "redirect it to /dev/null to discard what is printed")
         return 2
     try:
-        status = run_command(list(sys.argv[1:] if arguments is None else arguments))
+        status = run_command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _INTERRUPTED
