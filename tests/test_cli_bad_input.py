@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.folders import write_text
+from silvan.folders import exclusive, write_text
 from tests.conftest import INCAST, Command, Outcome, silvan_command
 
 ERROR = re.compile(r"\Aerror: (?P<text>[^\n]+)\n(hint: (?P<hint>[^\n]+)\n)?\Z")
@@ -152,6 +152,28 @@ def test_a_file_system_that_is_read_only(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_instead_of_a_file(command: Command, tmp_path: Path) -> None:
     message, _ = refused(command("show", tmp_path))
     assert message.startswith(f"{tmp_path}: cannot read")
+
+
+def test_a_lock_that_cannot_be_removed_hides_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that becomes read-only refuses that, too."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def write() -> None:
+        with exclusive(tmp_path, "command"):
+            monkeypatch.setattr(Path, "unlink", refuse)
+            raise silvan.OutputError("the folder is read-only", hint="name another one")
+
+    with pytest.raises(silvan.OutputError, match="the folder is read-only"):
+        write()
+    monkeypatch.undo()
+    # The file that is left locks nothing.
+    with exclusive(tmp_path, "command"):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,9 @@ def exclusive(root: Path, kind: str) -> Iterator[None]:
             try:
                 yield
             finally:
-                path.unlink(missing_ok=True)
+                # Without the lock the file means nothing, and what the block raises is worth more.
+                with suppress(OSError):
+                    path.unlink()
             return
 
 
