@@ -107,6 +107,7 @@ impl Scheme for PairBackpressure {
                 .map(|port| port.is_some_and(|port| port.to_host))
                 .collect(),
             vls: u32::from(setup.data_vls),
+            marked: vec![0; setup.ports.len() * usize::from(setup.data_vls)],
         };
         let mtu = f64::from(setup.mtu);
         let pairs = Pairs {
@@ -127,13 +128,21 @@ pub struct LastHop {
     /// By port, whether its cable leads to a host.
     to_host: Vec<bool>,
     vls: u32,
+    /// By port and lane.
+    marked: Vec<u64>,
 }
 
 impl SwitchControl for LastHop {
     #[inline]
     fn on_departure(&mut self, _: Time, output: PortVl, queue: QueueView, _: PacketView) -> bool {
-        u64::from(queue.queued_bytes) > self.threshold
-            && self.to_host[(output.0 / self.vls) as usize]
+        let mark = u64::from(queue.queued_bytes) > self.threshold
+            && self.to_host[(output.0 / self.vls) as usize];
+        self.marked[output.0 as usize] += u64::from(mark);
+        mark
+    }
+
+    fn marked(&self, output: PortVl) -> u64 {
+        self.marked[output.0 as usize]
     }
 }
 
@@ -363,6 +372,10 @@ mod tests {
             [false, false, true, true]
         );
         assert!(!marks(3, 8_000));
+        assert_eq!(
+            [0, 1, 2, 3].map(|lane| switch.marked(PortVl(lane))),
+            [0, 0, 1, 1]
+        );
     }
 
     #[test]
