@@ -6,7 +6,8 @@ Write the digests of one build, and compare those of another with them::
     python/tools/digest_tables.py --compare before.json
 
 The scenarios are a function of ``--seed`` and of this file alone. A change that must not move any
-result gives the same digests. A scenario that a build refuses counts with the text of the refusal.
+result gives the same digests, and so does another number of threads (``--threads``). A scenario
+that a build refuses counts with the text of the refusal.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ FABRICS: list[dict[str, Any]] = [
     {"generator": "ring", "switches": 4, "hosts-per-switch": 2, "routing": "min-hop"},
     {"generator": "mesh", "sizes": [3, 2], "hosts-per-switch": 2, "routing": "dimension-order"},
     {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1, "routing": "dimension-order"},
+    {
+        "generator": "dragonfly",
+        "switches-per-group": 2,
+        "hosts-per-switch": 2,
+        "global-per-switch": 1,
+    },
 ]
 FIRST_SWITCH = {
     "single-switch": "switch-00",
@@ -39,10 +46,11 @@ FIRST_SWITCH = {
     "ring": "switch-00",
     "mesh": "switch-0-0",
     "torus": "switch-0-0",
+    "dragonfly": "group-00-switch-00",
 }
 SCHEMES = [
     *("none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn"),
-    *("timely", "hpcc", "swift", "nscc", "half"),
+    *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
 ALLTOALL = {"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}
 ALLREDUCE = {"kind": "allreduce", "bytes": "64 KiB", "iterations": 2}
@@ -51,9 +59,11 @@ ALLREDUCE = {"kind": "allreduce", "bytes": "64 KiB", "iterations": 2}
 def drawn(rng: random.Random) -> dict[str, Any]:
     """Draw the sections of a scenario."""
     fabric = dict(rng.choice(FABRICS))
-    torus = fabric["generator"] == "torus"
+    torus, dragonfly = (fabric["generator"] == name for name in ("torus", "dragonfly"))
     if fabric["generator"] in {"xgft", "k-ary-n-tree"} and rng.random() < 0.2:
         fabric["path-choice"] = "adaptive"
+    if dragonfly:
+        fabric["path-choice"] = rng.choice(["valiant", "ugal-l", "ugal-g", "par"])
     if fabric["generator"] == "ring":
         fabric["allow-credit-loops"] = True
     scheme = rng.choice(SCHEMES)
@@ -66,7 +76,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
             "arbitration": rng.choice(["round-robin", "oldest-first"]),
         },
         "packet": {"mtu": rng.choice(["256 B", "1 KiB", "2 KiB"])},
-        "vl": {"data-vls": 2 if torus else rng.choice([1, 1, 2])},
+        "vl": {"data-vls": 5 if dragonfly else 2 if torus else rng.choice([1, 1, 2])},
         "control": {"scheme": scheme},
         "traffic": traffic(rng),
         "probe": {
@@ -135,13 +145,16 @@ def traffic(rng: random.Random) -> dict[str, Any]:
     return {kind: kinds[kind] for kind in sorted(rng.sample(sorted(kinds), rng.randint(1, 3)))}
 
 
-def digest(sections: dict[str, Any], ignored: Sequence[str] = ()) -> dict[str, str]:
+def digest(
+    sections: dict[str, Any], ignored: Sequence[str] = (), threads: int = 1
+) -> dict[str, str]:
     """Run a scenario and digest each of its tables: names, types and values of the columns.
 
     Columns in ``ignored``, each as ``TABLE.COLUMN``, are left out.
     """
     try:
-        result = silvan.run(silvan.Scenario(**sections))
+        run = {**sections["run"], "threads": threads}
+        result = silvan.run(silvan.Scenario(**{**sections, "run": run}))
     except silvan.SilvanError as error:
         return {"error": str(error)}
     digests = {}
@@ -164,6 +177,7 @@ def main() -> int:
     parser.add_argument(
         "--ignore", nargs="*", default=[], metavar="TABLE.COLUMN", help="columns to leave out"
     )
+    parser.add_argument("--threads", type=int, default=1, help="threads of each run")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", type=Path, metavar="FILE", help="write the digests")
     action.add_argument("--compare", type=Path, metavar="FILE", help="compare with these digests")
@@ -171,7 +185,7 @@ def main() -> int:
     digests = []
     for number in range(options.count):
         rng = random.Random(f"{options.seed}/{number}")
-        digests.append(digest(drawn(rng), options.ignore))
+        digests.append(digest(drawn(rng), options.ignore, options.threads))
     refused = sum("error" in tables for tables in digests)
     print(f"{len(digests)} scenarios, {refused} of them refused, {sum(map(len, digests))} digests")
     if options.write:

@@ -35,7 +35,7 @@ pub(crate) struct Choices {
     leaves: usize,
     /// Local ports of all groups.
     members: Vec<u8>,
-    /// Whether an output is in a group, by port.
+    /// Whether an output is in a group, or may start a path over a waypoint, by port.
     alternatives: Vec<bool>,
     /// How a switch chooses among them.
     pub policy: PathChoice,
@@ -80,6 +80,11 @@ impl Choices {
     pub fn is_alternative(&self, output: u32) -> bool {
         let alternative = self.alternatives.get(output as usize);
         alternative.copied().unwrap_or(output == NONE)
+    }
+
+    /// Marks the outputs that switches may choose, where there are no groups.
+    pub fn set_alternatives(&mut self, alternatives: Vec<bool>) {
+        self.alternatives = alternatives;
     }
 
     /// The port that the forwarding table had at an entry where the switch chooses.

@@ -2,25 +2,32 @@
 //! there by the tables to its destination.
 //!
 //! The source's switch decides, and the packet carries the number of its waypoint until it is there. Every switch
-//! draws from a stream of its own. What an estimate reads of other switches is their state at this instant, so such a run
-//! uses one thread.
+//! draws from a stream of its own. A choice by the queues of its switch alone fits into a lookahead window, as all
+//! choices do: what is ahead on an output is known once that output has done what is due before. The outputs of packets that
+//! nothing is decided for are found before a window's heads are sorted. `ugal-g` reads the state of other switches at this
+//! instant, so such a run has no windows.
+
+mod distances;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
-use silvan_core::PortId;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::{PathChoice, Waypoints};
 
 use crate::engine::Engine;
 use crate::events::Head;
-use crate::packet::Packet;
+use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::{Element, Next, Sender};
 use crate::routing::CHOOSE;
 use crate::table::Table;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
+use distances::Distances;
 
 /// Paths over waypoints, and who chooses them.
 #[derive(Clone, Debug)]
@@ -36,6 +43,8 @@ pub(crate) struct Detours {
     /// Group and stream of random numbers of each element.
     groups: Vec<u32>,
     streams: Vec<SplitMix64>,
+    /// Cables from each switch to that of each host by the tables, where a choice depends on them and no entry has changed.
+    distances: Option<Arc<Distances>>,
 }
 
 impl Detours {
@@ -47,6 +56,22 @@ impl Detours {
     /// Sets the port of a forwarding table's entry.
     pub fn set_table_port(&mut self, entry: usize, local: u8) {
         self.tables[entry] = local;
+        self.distances = None;
+    }
+
+    /// Takes the tables of all switches, and [keeps](Self::keep_tables) those of some.
+    pub fn take_tables(&mut self) -> Table<u8> {
+        std::mem::take(&mut self.tables)
+    }
+
+    /// Appends the entries of a switch.
+    pub fn keep_tables(&mut self, all: &Table<u8>, entries: Range<usize>) {
+        self.tables.extend_from_slice(&all[entries]);
+    }
+
+    /// Whether a choice depends on nothing but the state of its switch.
+    pub fn is_local(&self) -> bool {
+        self.choice != PathChoice::UgalG
     }
 
     /// Heap bytes held.
@@ -55,6 +80,10 @@ impl Detours {
             + (self.leaves.capacity() + self.waypoints.capacity()) * 4
             + (self.starts.capacity() + self.groups.capacity()) * 4
             + self.streams.capacity() * size_of::<SplitMix64>()
+            + self
+                .distances
+                .as_ref()
+                .map_or(0, |distances| distances.bytes())
     }
 
     /// A random waypoint for packets between two elements; `None` if there is none. All are as likely with `valiant`;
@@ -86,29 +115,15 @@ impl Detours {
     }
 }
 
-/// A path to a host as an estimate sees it.
-#[derive(Clone, Copy, Default)]
-struct Estimate {
+/// The path by the tables and one over a waypoint, as the first switch of both knows them.
+#[derive(Clone, Copy)]
+struct Paths {
     /// Cables between switches.
-    cables: u64,
-    /// Bytes ahead at the first output, and at all outputs.
-    first: u64,
-    all: u64,
-}
-
-impl Estimate {
-    /// This path, then another.
-    fn then(self, other: Self) -> Self {
-        Self {
-            cables: self.cables + other.cables,
-            first: if self.cables == 0 {
-                other.first
-            } else {
-                self.first
-            },
-            all: self.all + other.all,
-        }
-    }
+    minimal: u64,
+    detour: u64,
+    /// First outputs.
+    straight: u32,
+    aside: u32,
 }
 
 impl Plane {
@@ -128,103 +143,138 @@ impl Plane {
             let (switch, _) = fabric.host_attachment(host);
             fabric.node_of_switch(switch).index() as u32
         };
+        let leaves: Vec<_> = fabric.host_ids().map(leaf).collect();
         let mut seeds = SplitMix64::seed_from_u64(seed);
         let hosts = waypoints.hosts().iter();
+        let compares = matches!(choice, PathChoice::UgalL | PathChoice::Par);
+        let distances = compares.then(|| Arc::new(Distances::new(self, &leaves)));
+        self.mark_alternatives(choice, &leaves);
         self.routing.detours = Some(Box::new(Detours {
             choice,
             tables: self.tables.clone(),
-            leaves: fabric.host_ids().map(leaf).collect(),
+            leaves,
             waypoints: hosts.map(|host| host.index() as u32).collect(),
             starts: waypoints.starts().to_vec(),
             groups,
             streams: (0..self.elements.len())
                 .map(|_| SplitMix64::seed_from_u64(seeds.next_u64()))
                 .collect(),
+            distances,
         }));
         for entry in self.tables.iter_mut().filter(|entry| **entry != NO_ROUTE) {
             *entry = CHOOSE;
         }
     }
 
-    /// Decides at the source's switch, or the next one, over which waypoint a packet goes. The path by the tables may
-    /// have so many bytes more ahead of it.
-    fn decide(&mut self, now: u64, element: u32, packet: &mut Packet, bias: u64) {
-        let Some(mut detours) = self.routing.detours.take() else {
-            return;
-        };
-        let destination = packet.destination();
-        let end = detours.leaves[destination as usize];
-        let drawn = if element == end {
-            None
-        } else {
-            detours.draw(element, end)
-        };
-        if let Some(waypoint) = drawn {
-            let over = detours.waypoints[waypoint as usize];
-            let is_longer = detours.choice == PathChoice::Valiant || {
-                let minimal = self.estimate(&detours, now, element, destination);
-                let middle = detours.leaves[over as usize];
-                let detour = self
-                    .estimate(&detours, now, element, over)
-                    .then(self.estimate(&detours, now, middle, destination));
-                match detours.choice {
-                    PathChoice::UgalG => detour.all < minimal.all,
-                    _ => {
-                        let behind = minimal.first.saturating_sub(bias);
-                        detour.first * detour.cables < behind * minimal.cables
-                    }
-                }
-            };
-            if is_longer {
-                packet.set_waypoint(waypoint as u16 + 1);
-            }
+    /// Marks the outputs among which switches may choose: those to other switches where hosts are, and everywhere if
+    /// the second switch of a path may decide, too.
+    fn mark_alternatives(&mut self, choice: PathChoice, leaves: &[u32]) {
+        let mut decides = vec![choice == PathChoice::Par; self.elements.len()];
+        for &leaf in leaves {
+            decides[leaf as usize] = true;
         }
-        self.routing.detours = Some(detours);
+        let outs = self.outs.iter().zip(self.ins.iter());
+        let is_marked = outs
+            .map(|(out, port)| out.kind == Next::Input && decides[port.element as usize])
+            .collect();
+        self.routing.choices.set_alternatives(is_marked);
     }
 
-    /// The path from a switch to that of a host by the tables.
-    fn estimate(&self, detours: &Detours, now: u64, mut element: u32, host: u32) -> Estimate {
-        let mut path = Estimate::default();
+    /// By how many bytes the path by the tables may exceed the other one, if something is decided for a head at its switch: that
+    /// of its source, or the next one.
+    fn bias_of(&self, detours: &Detours, head: &Head) -> Option<u64> {
+        let input = &self.ins[head.port as usize];
+        let packet = &head.packet;
+        if detours.leaves[packet.destination() as usize] == input.element {
+            return None;
+        }
+        if input.sender == Sender::Host {
+            return Some(0);
+        }
+        // The queues of cables between groups are long under uniform load, too: what a buffer can hold is no reason to
+        // turn away from one.
+        let decides_again = detours.choice == PathChoice::Par
+            && packet.waypoint() == 0
+            && self.routing.is_second_switch(head.port, packet);
+        decides_again.then_some(self.input_blocks as u64 * 64)
+    }
+
+    /// The two paths to a destination, if there is a route on each.
+    fn paths(&self, detours: &Detours, element: u32, to: u32, over: u32) -> Option<Paths> {
+        let middle = detours.leaves[over as usize];
+        let minimal = self.cables(detours, element, to);
+        let before = self.cables(detours, element, over);
+        let behind = self.cables(detours, middle, to);
+        let is_whole = minimal > 0
+            && (before > 0 || middle == element)
+            && (behind > 0 || middle == detours.leaves[to as usize]);
+        let towards = if middle == element { to } else { over };
+        is_whole.then(|| Paths {
+            minimal,
+            detour: before + behind,
+            straight: self.tabled_output(detours, element, to),
+            aside: self.tabled_output(detours, element, towards),
+        })
+    }
+
+    /// The output of a switch to a host by its table.
+    fn tabled_output(&self, detours: &Detours, element: u32, host: u32) -> u32 {
+        let Element { base, table, .. } = self.elements[element as usize];
+        base + u32::from(detours.tables[(table + host) as usize])
+    }
+
+    /// Cables from a switch to that of a host by the tables; 0 if it is there, or has no route.
+    fn cables(&self, detours: &Detours, element: u32, host: u32) -> u64 {
+        match &detours.distances {
+            Some(distances) => distances.get(element, host),
+            None => self.cables_by_tables(
+                &detours.tables,
+                element,
+                detours.leaves[host as usize],
+                host,
+            ),
+        }
+    }
+
+    /// Bytes ahead at all switch outputs of a path by the tables.
+    fn bytes_on_path(&self, detours: &Detours, now: u64, mut element: u32, host: u32) -> u64 {
+        let (mut all, mut cables) = (0, 0);
         let end = detours.leaves[host as usize];
-        while element != end {
-            let Element { base, table, .. } = self.elements[element as usize];
-            let local = detours.tables[(table + host) as usize];
-            let output = base + u32::from(local);
-            let link = &self.outs[self.link_port(PortId::new(output as usize))];
-            if local == NO_ROUTE || link.kind != Next::Input || path.cables > 64 {
-                // No route, or a loop of tables that change: the packet will find out.
-                return path;
+        while let Some((output, next)) = self.step_towards(&detours.tables, element, host) {
+            if element == end || cables > distances::MOST {
+                break;
             }
-            let lanes = 0..self.vls;
-            let ahead = lanes.map(|vl| self.bytes_ahead(now, output, vl)).sum();
-            if path.cables == 0 {
-                path.first = ahead;
-            }
-            path.all += ahead;
-            path.cables += 1;
-            element = link.next_element;
+            all += (0..self.vls)
+                .map(|vl| self.bytes_ahead(now, output, vl))
+                .sum::<u64>();
+            cables += 1;
+            element = next;
         }
-        path
+        all
     }
-}
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The output of a head where packets go over waypoints; `None` if it goes nowhere now.
-    pub(crate) fn output_towards_waypoint(&mut self, head: &mut Head) -> Option<u32> {
-        let plane = &mut self.plane;
-        let input = &plane.ins[head.port as usize];
-        let (element, from_host) = (input.element, input.sender == Sender::Host);
-        let Element { base, table, .. } = plane.elements[element as usize];
-        let packet = &mut head.packet;
-        if from_host {
-            plane.decide(head.time, element, packet, 0);
-        } else if plane.decides_again(head.port, packet) {
-            // The queues of cables between groups are long under uniform load, too: what a buffer can hold is no reason to
-            // turn away from one.
-            let bias = plane.input_blocks as u64 * 64;
-            plane.decide(head.time, element, packet, bias);
+    /// Bytes ahead on all lanes of an output.
+    fn bytes_ahead_on_lanes(&mut self, now: u64, output: u32) -> u64 {
+        let lanes = self.lane(output, 0)..self.lane(output, self.vls);
+        if self.pauses.is_some() {
+            let ahead = |vl| self.bytes_ahead(now, output, vl);
+            return (0..self.vls).map(ahead).sum();
         }
-        let detours = plane.routing.detours.as_deref()?;
+        let capacity = self.capacity(&self.outs[output as usize]);
+        let mut bytes = 0;
+        for lane in lanes {
+            let credits = &mut self.credits[lane];
+            credits.collect_arrived(&mut self.overflow, now);
+            let occupied = (capacity - credits.in_hand).max(0);
+            bytes += u64::from(self.waiting_bytes(lane)) + occupied as u64 * 64;
+        }
+        bytes
+    }
+
+    /// The output of a packet at a switch, where nothing is to be decided for it any more; `None` if it has no route. At its waypoint
+    /// the packet is done with it.
+    fn output_on_path(&self, detours: &Detours, element: u32, packet: &mut Packet) -> Option<u32> {
+        let Element { base, table, .. } = self.elements[element as usize];
         let mut towards = packet.destination();
         let waypoint = packet.waypoint();
         if waypoint != 0 {
@@ -241,20 +291,105 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let local = detours.tables[(table + towards) as usize];
         let output = base + u32::from(local);
-        if local == NO_ROUTE || plane.is_closed(output as usize) {
-            self.unroutable(*head);
-            return None;
+        (local != NO_ROUTE && !self.is_closed(output as usize)).then_some(output)
+    }
+
+    /// Finds the outputs of those heads of a window that nothing is to be decided for.
+    pub fn direct_heads(&self, heads: &mut [Head]) {
+        let Some(detours) = self.routing.detours.as_deref() else {
+            return;
+        };
+        for head in heads.iter_mut().filter(|head| head.output == NONE) {
+            let element = self.ins[head.port as usize].element;
+            let entry = self.elements[element as usize].table + head.packet.destination();
+            if self.tables[entry as usize] == CHOOSE && self.bias_of(detours, head).is_none() {
+                let output = self.output_on_path(detours, element, &mut head.packet);
+                head.output = output.unwrap_or(NONE);
+            }
         }
-        Some(output)
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// The output of a head where packets go over waypoints; `None` if it goes nowhere now.
+    pub(crate) fn output_towards_waypoint(&mut self, head: &mut Head) -> Option<u32> {
+        let element = self.plane.ins[head.port as usize].element;
+        let detours = self.plane.routing.detours.as_deref()?;
+        if let Some(bias) = self.plane.bias_of(detours, head) {
+            self.decide(element, head, bias);
+        }
+        let detours = self.plane.routing.detours.as_deref()?;
+        let output = self
+            .plane
+            .output_on_path(detours, element, &mut head.packet);
+        if output.is_none() {
+            self.unroutable(*head);
+        }
+        output
+    }
+
+    /// Decides over which waypoint a packet goes.
+    fn decide(&mut self, element: u32, head: &mut Head, bias: u64) {
+        let plane = &mut self.plane;
+        let Some(detours) = plane.routing.detours.as_deref_mut() else {
+            return;
+        };
+        let (now, to) = (head.time, head.packet.destination());
+        let Some(waypoint) = detours.draw(element, detours.leaves[to as usize]) else {
+            return;
+        };
+        let over = detours.waypoints[waypoint as usize];
+        let choice = detours.choice;
+        let is_longer = match choice {
+            PathChoice::Valiant => true,
+            PathChoice::UgalG => plane.is_emptier_aside(now, element, to, over),
+            _ => self.is_shorter_aside(now, element, (to, over), bias),
+        };
+        if is_longer {
+            head.packet.set_waypoint(waypoint as u16 + 1);
+        }
+    }
+
+    /// Whether the path over a waypoint has the smaller product of the bytes ahead at its first output and of its cables.
+    fn is_shorter_aside(
+        &mut self,
+        now: u64,
+        element: u32,
+        (to, over): (u32, u32),
+        bias: u64,
+    ) -> bool {
+        let plane = &self.plane;
+        let detours = plane.routing.detours.as_deref();
+        let paths = detours.and_then(|detours| plane.paths(detours, element, to, over));
+        let Some(paths) =
+            paths.filter(|paths| paths.straight != paths.aside || paths.detour < paths.minimal)
+        else {
+            return false;
+        };
+        if F::LOOKAHEAD {
+            self.catch_up(now, paths.straight);
+        }
+        let straight = self.plane.bytes_ahead_on_lanes(now, paths.straight);
+        let behind = straight.saturating_sub(bias) * paths.minimal;
+        if behind == 0 {
+            return false;
+        }
+        if F::LOOKAHEAD {
+            self.catch_up(now, paths.aside);
+        }
+        self.plane.bytes_ahead_on_lanes(now, paths.aside) * paths.detour < behind
     }
 }
 
 impl Plane {
-    /// Whether a packet without a waypoint has come to the second switch of its path, which decides again.
-    fn decides_again(&self, port: u32, packet: &Packet) -> bool {
-        let detours = self.routing.detours.as_deref();
-        detours.is_some_and(|detours| detours.choice == PathChoice::Par)
-            && packet.waypoint() == 0
-            && self.routing.is_second_switch(port, packet)
+    /// Whether the path over a waypoint has fewer bytes ahead at all its outputs.
+    fn is_emptier_aside(&self, now: u64, element: u32, to: u32, over: u32) -> bool {
+        let Some(detours) = self.routing.detours.as_deref() else {
+            return false;
+        };
+        let middle = detours.leaves[over as usize];
+        let aside = self.bytes_on_path(detours, now, element, over)
+            + self.bytes_on_path(detours, now, middle, to);
+        aside < self.bytes_on_path(detours, now, element, to)
     }
 }

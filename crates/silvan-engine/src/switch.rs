@@ -84,15 +84,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         let plane = &mut self.plane;
         let out = &plane.outs[output as usize];
-        // With several lanes even a packet that need not wait is charged by their arbitration.
-        if out.waiting == 0 && out.free_at < now && plane.vls_in::<F>() == 1 {
-            let blocked = plane
-                .read_limits::<F>()
-                .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
-                || plane.is_behind::<F>(port, vl);
-            if !blocked && plane.may_send::<F>(now, lane, packet.blocks()) {
-                plane.credits[lane].pointer = advance_pointer(local);
+        if out.waiting == 0 && out.free_at < now {
+            let starts = if plane.vls_in::<F>() == 1 {
+                let blocked = plane
+                    .read_limits::<F>()
+                    .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
+                    || plane.is_behind::<F>(port, vl);
+                !blocked && plane.may_send::<F>(now, lane, packet.blocks())
+            } else {
+                F::LOOKAHEAD && plane.charge_alone::<F>(now, output, lane, &packet)
+            };
+            if starts {
                 let wire = u32::from(packet.wire());
+                if self.plane.vls_in::<F>() > 1 {
+                    self.notify_queued(now, output, lane, port, &packet, wire);
+                }
+                self.plane.credits[lane].pointer = advance_pointer(local);
                 self.transmit(now, output, lane, Some((port, now)), packet, wire);
                 if self.needs_buffer_full() {
                     self.check_full(now, port, vl);
@@ -124,7 +131,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         if self.hold_back(now, port, lane, packet) {
-            self.notify_queued(now, output, lane, port, &packet);
+            self.notify_queued(now, output, lane, port, &packet, 0);
             return;
         }
         let plane = &mut self.plane;
@@ -140,7 +147,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             None
         };
-        self.notify_queued(now, output, lane, port, &packet);
+        self.notify_queued(now, output, lane, port, &packet, 0);
         if dry {
             // With too few credits in hand for any that wait, the next ones wake the port.
             self.plane.credits[lane].starved = true;
@@ -157,14 +164,23 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the scheme of a packet that waits for an output that marks.
+    /// Notifies the scheme of a packet that waits for an output that marks, or would if its output were not idle: `starting` bytes
+    /// are in no queue.
     #[inline(always)]
-    fn notify_queued(&mut self, now: u64, output: u32, lane: usize, port: u32, packet: &Packet) {
+    fn notify_queued(
+        &mut self,
+        now: u64,
+        output: u32,
+        lane: usize,
+        port: u32,
+        packet: &Packet,
+        starting: u32,
+    ) {
         if !S::ACTIVE || !self.plane.outs[output as usize].marks {
             return;
         }
         let has_credit = self.has_credit(now, output, lane);
-        let queued_bytes = self.plane.lanes[lane].queued_bytes;
+        let queued_bytes = self.plane.lanes[lane].queued_bytes + starting;
         self.switch.on_queued(
             time(now),
             PortVl(lane as u32),

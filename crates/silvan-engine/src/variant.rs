@@ -105,7 +105,7 @@ impl CompiledFabric {
         plane.pauses.is_none()
             && plane.reads.is_none()
             && plane.fifos.is_none()
-            && plane.routing.detours.is_none()
+            && (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
             && plane.window().is_some()
     }
 

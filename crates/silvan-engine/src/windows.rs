@@ -230,6 +230,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if plane.working_set == WorkingSet::ExceedsCaches {
             plane.resolve_heads(heads);
         }
+        if !F::PLAIN && plane.routing.detours.is_some() {
+            plane.direct_heads(heads);
+        }
         let calendar = &mut plane.events.calendar;
         calendar.begin_heads();
         for head in heads {

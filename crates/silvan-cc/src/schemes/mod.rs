@@ -116,7 +116,10 @@ register! {
             = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
     }
     engines { IbCc, Dcqcn }
-    separate { timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps }
+    separate {
+        timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
+        pair_backpressure::PairBackpressure, half::Half,
+    }
     separate_chains {
         NsccReps: nscc::Nscc, reps::Reps;
         SwiftReps: swift::Swift, reps::Reps;

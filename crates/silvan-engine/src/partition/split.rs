@@ -15,12 +15,13 @@ impl Plane {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
         let choices = self.routing.choices.take_tables();
+        let detours = (self.routing.detours.as_mut()).map(|detours| detours.take_tables());
         let part = |part| {
             let mut plane = self.clone();
             plane.remote = Remote::new(part as PartId, assignment.clone());
             plane.mark_remote_ports();
             plane.keep_own_queues(&queues);
-            plane.keep_own_tables(&tables, &choices);
+            plane.keep_own_tables(&tables, &choices, detours.as_ref());
             plane
         };
         (0..assignment.parts()).map(part).collect()
@@ -60,7 +61,12 @@ impl Plane {
     }
 
     /// Copies the tables of the own switches from those of all.
-    fn keep_own_tables(&mut self, tables: &Table<u8>, choices: &ChoiceTables) {
+    fn keep_own_tables(
+        &mut self,
+        tables: &Table<u8>,
+        choices: &ChoiceTables,
+        detours: Option<&Table<u8>>,
+    ) {
         if self.rule.is_some() {
             return;
         }
@@ -79,6 +85,9 @@ impl Plane {
                 self.routing
                     .choices
                     .keep_tables(choices, index, first..first + entries);
+                if let (Some(own), Some(all)) = (&mut self.routing.detours, detours) {
+                    own.keep_tables(all, first..first + entries);
+                }
                 (self.tables.len() - entries) as u32
             };
         }

@@ -5,7 +5,8 @@ use silvan_core::PortId;
 
 use crate::engine::Engine;
 use crate::feedback::flow_of;
-use crate::plane::time;
+use crate::packet::Packet;
+use crate::plane::{Plane, time};
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
@@ -13,6 +14,31 @@ pub(super) enum Candidate {
     Ready { local: u32 },
     NoCredit { blocks: i32 },
     Empty,
+}
+
+impl Plane {
+    /// Whether a packet may start that no other one waits with for an output of several lanes. If so their arbitration has
+    /// chosen it, and is charged for it.
+    #[inline]
+    pub(super) fn charge_alone<F: EngineVariant>(
+        &mut self,
+        now: u64,
+        output: u32,
+        lane: usize,
+        packet: &Packet,
+    ) -> bool {
+        if !self.may_send::<F>(now, lane, packet.blocks()) {
+            return false;
+        }
+        let ready = 1 << (lane - self.lane_in::<F>(output, 0));
+        let state = &mut self.vl_states[output as usize];
+        let tables = &self.vl_tables[usize::from(state.table)];
+        let choice = tables.choose(state, ready);
+        if let Some(choice) = choice {
+            tables.charge(state, choice, packet.wire());
+        }
+        choice.is_some()
+    }
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {

@@ -116,8 +116,8 @@ pub struct RunSection {
     pub seed: u64,
     /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
     /// idle processors. Results do not depend on it. Switches with output buffers, one queue per input, or limits on
-    /// reads or overtaking, paths over other switches, `host.in-order` where packets may overtake each other, links with PFC,
-    /// sequences, and schemes other than `none`, `ib-cc`, `dcqcn`, `timely`, `hpcc`, `swift`, `nscc` and `reps` use one thread.
+    /// reads or overtaking, `ugal-g`, `host.in-order` where packets may overtake each other, links with PFC, sequences, and
+    /// schemes other than `none`, `ib-cc`, `dcqcn`, `timely`, `hpcc`, `swift`, `nscc`, `reps`, `pair-backpressure` and `half` use one thread.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
 }

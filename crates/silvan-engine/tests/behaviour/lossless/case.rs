@@ -9,8 +9,8 @@ use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, CompiledFabric, EngineConfig, FeedbackParams, HostParams,
     LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
-use silvan_fabric::routing::{PathChoice, Routes, minimal_alternatives};
-use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
+use silvan_fabric::routing::{LaneSteps, PathChoice, Routes, Waypoints, minimal_alternatives};
+use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width, check};
 
 use crate::common::Routed;
 use crate::script::Flow;
@@ -98,6 +98,16 @@ impl Case {
 
     /// The fabric ready to be run.
     pub fn compile(&self, routed: &Routed) -> CompiledFabric {
+        if self.choice.is_non_minimal() {
+            let (waypoints, steps) = self.over_waypoints(&routed.fabric);
+            let routes = Routes {
+                waypoints: Some(&waypoints),
+                steps: Some(&steps),
+                choice: self.choice,
+                ..Routes::from(&routed.tables)
+            };
+            return CompiledFabric::new(&routed.fabric, routes, &self.config).unwrap();
+        }
         let alternatives = minimal_alternatives(&routed.fabric).unwrap();
         let routes = Routes {
             alternatives: Some(&alternatives),
@@ -114,6 +124,45 @@ impl Case {
             Routes::from(&routed.tables)
         };
         CompiledFabric::new(&routed.fabric, routes, &self.config).unwrap()
+    }
+
+    /// Waypoints, in groups of up to three switches, and a lane for each switch of a path.
+    fn over_waypoints(&self, fabric: &Fabric) -> (Waypoints, LaneSteps) {
+        let size = 1 + (self.seed >> 8) as usize % 3;
+        let groups = fabric
+            .switch_ids()
+            .map(|switch| (switch.index() / size) as u32);
+        let steps = LaneSteps::equal(fabric).with_lanes(self.config.data_vls);
+        (Waypoints::new(fabric, groups.collect()), steps)
+    }
+
+    /// The same by the tables, if packets go over waypoints here.
+    pub fn without_waypoints(&self) -> Option<Self> {
+        self.choice.is_non_minimal().then(|| Self {
+            choice: PathChoice::Table,
+            ..self.clone()
+        })
+    }
+
+    /// The same with as many lanes as paths over waypoints need, or by the tables if ports have not so many.
+    fn with_lanes_for_waypoints(mut self) -> Self {
+        let (routed, _) = self.build();
+        let (waypoints, steps) = self.over_waypoints(&routed.fabric);
+        let routes = Routes {
+            waypoints: Some(&waypoints),
+            steps: Some(&steps),
+            choice: self.choice,
+            ..Routes::from(&routed.tables)
+        };
+        let needed = check::check_steps(&routed.fabric, routes).needed;
+        if needed > 15 {
+            self.choice = PathChoice::Table;
+            return self;
+        }
+        let config = &mut self.config;
+        (config.data_vls, config.sl_to_vl) = (needed, [0; 16]);
+        config.switch.vl_arbitration = VlArbitration::default();
+        self
     }
 
     /// The same where nothing has an effect elsewhere for 17 ns.
@@ -134,8 +183,14 @@ impl Case {
             PathChoice::Ecmp,
             PathChoice::SprayRandom,
             PathChoice::SprayRoundRobin,
+            PathChoice::Valiant,
+            PathChoice::UgalL,
+            PathChoice::Par,
         ];
-        self.choice = choices[(self.seed % 6) as usize];
+        self.choice = choices[(self.seed % 9) as usize];
+        if self.choice.is_non_minimal() {
+            self = self.with_lanes_for_waypoints();
+        }
         self.config.host.in_order = self.choice.reorders() && self.seed % 7 < 2;
         self.with_windows()
     }

@@ -213,7 +213,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
 /// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths.
 #[test]
 fn general_lookahead_engine_equals_general_engine() {
-    let (served, reordered) = (Cell::new(0), Cell::new(0));
+    let (served, reordered, longer) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let result = runner(512).run(&cases(), |case| {
         let case = case.general_lookahead();
         let (routed, _) = case.build();
@@ -228,6 +228,17 @@ fn general_lookahead_engine_equals_general_engine() {
         let late = |host| engine.host_counters(host).reordered_packets;
         let late: u64 = routed.fabric.host_ids().map(late).sum();
         reordered.set(reordered.get() + late);
+        if let Some(straight) = case.without_waypoints() {
+            let mut script = Script::new(&case.flows, routed.fabric.host_count());
+            script.follows = false;
+            let fabric = straight.compile(&routed);
+            let mut straight = Engine::general(fabric, NoControl, NoControl, script);
+            straight.run_until(at(Span::from_ms(40))).unwrap();
+            // More cables for each packet.
+            let is_longer = engine.packet_hops() * straight.delivered_packets()
+                > straight.packet_hops() * engine.delivered_packets();
+            longer.set(longer.get() + u32::from(is_longer));
+        }
         Ok(())
     });
     if let Err(error) = result {
@@ -236,6 +247,7 @@ fn general_lookahead_engine_equals_general_engine() {
     assert!(served.get() > 300, "{} cases", served.get());
     // Paths are chosen in some of the drawn cases.
     assert!(reordered.get() > 100, "{} reordered", reordered.get());
+    assert!(longer.get() > 50, "{} with detours", longer.get());
 }
 
 /// The same with InfiniBand's congestion control.
