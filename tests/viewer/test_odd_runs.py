@@ -292,3 +292,48 @@ def test_flows_are_shown_in_the_units_of_the_page(open_page: Opener, tmp_path: P
     (expected,) = run.tables["flows"].to_pylist()
     assert float(row["end, ms"]) * 1e9 == pytest.approx(expected["end_ps"])
     assert row["bytes"] == str(expected["bytes"])
+
+
+def test_keys_of_schemes_that_are_not_in_effect_do_not_differ() -> None:
+    """Oracle: by hand; a chain has the keys of both of its schemes."""
+
+    def control(scheme: str, mark: str, credit: str, coalesce: str) -> dict[str, object]:
+        sections = {"ib-cc": {"mark": mark}, "pft": {"credit": credit}, "dcqcn": {"mark": mark}}
+        notifications = {"feedback": {"coalesce": coalesce}}
+        return {"control": {"scheme": scheme, **sections, **notifications}}
+
+    none, marking, throttling, chain = (
+        control("none", "1 kB", "1", "unlimited"),
+        control("ib-cc", "2 kB", "2", "50 us"),
+        control("pft", "3 kB", "3", "50 us"),
+        control("ib-cc-pft", "4 kB", "3", "50 us"),
+    )
+    assert differences([none, marking, throttling]) == [
+        {"control.scheme": "none"},
+        {"control.scheme": "ib-cc"},
+        {"control.scheme": "pft"},
+    ]
+    assert differences([none, marking, throttling, chain]) == [
+        {"control.scheme": "none", "control.ib-cc.mark": ""},
+        {"control.scheme": "ib-cc", "control.ib-cc.mark": "2 kB"},
+        {"control.scheme": "pft", "control.ib-cc.mark": ""},
+        {"control.scheme": "ib-cc-pft", "control.ib-cc.mark": "4 kB"},
+    ]
+
+
+def test_rates_over_a_key_have_its_unit(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: 1 MiB is 1024 KiB; thresholds that follow the buffer give no curve of their own."""
+    sizes = {"32 KiB": 32.0, "800 kB": 781.25, "1 MiB": 1024.0}
+    runs = [silvan.run(SMALL.override({"switch.buffer": size})) for size in sizes]
+    page = open_page(write_page(runs, tmp_path / "page.html"))
+    rows = table_csv(page, "Rates by switch.buffer")
+    assert [float(row["switch.buffer (KiB)"]) for row in rows] == list(sizes.values())
+    page.get_by_text("Rates by switch.buffer", exact=True).wait_for()
+
+
+def test_schemes_are_no_curve(open_page: Opener, tmp_path: Path) -> None:
+    schemes = ("none", "ib-cc", "dcqcn")
+    runs = [silvan.run(SMALL.override({"control.scheme": name})) for name in schemes]
+    page = open_page(write_page(runs, tmp_path / "page.html"))
+    assert [row["run"] for row in table_csv(page, "Runs of this page")] != []
+    expect(page.get_by_text("Rates by")).to_have_count(0)

@@ -32,6 +32,9 @@ _MOST_ENTRIES = 16
 _MOST_LETTERS = 300
 """Letters of a value that tells scenarios apart."""
 
+_NOTIFICATIONS = "feedback"
+"""The section of the control that is of no scheme, but of the notifications of all."""
+
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
 
 
@@ -170,6 +173,8 @@ def run_labels(results: Sequence[Result]) -> list[str]:
 def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Find the keys in which scenarios differ.
 
+    Keys of a congestion-control scheme count only among the scenarios in which it is in effect.
+
     Parameters
     ----------
     scenarios : sequence of Mapping
@@ -187,10 +192,31 @@ def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     >>> differences([{"flow": [{"to": "a"}]}, {"flow": [{"to": "b"}]}])
     [{'flow.0.to': 'a'}, {'flow.0.to': 'b'}]
     """
-    flat = [dict(_leaves(scenario, "")) for scenario in scenarios]
-    keys = dict.fromkeys(key for one in flat for key in one)
-    telling = [key for key in keys if len({one.get(key) for one in flat}) > 1]
-    return [{key: one.get(key, "") for key in telling} for one in flat]
+    flat = [(dict(_leaves(scenario, "")), _idle(scenario)) for scenario in scenarios]
+    keys = dict.fromkeys(key for one, _ in flat for key in one)
+    telling = [
+        key
+        for key in keys
+        if len({one.get(key) for one, idle in flat if not key.startswith(idle)}) > 1
+    ]
+    return [
+        {key: "" if key.startswith(idle) else one.get(key, "") for key in telling}
+        for one, idle in flat
+    ]
+
+
+def _idle(scenario: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return how keys begin that have no effect: those of schemes that are not in effect."""
+    control = scenario.get("control", {})
+    scheme = control.get("scheme")
+    sections = [name for name, keys in control.items() if isinstance(keys, Mapping)]
+    schemes = [name for name in sections if name != _NOTIFICATIONS]
+    # Two schemes in a chain have the names of both.
+    chains = [(one, other) for one in schemes for other in schemes if f"{one}-{other}" == scheme]
+    active = {scheme, *(name for chain in chains for name in chain)}
+    if scheme != "none":
+        active.add(_NOTIFICATIONS)
+    return tuple(f"control.{name}." for name in sections if name not in active)
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

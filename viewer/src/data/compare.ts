@@ -1,5 +1,6 @@
 // What two runs have in common: whether their fabrics are the same, and which parts correspond.
 
+import { DESCRIBING } from "./parameters";
 import { NO_ROW, type Run } from "./run";
 import type { Selection } from "./selection";
 
@@ -63,8 +64,6 @@ export function selectionIn(run: Run, own: Run, chosen: Selection | null): Selec
   return { kind: "flow", source, destination };
 }
 
-/** Keys that say what is recorded and how a run is named, and not what is simulated. */
-const DESCRIBING = /^(name|description|probe\.|run\.seed$)/;
 /** Keys whose effect a comparison shows. */
 const COMPARED = /^control\./;
 

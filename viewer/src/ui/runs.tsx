@@ -2,6 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import { isSameFabric, otherKeys } from "../data/compare";
+import { curvesOfRuns, type RunCurve } from "../data/parameters";
 import { rateName } from "../data/rates";
 import type { Run } from "../data/run";
 import { latencyCdf } from "../data/series";
@@ -93,7 +94,8 @@ function Keys() {
   const [first, second] = state.runs.value;
   const keys = Object.keys(first.facts.parameters);
   if (!keys.length) return null;
-  const valueOf = (run: Run, key: string) => run.facts.parameters[key] || "not set";
+  const valueOf = (run: Run, key: string) =>
+    run.facts.parameters[key] || (key.startsWith("control.") ? "not in effect" : "not set");
   return (
     <DataTable
       title="Keys of the scenario that differ"
@@ -159,15 +161,21 @@ function mean(values: ArrayLike<number>): number {
   return sum / values.length;
 }
 
-/** The runs as a table to choose from, and their rates by the first parameter that is a number. */
+/** Curves of a chart of several runs. */
+const MOST_LINES = 12;
+
+/** The runs as a table to choose from, and their rates by the first parameter that is a quantity. */
 function Points() {
   const runs = state.runs.value;
   const parameters = Object.keys(runs[0].facts.parameters);
   const rates = [...new Set(runs.flatMap((run) => Object.keys(run.facts.rates_gbps)))];
-  const x = parameters.find((name) =>
-    runs.every((run) => Number.isFinite(parseFloat(run.facts.parameters[name]))),
-  );
-  const lines: Line[] = x ? rates.map((rate) => curve(runs, x, rate, rates)) : [];
+  const found = curvesOfRuns(runs.map((run) => run.facts.parameters));
+  const drawn = found ? found.curves.flatMap((curve) => linesOf(runs, curve, rates)) : [];
+  const lines = drawn.slice(0, MOST_LINES);
+  const isMean = lines.some(({ behind }) => behind.some((all) => all.length > 1));
+  const here = found?.curves
+    .flatMap(({ x, runs: behind }) => behind.map((all, at) => ({ x: x[at], all })))
+    .find(({ all }) => all.includes(state.active.value));
   return (
     <>
       <DataTable
@@ -191,39 +199,47 @@ function Points() {
           },
         }))}
       />
-      {x && (
+      {found && (
         <Chart
-          title={`Rates by ${x}`}
-          xLabel={x}
+          title={`Rates by ${found.key}${isMean ? ", mean over the seeds" : ""}`}
+          xLabel={found.unit ? `${found.key} (${found.unit})` : found.key}
           yLabel="Gbit/s"
-          lines={lines}
-          at={parseFloat(state.run.value.facts.parameters[x])}
-          onPick={(value) => pickRun(runs, x, value)}
+          lines={lines.map(({ line }) => line)}
+          at={here?.x}
+          onPoint={(line, at) => {
+            state.selection.value = null;
+            state.active.value = lines[line].behind[at][0];
+          }}
         />
+      )}
+      {drawn.length > lines.length && (
+        <p class="faint">
+          The first {lines.length} of {drawn.length} curves.
+        </p>
       )}
     </>
   );
 }
 
-/** Means of a rate over the runs of each value. */
-function curve(runs: Run[], parameter: string, rate: string, rates: string[]): Line {
-  const values = new Map<number, number[]>();
-  for (const run of runs) {
-    const x = parseFloat(run.facts.parameters[parameter]);
-    const y = run.facts.rates_gbps[rate];
-    if (y !== undefined) values.set(x, [...(values.get(x) ?? []), y]);
-  }
-  const sorted = [...values].sort((a, b) => a[0] - b[0]);
-  return {
-    label: rateName(rate, rates),
-    x: sorted.map(([x]) => x),
-    y: sorted.map(([, all]) => mean(all)),
-  };
-}
-
-/** Show the run behind the point of a curve. */
-function pickRun(runs: Run[], parameter: string, x: number): void {
-  const away = runs.map((run) => Math.abs(parseFloat(run.facts.parameters[parameter]) - x));
-  state.selection.value = null;
-  state.active.value = away.indexOf(Math.min(...away));
+/** Each rate along a curve: means over the runs of each point. */
+function linesOf(
+  runs: Run[],
+  curve: RunCurve,
+  rates: string[],
+): { line: Line; behind: number[][] }[] {
+  return rates.flatMap((rate) => {
+    const points = curve.runs.map((all) =>
+      all.map((run) => runs[run].facts.rates_gbps[rate]).filter((value) => value !== undefined),
+    );
+    const known = [...points.keys()].filter((at) => points[at].length > 0);
+    if (!known.length) return [];
+    const name = rateName(rate, rates);
+    const line: Line = {
+      label: curve.label ? `${name}, ${curve.label}` : name,
+      x: known.map((at) => curve.x[at]),
+      y: known.map((at) => mean(points[at])),
+      points: "on",
+    };
+    return [{ line, behind: known.map((at) => curve.runs[at]) }];
+  });
 }
