@@ -74,12 +74,14 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 7] = [
+const SEPARATE: [&str; 9] = [
     "timely",
     "hpcc",
     "swift",
     "nscc",
     "reps",
+    "pair-backpressure",
+    "half",
     "nscc-reps",
     "swift-reps",
 ];
@@ -131,7 +133,15 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         "generator = \"k-ary-n-tree\"\nk = 3\nn = 2\npath-choice = \"adaptive\"\n",
         "generator = \"xgft\"\nchildren = [3, 3]\nparents = [1, 3]\npath-choice = \"spray-random\"\n",
     ];
-    let fabric = fabrics[draw(5) as usize];
+    let drawn = draw(7) as usize;
+    let over_waypoints = drawn >= fabrics.len();
+    let fabric = match over_waypoints {
+        true => format!(
+            "generator = \"dragonfly\"\nswitches-per-group = 2\nhosts-per-switch = 2\nglobal-per-switch = 1\npath-choice = \"{}\"\n",
+            ["valiant", "ugal-l", "par"][draw(3) as usize]
+        ),
+        false => fabrics[drawn].to_owned(),
+    };
     let scheme = schemes[draw(schemes.len() as u64) as usize];
     let speed = ["SDR", "QDR", "HDR"][draw(3) as usize];
     let mtu = ["256 B", "1 KiB", "4 KiB"][draw(3) as usize];
@@ -139,7 +149,10 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         "",
         "[vl]\ndata-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n",
     ];
-    let lanes = lanes[draw(2) as usize];
+    let lanes = match over_waypoints {
+        true => "[vl]\ndata-vls = 6\n",
+        false => lanes[draw(2) as usize],
+    };
     let mut programs = String::new();
     let jobs = 1 + draw(2);
     let hosts = if jobs == 2 { "hosts = 4\n" } else { "" };
