@@ -166,7 +166,7 @@ _CUT = bytes.fromhex("070a05302e302e34") + bytes([90, 8, 3])
         ("connections", {"t": b"Nodes 2\n0->1 start 0 size 1\nNodes 1"}, r"t:3: the number of"),
         ("connections", {"t": b"Nodes 9\nConnections 1\n0->1 start 0"}, r"t:3: it has no size"),
         ("aicb", {"t": b"[rank0 ~ rank3]\ncomm_type\n"}, r"t:2: there is no column"),
-        ("goal", {"t": (4223).to_bytes(8, "little")}, r"t: byte 8: the file ends within 4 bytes"),
+        ("goal", {"t": (4223).to_bytes(8, "little")}, r"t: byte 8: the data end within 4 bytes"),
     ],
 )
 def test_bad_traces_end_with_their_place(

@@ -257,6 +257,9 @@ fn repeated(
     let (chosen, mut pipeline) = settings.method(operation, bytes);
     let algorithm = entry.algorithm.unwrap_or(chosen);
     check_algorithm(operation, algorithm, &key.key("algorithm"))?;
+    if entry.algorithm == Some(Algorithm::Hierarchical) {
+        check_servers(settings, entry.placement, &key.key("server-ranks"))?;
+    }
     let own = pipeline_of(entry.channels, entry.chunk, key)?;
     if entry.channels.is_some() {
         pipeline.channels = own.channels;
@@ -291,6 +294,30 @@ fn repeated(
         iterations,
         start,
     })
+}
+
+/// Refuses servers that leave a hierarchical algorithm without its levels.
+fn check_servers(
+    settings: &TraceSettings,
+    placement: Placement,
+    key: &KeyPath,
+) -> Result<(), ScenarioError> {
+    let (ranks, local) = (settings.places, settings.local);
+    let message = match local {
+        1 => "each rank is a server of its own: no hierarchy".to_owned(),
+        _ if ranks % local > 0 => format!("servers of {local} ranks do not divide {ranks} ranks"),
+        _ => return Ok(()),
+    };
+    let hint = match placement {
+        Placement::Block | Placement::Cyclic => format!(
+            "write how many ranks side by side share a server, a divisor of {ranks} from 2 on, or choose another algorithm"
+        ),
+        Placement::Random | Placement::Rail => {
+            "use the placement block or cyclic, several ranks per host, or another algorithm"
+                .to_owned()
+        }
+    };
+    Err(ScenarioError::new(key.clone(), message).with_hint(hint))
 }
 
 /// Steps of training a model, over and over.
@@ -390,7 +417,13 @@ fn sized(entry: &ProgramEntry, key: &KeyPath) -> Result<Work, ScenarioError> {
         }
         let row = row.iter().enumerate();
         let row = row.map(|(place, bytes)| size(*bytes, &key.index(place)));
-        sizes.push(row.collect::<Result<Vec<u64>, _>>()?);
+        let row = row.collect::<Result<Vec<u64>, _>>()?;
+        if row[rank] > 0 {
+            let message = format!("rank {rank} sends to itself");
+            let error = ScenarioError::new(key.index(rank), message);
+            return Err(error.with_hint("write \"0 B\": what a rank keeps does not leave it"));
+        }
+        sizes.push(row);
     }
     let (iterations, compute, start) = rounds(entry, key)?;
     Ok(Work::Loops {

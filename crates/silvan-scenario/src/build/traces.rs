@@ -1,5 +1,7 @@
 //! Files of traces that programs run, taken into the scenario.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,56 +89,123 @@ fn import_trace(
     Ok(names)
 }
 
-/// The files `NAME.RANK.ENDING`, from rank 0 on.
+/// The files `NAME.RANK.ENDING`, from rank 0 on, all with the same ending.
 fn rank_files(
     name: &str,
     base: &Path,
     endings: &[&str],
     key: &KeyPath,
 ) -> Result<Vec<String>, ScenarioError> {
-    let exists = |rank: usize, ending: &str| {
-        let file = format!("{name}.{rank}.{ending}");
-        base.join(&file).exists().then_some(file)
+    let wrong = |message: String, hint: String| {
+        Err(ScenarioError::new(key.clone(), message).with_hint(hint))
     };
-    let Some(ending) = endings.iter().find(|ending| exists(0, ending).is_some()) else {
-        let path = base.join(name);
-        let message = format!(
-            "there is no {}.0.{}",
-            path.display(),
-            endings.join(" or .0.")
-        );
-        let error = ScenarioError::new(key.clone(), message);
-        return Err(error.with_hint("name the files as NAME.RANK.et, and write NAME here"));
-    };
-    let files: Vec<String> = (0..).map_while(|rank| exists(rank, ending)).collect();
-    match beyond(&base.join(name), files.len(), ending) {
-        None => Ok(files),
-        Some(rank) => {
-            let message = format!(
-                "there is a file of rank {rank}, but none of rank {}: {name}.{}.{ending}",
-                files.len(),
-                files.len()
-            );
-            let error = ScenarioError::new(key.clone(), message);
-            Err(error.with_hint("every rank has a file, from 0 on"))
+    let path = base.join(name);
+    let ranks = match named_ranks(&path, endings) {
+        Ok(ranks) => ranks,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+        Err(error) => {
+            let message = format!("the folder of {} cannot be read: {error}", path.display());
+            let hint = "paths are relative to the folder of the scenario";
+            return wrong(message, hint.to_owned());
         }
+    };
+    let Some(first) = ranks.get(&0) else {
+        let path = path.display();
+        let message = format!("there is no {path}.0.{}", endings.join(" or .0."));
+        let hint = "name the files as NAME.RANK.et, and write NAME here";
+        return wrong(message, hint.to_owned());
+    };
+    let ending = first[0].ending;
+    let mut files = Vec::with_capacity(ranks.len());
+    for (rank, found) in &ranks {
+        let expected = files.len() as u64;
+        if let Some(odd) = found.iter().find(|one| one.number != rank.to_string()) {
+            let message = format!(
+                "{name}.{}.{} is no name of the file of a rank",
+                odd.number, odd.ending
+            );
+            let hint = format!(
+                "numbers of ranks have no sign and no zero before them: {name}.{rank}.{}",
+                odd.ending
+            );
+            return wrong(message, hint);
+        }
+        if let [one, other, ..] = found.as_slice() {
+            let message = format!(
+                "rank {rank} has two files: {name}.{rank}.{} and {name}.{rank}.{}",
+                one.ending, other.ending
+            );
+            let hint = format!(
+                "keep those of one ending, and remove {name}.*.{} or {name}.*.{}",
+                one.ending, other.ending
+            );
+            return wrong(message, hint);
+        }
+        if *rank != expected {
+            let message = format!(
+                "there is a file of rank {rank}, but none of rank {expected}: {name}.{expected}.{ending}"
+            );
+            return wrong(message, "every rank has a file, from 0 on".to_owned());
+        }
+        let other = found[0].ending;
+        if other != ending {
+            let message =
+                format!("{name}.{rank}.{other} has another ending than {name}.0.{ending}");
+            let hint = "write the files of all ranks in the same format";
+            return wrong(message, hint.to_owned());
+        }
+        files.push(format!("{name}.{rank}.{ending}"));
     }
+    Ok(files)
 }
 
-/// A rank beyond the first so many that has a file.
-fn beyond(prefix: &Path, ranks: usize, ending: &str) -> Option<usize> {
-    let start = format!("{}.", prefix.file_name()?.to_string_lossy());
-    let folder = match prefix.parent()? {
+/// A file of a rank: the rank as its name spells it, and the ending.
+struct RankFile<'a> {
+    number: String,
+    ending: &'a str,
+}
+
+/// The files that are named by ranks, by rank; each rank's in the order of the endings.
+fn named_ranks<'a>(
+    prefix: &Path,
+    endings: &[&'a str],
+) -> io::Result<BTreeMap<u64, Vec<RankFile<'a>>>> {
+    let mut ranks: BTreeMap<u64, Vec<RankFile<'a>>> = BTreeMap::new();
+    let (Some(name), Some(folder)) = (prefix.file_name(), prefix.parent()) else {
+        return Ok(ranks);
+    };
+    let start = format!("{}.", name.to_string_lossy());
+    let folder = match folder {
         folder if folder.as_os_str().is_empty() => Path::new("."),
         folder => folder,
     };
-    let entries = folder.read_dir().ok()?;
-    let numbers = entries.filter_map(|entry| {
-        let name = entry.ok()?.file_name().to_string_lossy().into_owned();
-        let middle = name.strip_prefix(&start)?.strip_suffix(ending)?;
-        middle.strip_suffix('.')?.parse::<usize>().ok()
-    });
-    numbers.filter(|rank| *rank >= ranks).min()
+    for entry in folder.read_dir()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let Some((number, ending)) = name
+            .strip_prefix(&start)
+            .and_then(|rest| rest.split_once('.'))
+        else {
+            continue;
+        };
+        let Some(ending) = endings.iter().find(|known| **known == ending) else {
+            continue;
+        };
+        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number = number.to_owned();
+            // No trace has a rank that is so large.
+            let rank = digits.parse().unwrap_or(u64::MAX);
+            ranks
+                .entry(rank)
+                .or_default()
+                .push(RankFile { number, ending });
+        }
+    }
+    for files in ranks.values_mut() {
+        let place = |file: &RankFile<'_>| endings.iter().position(|ending| *ending == file.ending);
+        files.sort_by(|one, other| (place(one), &one.number).cmp(&(place(other), &other.number)));
+    }
+    Ok(ranks)
 }
 
 /// The schedules of a program's trace.
@@ -160,6 +229,9 @@ fn in_file(names: &[String], error: &TraceError, key: &KeyPath) -> ScenarioError
         _ => String::new(),
     };
     let message = format!("{place}{error}");
+    if error.place == TracePlace::Ranks {
+        return ScenarioError::new(key.key("ranks-per-host"), message).with_hint(error.hint);
+    }
     let Some(name) = names.get(error.file).or_else(|| names.last()) else {
         return ScenarioError::new(key.key("trace"), message).with_hint(error.hint);
     };

@@ -1,5 +1,8 @@
 //! What is wrong with programs.
 
+use silvan_scenario::Scenario;
+use silvan_workload::programs::Work;
+
 use crate::read;
 
 fn message(program: &str) -> String {
@@ -51,12 +54,28 @@ fn mistakes_in_programs_are_located() {
             "sizes: one rank has no other to send to",
         ),
         (
-            "kind = \"alltoallv\"\nsizes = [[\"1 B\", \"2 B\"], [\"1 B\"]]",
+            "kind = \"alltoallv\"\nsizes = [[\"0 B\", \"2 B\"], [\"1 B\"]]",
             "sizes.1: it has 1 sizes, but there are 2 ranks",
         ),
         (
             "kind = \"alltoallv\"\nalgorithm = \"ring\"\nsizes = [[\"1 B\", \"2 B\"], [\"1 B\", \"0 B\"]]",
             "algorithm: it does not do this operation",
+        ),
+        (
+            "kind = \"alltoallv\"\nsizes = [[\"0 B\", \"2 B\"], [\"1 B\", \"3 B\"]]",
+            "sizes.1.1: rank 1 sends to itself (hint: write \"0 B\"",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"hierarchical\"",
+            "server-ranks: each rank is a server of its own: no hierarchy (hint: write how many ranks",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"hierarchical\"\nserver-ranks = 3",
+            "server-ranks: servers of 3 ranks do not divide 4 ranks (hint: write how many ranks",
+        ),
+        (
+            "kind = \"allreduce\"\nalgorithm = \"hierarchical\"\nplacement = \"random\"\nserver-ranks = 2",
+            "server-ranks: each rank is a server of its own: no hierarchy (hint: use the placement block",
         ),
         (
             "kind = \"alltoallv\"\nchannels = 2\nsizes = [[\"1 B\"]]",
@@ -198,6 +217,105 @@ fn mistakes_in_programs_are_located() {
         let error = message(program);
         assert!(error.contains(expected), "{program:?}: {error}");
         assert!(error.contains("(hint: "), "{program:?}: {error}");
+    }
+}
+
+/// A table that chooses by size takes the flat algorithm where there is no hierarchy: the same messages.
+#[test]
+fn a_table_chooses_the_flat_algorithm_where_there_is_no_hierarchy() {
+    let text = |algorithm: &str, servers: u32| {
+        format!(
+            "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n[[traffic.program]]\nkind = \"allreduce\"\nbytes = \"4 KiB\"\n\
+             channels = 2\nserver-ranks = {servers}\n[[traffic.collective]]\nalgorithm = \"{algorithm}\"\n"
+        )
+    };
+    let plan = |algorithm: &str, servers: u32| {
+        let scenario = read(&text(algorithm, servers)).unwrap();
+        scenario.programs().unwrap().jobs[0].work.clone()
+    };
+    for servers in [1, 3] {
+        assert_eq!(plan("hierarchical", servers), plan("ring", servers));
+    }
+    assert_ne!(plan("hierarchical", 2), plan("ring", 2));
+}
+
+/// Files of ranks in a folder, named by a scenario next to them.
+#[test]
+fn files_of_ranks_are_all_or_none() {
+    let nodes = "{\"workload_graph\": [{\"Id\": 1, \"NodeType\": 4}]}";
+    let outcome = |files: &[&str], name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            std::fs::write(folder.path().join(file), nodes).unwrap();
+        }
+        let text = format!(
+            "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n[[traffic.program]]\nkind = \"chakra\"\nfile = \"{name}\"\n"
+        );
+        let place = folder.path().join("test.toml");
+        let scenario = Scenario::from_toml(&text, &place.display().to_string(), &[]);
+        scenario.map(
+            |scenario| match &scenario.programs().unwrap().jobs[0].work {
+                Work::Schedules { schedules, .. } => schedules.len(),
+                _ => 0,
+            },
+        )
+    };
+    let right: [&[&str]; 4] = [
+        &["m.0.json", "m.1.json", "m.2.json"],
+        &["m.0.et", "m.1.et", "m.2.et"],
+        &[
+            "m.0.et",
+            "m.1.et",
+            "m.2.et",
+            "m.groups.json",
+            "m.0.json.gz",
+            "m..et",
+        ],
+        &["m.0.et", "m.1.et", "m.2.et", "other.0.json", "m.x.0.json"],
+    ];
+    for files in right {
+        assert_eq!(outcome(files, "m").unwrap(), 3, "{files:?}");
+    }
+    let wrong: [(&[&str], &str, &str); 8] = [
+        (
+            &["m.0.et", "m.1.et", "m.2.json", "m.3.json"],
+            "m",
+            "m.2.json has another ending than m.0.et (hint: write the files of all ranks in the same format)",
+        ),
+        (
+            &["m.0.et", "m.1.et", "m.0.json", "m.1.json"],
+            "m",
+            "rank 0 has two files: m.0.et and m.0.json (hint: keep those of one ending, and remove m.*.et or m.*.json)",
+        ),
+        (
+            &["m.0.et", "m.1.et", "m.1.json"],
+            "m",
+            "rank 1 has two files: m.1.et and m.1.json",
+        ),
+        (
+            &["m.0.json", "m.01.json"],
+            "m",
+            "m.01.json is no name of the file of a rank (hint: numbers of ranks have no sign and no zero before them: m.1.json)",
+        ),
+        (
+            &["m.0.json", "m.+1.json"],
+            "m",
+            "m.+1.json is no name of the file of a rank",
+        ),
+        (
+            &["m.0.et", "m.2.et"],
+            "m",
+            "there is a file of rank 2, but none of rank 1: m.1.et",
+        ),
+        (&["m.1.et"], "m", "m.0.et or .0.json"),
+        // A file in place of the folder.
+        (&["plain"], "plain/m", "plain/m cannot be read: "),
+    ];
+    for (files, name, expected) in wrong {
+        let error = outcome(files, name).unwrap_err().to_string();
+        assert!(error.contains(expected), "{files:?}: {error}");
+        assert!(error.contains("traffic.program.0.file: "), "{error}");
+        assert!(error.contains("(hint: "), "{error}");
     }
 }
 

@@ -57,7 +57,8 @@ pub struct MethodEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
     pub up_to: Option<Bytes>,
-    /// The algorithm; an entry fits operations that are offered by it. Default: that of the operation.
+    /// The algorithm; an entry fits operations that are offered by it. `hierarchical` is the flat algorithm for groups of ranks
+    /// that are not the same number on each of their servers. Default: that of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<Algorithm>,
     /// Parts of the data that go independently of each other. Default: 1.
@@ -132,7 +133,9 @@ pub struct ProgramEntry {
     /// Seed of the placement `random`; the same for all seeds of a run.
     #[serde(default)]
     pub placement_seed: u64,
-    /// Ranks side by side that share a server, for hierarchical algorithms. Default: `ranks-per-host`.
+    /// Ranks side by side that share a server, for hierarchical algorithms. A program that names the algorithm `hierarchical`
+    /// needs a divisor of its ranks from 2 on; where it is all of them, there is one server and the flat algorithm. Default:
+    /// `ranks-per-host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub server_ranks: Option<u32>,
@@ -153,7 +156,8 @@ pub struct ProgramEntry {
     /// The model of the kind `training`, which it needs. With `operations-per-second` its ranks compute, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<TrainingModel>,
-    /// Sizes of the messages of an `alltoallv`: a list for each sender, with the size for each receiver.
+    /// Sizes of the messages of an `alltoallv`: a list for each sender, with the size for each receiver, and 0 B for the sender
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Vec<schema::BytesText>>>")]
     pub sizes: Option<Vec<Vec<Bytes>>>,

@@ -26,7 +26,7 @@ pub fn check(bytes: &[u8]) {
             match error.place {
                 TracePlace::Whole => {}
                 TracePlace::Line(line) => assert!((1..=lines).contains(&line)),
-                TracePlace::Byte(_) => panic!("a text has lines"),
+                TracePlace::Byte(_) | TracePlace::Ranks => panic!("a text has lines"),
             }
             assert!(!error.message.is_empty() && !error.message.contains('\n'));
             assert!(!error.hint.is_empty());

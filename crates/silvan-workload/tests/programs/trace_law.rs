@@ -21,7 +21,7 @@ pub fn check(format: &dyn TraceFormat, bytes: &[u8]) {
         Err(error) => {
             assert!(!error.message.is_empty() && !error.hint.is_empty());
             match error.place {
-                TracePlace::Whole => {}
+                TracePlace::Whole | TracePlace::Ranks => {}
                 TracePlace::Byte(at) => assert!(at <= length),
                 TracePlace::Line(line) => assert!((1..=lines).contains(&line), "{error:?}"),
             }

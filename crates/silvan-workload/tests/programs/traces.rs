@@ -9,7 +9,9 @@ mod training;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use silvan_workload::programs::trace::{TraceError, TraceFormat, TraceSettings};
+use silvan_workload::programs::trace::chakra::Chakra;
+use silvan_workload::programs::trace::connections::Connections;
+use silvan_workload::programs::trace::{Goal, TraceError, TraceFormat, TraceSettings};
 use silvan_workload::programs::{Action, JobSpec, Schedule, Script};
 
 use crate::common::job;
@@ -59,6 +61,43 @@ fn the_examples_are_traces() {
     for (format, bytes) in trace_law::examples() {
         let text = format.import(vec![bytes], None).unwrap();
         format.schedules(&text, &settings(4)).unwrap();
+    }
+}
+
+/// A ring of this many operations that wait for each other, in all formats.
+#[test]
+fn long_cycles_are_told_by_their_first_few() {
+    const LENGTH: u64 = 3000;
+    let after = |op: u64| (op + 1) % LENGTH;
+    let lines = |line: &dyn Fn(u64) -> String| (0..LENGTH).map(line).collect::<String>();
+    let schedule = format!(
+        "num_ranks 1\nrank 0 {{\n{}{}}}\n",
+        lines(&|op| format!("l{op}: calc 1\n")),
+        lines(&|op| format!("l{op} requires l{}\n", after(op)))
+    );
+    let nodes = lines(&|op| {
+        let next = after(op);
+        let comma = if next > 0 { "," } else { "" };
+        format!("{{\"Id\": {op}, \"NodeType\": 4, \"data_deps\": [{next}]}}{comma}\n")
+    });
+    let matrix = format!(
+        "Nodes 2\n{}{}",
+        lines(&|op| format!("0->1 trigger {op} size 1 send_done_trigger {}\n", after(op))),
+        lines(&|op| format!("trigger id {op} oneshot\n"))
+    );
+    let files: [(&dyn TraceFormat, Vec<u8>); 4] = [
+        (&Goal, goal_binary::ring(LENGTH as u32)),
+        (&Goal, schedule.into_bytes()),
+        (
+            &Chakra,
+            format!("{{\"workload_graph\": [{nodes}]}}").into_bytes(),
+        ),
+        (&Connections, matrix.into_bytes()),
+    ];
+    for (format, file) in files {
+        let error = read(format, &[file], None, &settings(4)).unwrap_err();
+        assert!(error.message.contains("… (3000 in all)"), "{error}");
+        assert!(error.message.len() < 300, "{error}");
     }
 }
 

@@ -32,7 +32,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
-use crate::programs::trace::{TraceError, TracePlace};
+use crate::programs::trace::{TraceError, TracePlace, first_few};
 use line::{Line, statement};
 
 /// Ranks that a schedule may have: far more than hosts can hold, and few enough to be listed.
@@ -256,11 +256,10 @@ fn close(block: &mut Block<'_>) -> Result<Schedule, TraceError> {
     let ops = std::mem::take(&mut block.ops);
     Schedule::new(ops, &dependencies).map_err(|cycle| {
         let lines: Vec<u32> = cycle.iter().map(|op| lines[*op as usize]).collect();
-        let named: Vec<String> = lines.iter().map(u32::to_string).collect();
         let message = format!(
             "operations of rank {} wait for each other in a cycle: lines {}",
             block.rank,
-            named.join(", ")
+            first_few(lines.len(), lines.iter().map(u32::to_string), ", ")
         );
         wrong(lines[0], message, "remove one of the dependencies")
     })

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use silvan_core::Span;
 
-use super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TracePlace};
+use super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TracePlace, check_length, first_few};
 use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
 
 const COOKIE: u64 = 4223;
 const ANY: u32 = u32::MAX;
 const TRUNCATED: &str = "the file may have been cut off";
+const FEWER: &str = "leave out operations, or whole ranks";
 const DAMAGED: &str = "write it again with txt2bin, or use the GOAL text";
 
 /// Whether a file starts with the cookie.
@@ -39,7 +40,7 @@ impl Reader<'_> {
             .checked_add(N)
             .filter(|end| *end <= self.bytes.len());
         let Some(end) = end else {
-            let message = format!("the file ends within {N} bytes that it needs here");
+            let message = format!("the data end within {N} bytes that are needed here");
             return Err(self.wrong(message, TRUNCATED));
         };
         let mut taken = [0; N];
@@ -60,19 +61,18 @@ impl Reader<'_> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    /// Goes to a place that is counted from the end of the cookie.
-    fn go_to(&mut self, place: u64) -> Result<(), TraceError> {
-        let at = place.checked_add(8).and_then(|at| usize::try_from(at).ok());
-        match at.filter(|at| *at <= self.bytes.len()) {
-            Some(at) => {
-                self.at = at;
-                Ok(())
-            }
-            None => Err(self.wrong(
-                format!("the data of a rank start at byte {place}, beyond the end"),
-                TRUNCATED,
-            )),
-        }
+    /// A place in the file, from one that is counted from the end of the cookie.
+    fn place(&mut self) -> Result<usize, TraceError> {
+        let at = self.at;
+        let place = self.u64()?;
+        let found = place
+            .checked_add(8)
+            .and_then(|at| usize::try_from(at).ok())
+            .filter(|place| *place <= self.bytes.len());
+        found.ok_or_else(|| {
+            let message = format!("the data of a rank are at byte {place}, beyond the end");
+            TraceError::new(TracePlace::Byte(at as u64), message, TRUNCATED)
+        })
     }
 
     /// Refuses a count of things of `size` bytes that cannot be in the rest of the file.
@@ -81,7 +81,7 @@ impl Reader<'_> {
         match u64::from(count) * size <= rest {
             true => Ok(()),
             false => Err(self.wrong(
-                format!("{count} entries do not fit into the file"),
+                format!("{count} entries do not fit into the data"),
                 TRUNCATED,
             )),
         }
@@ -98,18 +98,48 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Arc<Schedule>>, TraceError> {
     }
     reader.take::<2>()?;
     reader.check_room(ranks, 16)?;
-    let mut starts = Vec::with_capacity(ranks as usize);
-    for _ in 0..ranks {
-        starts.push(reader.u64()?);
-        reader.u64()?;
+    let mut places = Vec::with_capacity(ranks as usize);
+    for rank in 0..ranks {
+        let entry = reader.at;
+        let (start, end) = (reader.place()?, reader.place()?);
+        places.push((start, end, rank, entry));
     }
-    let ranks_read = starts.into_iter().enumerate();
-    ranks_read
-        .map(|(rank, start)| {
-            reader.go_to(start)?;
-            schedule(&mut reader, rank as u32, ranks).map(Arc::new)
-        })
-        .collect()
+    check_apart(&places, reader.at)?;
+    let mut ops = 0;
+    let schedules = places.into_iter().map(|(start, end, rank, _)| {
+        let mut reader = Reader {
+            bytes: &bytes[..end],
+            at: start,
+        };
+        schedule(&mut reader, rank, ranks, &mut ops).map(Arc::new)
+    });
+    schedules.collect()
+}
+
+/// Each rank has data of its own: where they start and end, the rank, and where the index says so.
+fn check_apart(places: &[(usize, usize, u32, usize)], first: usize) -> Result<(), TraceError> {
+    let mut sorted = places.to_vec();
+    sorted.sort_unstable();
+    let (mut free, mut before) = (first, None);
+    for (start, end, rank, entry) in sorted {
+        let message = match before {
+            _ if end < start => format!("the data of rank {rank} end before they start"),
+            None if start < free => format!("the data of rank {rank} start within the index"),
+            Some(other) if start < free => {
+                format!("the data of rank {rank} overlap those of rank {other}")
+            }
+            _ => {
+                (free, before) = (end, Some(rank));
+                continue;
+            }
+        };
+        return Err(TraceError::new(
+            TracePlace::Byte(entry as u64),
+            message,
+            DAMAGED,
+        ));
+    }
+    Ok(())
 }
 
 /// Where the numbers of operations that wait for one stand, and how many there are.
@@ -120,12 +150,21 @@ struct Waiting {
     start_only: bool,
 }
 
-fn schedule(reader: &mut Reader<'_>, rank: u32, ranks: u32) -> Result<Schedule, TraceError> {
+/// The schedule of a rank, whose data the reader has; `all` counts the operations of all ranks.
+fn schedule(
+    reader: &mut Reader<'_>,
+    rank: u32,
+    ranks: u32,
+    all: &mut u64,
+) -> Result<Schedule, TraceError> {
     let begin = reader.at;
     let (count, roots) = (reader.u32()?, reader.u32()?);
     reader.check_room(roots, 4)?;
     reader.at += roots as usize * 4;
     reader.check_room(count, 39)?;
+    *all += u64::from(count);
+    check_length(*all)
+        .map_err(|message| TraceError::new(TracePlace::Byte(begin as u64), message, FEWER))?;
     let mut ops = Vec::with_capacity(count as usize);
     let mut waiting = Vec::new();
     for op in 0..count {
@@ -159,16 +198,15 @@ fn schedule(reader: &mut Reader<'_>, rank: u32, ranks: u32) -> Result<Schedule, 
                 start_only: entry.start_only,
             });
         }
-        if dependencies.len() * 4 > reader.bytes.len() {
-            let message = format!("rank {rank} has more dependencies than the file has room for");
+        if dependencies.len() * 4 > reader.bytes.len() - begin {
+            let message = format!("rank {rank} has more dependencies than its data have room for");
             return Err(reader.wrong(message, DAMAGED));
         }
     }
     Schedule::new(ops, &dependencies).map_err(|cycle| {
-        let names: Vec<String> = cycle.iter().map(u32::to_string).collect();
         let message = format!(
             "operations {} of rank {rank} wait for each other in a cycle",
-            names.join(", ")
+            first_few(cycle.len(), cycle.iter().map(u32::to_string), ", ")
         );
         TraceError::new(TracePlace::Byte(begin as u64), message, DAMAGED)
     })

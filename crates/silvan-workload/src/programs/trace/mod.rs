@@ -41,6 +41,8 @@ pub enum TracePlace {
     Line(u32),
     /// A byte, from 0.
     Byte(u64),
+    /// None in a file: the ranks that the program has room for.
+    Ranks,
 }
 
 /// A trace that cannot be read.
@@ -212,6 +214,33 @@ pub(crate) fn check_length(ops: u64) -> Result<(), String> {
             "the trace has more than {MOST_OPS} operations with those of its collective operations"
         )),
         false => Ok(()),
+    }
+}
+
+/// Refuses a trace of more ranks than there are places for, before anything is made of them.
+pub(crate) fn check_places(ranks: u64, settings: &TraceSettings) -> Result<(), TraceError> {
+    let places = settings.places;
+    match ranks > u64::from(places) {
+        true => Err(TraceError::new(
+            TracePlace::Ranks,
+            format!("{ranks} ranks do not fit on {places} places"),
+            "add hosts, or more ranks per host",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The first few of so many names, and how many there are.
+pub(crate) fn first_few(
+    count: usize,
+    names: impl Iterator<Item = String>,
+    separator: &str,
+) -> String {
+    const SHOWN: usize = 8;
+    let first: Vec<String> = names.take(SHOWN).collect();
+    match count > SHOWN {
+        true => format!("{}{separator}… ({count} in all)", first.join(separator)),
+        false => first.join(separator),
     }
 }
 

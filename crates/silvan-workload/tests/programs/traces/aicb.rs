@@ -1,6 +1,7 @@
 //! AICB's lists in both forms.
 
 use silvan_core::{Span, Time};
+use silvan_workload::programs::Action;
 use silvan_workload::programs::trace::TracePlace;
 use silvan_workload::programs::trace::aicb::Aicb;
 
@@ -159,7 +160,7 @@ fn layers_go_forwards_and_backwards() {
 fn mistakes_are_located() {
     let one = |rows: &[String]| list(&[("[rank0 ~ rank3]", rows)]);
     let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";
-    let cases: [(Vec<u8>, u32, &str); 20] = [
+    let cases: [(Vec<u8>, u32, &str); 21] = [
         (b"[rank0 ~]\n".to_vec(), 1, "is no range of ranks"),
         (b"[rank2 ~ rank3]\n".to_vec(), 1, "rank 0 is next"),
         (
@@ -173,6 +174,11 @@ fn mistakes_are_located() {
             "two columns have the same name",
         ),
         (b"[rank0 ~ rank3]\n".to_vec(), 1, "the section is empty"),
+        (
+            format!("[rank0 ~ rank3]\n{}", &COLUMNS[..50]).into_bytes(),
+            2,
+            "the section has no operation",
+        ),
         (
             one(&["CommType.all_reduce,CommGroup.tp_group,4".to_owned()]),
             3,
@@ -273,4 +279,61 @@ fn mistakes_are_located() {
         "rank 1 receives from rank 0 1 times, but that does not send as often to it: 0 times"
     );
     assert_eq!(error.place, TracePlace::Line(6));
+}
+
+#[test]
+fn a_list_without_an_operation_is_refused() {
+    let files = [
+        list(&[("[rank0 ~ rank3]", &[row("epoch_end", "None", 0, 0, "")])]),
+        simai("DATA all_gpus: 4", &[]),
+    ];
+    for file in files {
+        let error = read(&Aicb, &[file], None, &settings(4)).unwrap_err();
+        assert_eq!(error.message, "there is no operation in the list");
+        assert_eq!(error.hint, "the file may have been cut off");
+    }
+}
+
+/// Groups are not made before the ranks have been compared with the places.
+#[test]
+fn ranks_are_compared_with_places() {
+    let rows = [row("barrier", "all", 1 << 20, 0, "")];
+    let file = list(&[("[rank0 ~ rank1048575]", &rows)]);
+    let error = read(&Aicb, &[file], None, &settings(4)).unwrap_err();
+    assert_eq!(error.message, "1048576 ranks do not fit on 4 places");
+    assert_eq!(error.place, TracePlace::Ranks);
+}
+
+/// Groups of all ranks and pipelines of one rank each, in as many steps as ranks: every rank sends to the next one, and of a
+/// barrier by dissemination, to the one at each power of two.
+#[test]
+fn many_ranks_and_sections_are_read() {
+    const RANKS: u32 = 4096;
+    let barrier = row("barrier", "all", RANKS, 0, "");
+    let send = row("isend", "pp_group", 1, 100, "send_next");
+    let receive = row("irecv", "pp_group", 1, 100, "recv_prev");
+    let sections: Vec<(String, Vec<String>)> = (0..RANKS)
+        .map(|rank| {
+            let mut rows = vec![barrier.clone()];
+            rows.extend((rank > 0).then(|| receive.clone()));
+            rows.extend((rank + 1 < RANKS).then(|| send.clone()));
+            (format!("[rank{rank}]"), rows)
+        })
+        .collect();
+    let sections: Vec<(&str, &[String])> = sections
+        .iter()
+        .map(|(ranks, rows)| (ranks.as_str(), rows.as_slice()))
+        .collect();
+    let schedules = read(&Aicb, &[list(&sections)], None, &settings(RANKS)).unwrap();
+    for (rank, schedule) in (0..RANKS).zip(&schedules) {
+        let sends = schedule.ops().iter().filter_map(|op| match op.action {
+            Action::Send { to, bytes, .. } => Some((to, bytes)),
+            _ => None,
+        });
+        let mut expected: Vec<(u32, u64)> = (0..12)
+            .map(|power| ((rank + (1 << power)) % RANKS, 0))
+            .collect();
+        expected.extend((rank + 1 < RANKS).then_some((rank + 1, 100)));
+        assert_eq!(sends.collect::<Vec<_>>(), expected, "rank {rank}");
+    }
 }

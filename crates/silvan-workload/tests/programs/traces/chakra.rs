@@ -1,5 +1,6 @@
 //! Chakra traces: the protobuf is written here field by field from the schema.
 
+mod given;
 mod mistakes;
 
 use proptest::prelude::*;

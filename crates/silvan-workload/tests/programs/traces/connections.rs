@@ -55,7 +55,7 @@ fn connections_start_at_their_time_or_trigger() {
 
 #[test]
 fn mistakes_are_located() {
-    let cases: [(&[&str], &[&str], u32, &str); 15] = [
+    let cases: [(&[&str], &[&str], u32, &str); 21] = [
         (
             &["0->4 start 0 size 1"],
             &[],
@@ -114,6 +114,42 @@ fn mistakes_are_located() {
             "\"speed\" is no property",
         ),
         (&["connect 0 1"], &[], 5, "starts no line"),
+        (
+            &["0->1 start 0 size 5 size 7"],
+            &[],
+            5,
+            "size comes second: the line has such a property already",
+        ),
+        (
+            &["0->1 id 1 id 1 start 0 size 5"],
+            &[],
+            5,
+            "id comes second",
+        ),
+        (
+            &["0->1 start 0 size 5 send_done_trigger 1 send_done_trigger 2"],
+            &["trigger id 1 oneshot", "trigger id 2 oneshot"],
+            5,
+            "send_done_trigger comes second",
+        ),
+        (
+            &["0->1 start 0 size 5"],
+            &["trigger id 1 oneshot id 2"],
+            6,
+            "id comes second",
+        ),
+        (
+            &["0->1 start 0 size 5"],
+            &["trigger id 1 oneshot barrier"],
+            6,
+            "barrier comes second",
+        ),
+        (
+            &["0->1 start 0 size 5", "Connections 2"],
+            &[],
+            6,
+            "Connections is there a second time",
+        ),
         (
             &["0->1 start 0 size 1", "Nodes 2"],
             &[],

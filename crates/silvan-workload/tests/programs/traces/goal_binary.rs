@@ -69,6 +69,22 @@ pub(super) fn binary(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// One rank of so many computations in a ring of waits.
+pub(super) fn ring(length: u32) -> Vec<u8> {
+    let lines: String = (0..length).map(|op| format!("l{op}: calc 1\n")).collect();
+    let chain: String = (1..length)
+        .map(|op| format!("l{op} requires l{}\n", op - 1))
+        .collect();
+    let mut bytes = binary(&format!("num_ranks 1\nrank 0 {{\n{lines}{chain}}}\n"));
+    // Who waits for the last one: the first, at the end of what is there.
+    let entry = bytes.len() - 4 * (length as usize - 1) - 16;
+    bytes[entry..entry + 4].copy_from_slice(&1_u32.to_le_bytes());
+    bytes.extend(0_u32.to_le_bytes());
+    let end = bytes.len() as u64 - 8;
+    bytes[22..30].copy_from_slice(&end.to_le_bytes());
+    bytes
+}
+
 const TEXT: &str = "num_ranks 3\nrank 0 {\na: calc 100\nb: send 10b to 1 tag 3 cpu 2\nc: recv 8b from -1 tag -1\nb requires a\nc irequires b\n}\n\
     rank 1 {\nrecv 10b from 0 tag 3\nsend 8b to 0\n}\nrank 2 {\n}\n";
 
@@ -130,5 +146,70 @@ fn mistakes_are_named() {
     assert_eq!(
         error.to_string(),
         "operations 0 of rank 0 wait for each other in a cycle"
+    );
+}
+
+/// Data of several ranks at one place would be as many operations as ranks times those of the file.
+#[test]
+fn each_rank_has_data_of_its_own() {
+    let text = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n";
+    let whole = binary(text);
+    // Where the data of each rank start and end; the second starts where the first ends.
+    let entries = [14, 22, 30, 38];
+    let get = |entry: usize| u64::from_le_bytes(whole[entry..entry + 8].try_into().unwrap());
+    let [start, middle, _, end] = entries.map(get);
+    let with = |changes: &[(usize, u64)]| {
+        let mut bytes = whole.clone();
+        for (entry, place) in changes {
+            bytes[*entry..*entry + 8].copy_from_slice(&place.to_le_bytes());
+        }
+        let error = Goal.import(vec![bytes], None).unwrap_err();
+        (error.place, error.message)
+    };
+    let beyond = format!("the data of a rank are at byte {}, beyond the end", end + 1);
+    let cases = [
+        (
+            vec![(30, start)],
+            30,
+            "the data of rank 1 overlap those of rank 0",
+        ),
+        (
+            vec![(22, middle + 1)],
+            30,
+            "the data of rank 1 overlap those of rank 0",
+        ),
+        (
+            vec![(14, start - 1)],
+            14,
+            "the data of rank 0 start within the index",
+        ),
+        (
+            vec![(38, middle - 1)],
+            30,
+            "the data of rank 1 end before they start",
+        ),
+        (vec![(38, end + 1)], 38, beyond.as_str()),
+        (
+            vec![(14, u64::MAX)],
+            14,
+            "the data of a rank are at byte 18446744073709551615, beyond the end",
+        ),
+        (
+            vec![(22, start + 8)],
+            start + 16,
+            "1 entries do not fit into the data",
+        ),
+    ];
+    for (changes, byte, message) in cases {
+        let expected = (TracePlace::Byte(byte), message.to_owned());
+        assert_eq!(with(&changes), expected, "{changes:?}");
+    }
+    // Ranks may be in any order.
+    let mut swapped = binary(text);
+    swapped[14..46].rotate_left(16);
+    let error = Goal.import(vec![swapped], None).unwrap_err();
+    assert_eq!(
+        error.message, "rank 0, operation 0: rank 0 is no other rank of 2",
+        "the receive of rank 1 is read as that of rank 0"
     );
 }

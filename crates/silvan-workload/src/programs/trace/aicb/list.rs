@@ -113,6 +113,11 @@ fn table<'a>(line: u32, lines: &[(u32, &'a str)]) -> Result<Vec<Row<'a>>, TraceE
         let message = "two columns have the same name";
         return Err(TraceError::line(*header_line, message, HEADER));
     }
+    if rows.is_empty() {
+        let message = "the section has no operation";
+        let hint = "the file may have been cut off";
+        return Err(TraceError::line(*header_line, message, hint));
+    }
     rows.iter()
         .map(|&(line, content)| {
             let cells: Vec<&str> = content.split(',').map(str::trim).collect();

@@ -7,12 +7,14 @@
 mod list;
 mod simai;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use silvan_core::Span;
 
 use super::{
-    COLLECTIVE_TAG, SHORTEN, TraceError, TraceFormat, TraceSettings, check_length, only, text_of,
+    COLLECTIVE_TAG, SHORTEN, TraceError, TraceFormat, TracePlace, TraceSettings, check_length,
+    check_places, only, text_of,
 };
 use crate::programs::collective::{Collective, Operation};
 use crate::programs::draft::{COMPUTE, Draft, MESSAGES, Member};
@@ -36,6 +38,13 @@ impl TraceFormat for Aicb {
             true => list::read(text)?,
             false => vec![simai::read(text, settings.places)?],
         };
+        let ranks = sections.iter().map(|section| u64::from(section.ranks));
+        check_places(ranks.sum(), settings)?;
+        if sections.iter().all(|section| section.steps.is_empty()) {
+            let message = "there is no operation in the list";
+            let hint = "the file may have been cut off";
+            return Err(TraceError::new(TracePlace::Whole, message, hint));
+        }
         build(&sections, settings)
     }
 }
@@ -50,12 +59,16 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// The group of a rank, and its place in it.
-    pub(crate) fn of(self, rank: u32) -> (Vec<u32>, u32) {
+    /// The place of a rank in its group, and the group's first rank.
+    fn place(self, rank: u32) -> (u32, u32) {
         let place = rank / self.stride % self.size;
-        let first = rank - place * self.stride;
+        (place, rank - place * self.stride)
+    }
+
+    /// The ranks of the group that starts with this one.
+    fn members(self, first: u32) -> Vec<u32> {
         let members = (0..self.size).map(|member| first + member * self.stride);
-        (members.collect(), place)
+        members.collect()
     }
 
     /// Whether every rank of so many has a whole group.
@@ -112,10 +125,11 @@ pub(crate) fn build(
     let kinds = kinds(sections);
     check_groups(sections, &kinds)?;
     let mut drafts: Vec<Draft> = Vec::new();
+    let mut groups = BTreeMap::new();
     let mut ops = 0;
     for section in sections {
         for rank in section.first..section.first + section.ranks {
-            let mut writer = Writer::new(settings, &kinds);
+            let mut writer = Writer::new(settings, &kinds, &mut groups);
             for (line, step) in &section.steps {
                 writer.write(rank, *line, *step)?;
             }
@@ -132,17 +146,22 @@ pub(crate) fn build(
         // Each step waits for earlier ones only.
         draft.finish().map(Arc::new).map_err(|_| {
             let message = "the steps of a rank wait for each other";
-            TraceError::new(super::TracePlace::Whole, message, SHORTEN)
+            TraceError::new(TracePlace::Whole, message, SHORTEN)
         })
     };
     drafts.into_iter().map(finish).collect()
 }
+
+/// The members of groups, by number of the kind and first rank, and how many of them share a server.
+type Members = BTreeMap<(usize, u32), (Vec<u32>, u32)>;
 
 /// The steps of a rank as operations.
 struct Writer<'a> {
     settings: &'a TraceSettings,
     /// All kinds of groups, in order: each has tags of its own.
     kinds: &'a [Groups],
+    /// The groups so far, for all ranks.
+    groups: &'a mut Members,
     draft: Draft,
     /// What the next step waits for.
     last: Vec<u32>,
@@ -153,12 +172,13 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(settings: &'a TraceSettings, kinds: &'a [Groups]) -> Self {
+    fn new(settings: &'a TraceSettings, kinds: &'a [Groups], groups: &'a mut Members) -> Self {
         let share = (u32::MAX - COLLECTIVE_TAG) / (kinds.len().max(1) as u32);
         let tags = (0..kinds.len() as u32).map(|kind| COLLECTIVE_TAG + kind * share);
         Self {
             settings,
             kinds,
+            groups,
             draft: Draft::default(),
             last: Vec::new(),
             received: Vec::new(),
@@ -216,19 +236,24 @@ impl<'a> Writer<'a> {
         after: &[u32],
     ) -> Result<u32, TraceError> {
         let (operation, bytes) = (step.operation, step.bytes);
-        let (members, place) = step.groups.of(rank);
+        let kind = self.kinds.partition_point(|kind| *kind < step.groups);
+        let (place, first) = step.groups.place(rank);
+        let (members, local) = self.groups.entry((kind, first)).or_insert_with(|| {
+            let members = step.groups.members(first);
+            let local = self.settings.local_members(&members);
+            (members, local)
+        });
         let (algorithm, pipeline) = self.settings.method(operation, bytes);
         let collective = Collective {
             operation,
             algorithm,
             bytes,
             root: step.root,
-            local: self.settings.local_members(&members),
+            local: *local,
         };
-        let kind = self.kinds.partition_point(|kind| *kind < step.groups);
         let tag = self.tags[kind];
         let member = Member {
-            ranks: &members,
+            ranks: members,
             place,
             tag,
             line,
@@ -305,30 +330,30 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
     Ok(())
 }
 
-/// Messages of one section to or from the rank at a distance.
-fn messages(section: &Section, distance: i64, receives: bool) -> usize {
-    let matches = |(_, step): &&(u32, Step)| match *step {
-        Step::Send { distance: d, .. } => d == distance && !receives,
-        Step::Receive { distance: d, .. } => d == distance && receives,
-        _ => false,
-    };
-    section.steps.iter().filter(matches).count()
+/// How often the ranks of a section send to the rank at a distance, or receive from it (`true`); first in which line.
+type Messages = BTreeMap<(i64, bool), (u32, u32)>;
+
+fn messages(section: &Section) -> Messages {
+    let mut counts = Messages::new();
+    for &(line, step) in &section.steps {
+        let message = match step {
+            Step::Send { distance, .. } => (distance, false),
+            Step::Receive { distance, .. } => (distance, true),
+            _ => continue,
+        };
+        counts.entry(message).or_insert((0, line)).0 += 1;
+    }
+    counts
 }
 
 /// Every message has both ends.
 fn check_partners(sections: &[Section]) -> Result<(), TraceError> {
-    for section in sections {
-        let mut seen: Vec<(i64, bool)> = Vec::new();
-        for &(line, step) in &section.steps {
-            let message = match step {
-                Step::Send { distance, .. } => (distance, false),
-                Step::Receive { distance, .. } => (distance, true),
-                _ => continue,
-            };
-            if !seen.contains(&message) {
-                seen.push(message);
-                check_partner(sections, section, line, message)?;
-            }
+    let messages: Vec<Messages> = sections.iter().map(messages).collect();
+    for (section, ours) in sections.iter().zip(&messages) {
+        let mut ours: Vec<_> = ours.iter().collect();
+        ours.sort_by_key(|(_, (_, line))| *line);
+        for (&message, &(count, line)) in ours {
+            check_partner(sections, &messages, section, count, line, message)?;
         }
     }
     Ok(())
@@ -336,7 +361,9 @@ fn check_partners(sections: &[Section]) -> Result<(), TraceError> {
 
 fn check_partner(
     sections: &[Section],
+    messages: &[Messages],
     section: &Section,
+    ours: u32,
     line: u32,
     (distance, receives): (i64, bool),
 ) -> Result<(), TraceError> {
@@ -346,35 +373,33 @@ fn check_partner(
         true => ("receives from", "does not send as often to it"),
         false => ("sends to", "does not receive as often from it"),
     };
-    let range = |section: &Section| {
-        let first = i64::from(section.first);
-        first..first + i64::from(section.ranks)
-    };
-    let (ours, last) = (range(section), range(section).end - 1);
-    // Partners are side by side like the ranks: one of each section that they are in is enough.
-    let starts = sections.iter().map(|other| range(other).start - distance);
-    let ranks = [ours.start, last]
-        .into_iter()
-        .chain(starts.filter(|rank| ours.contains(rank)));
-    for rank in ranks {
-        let partner = rank + distance;
-        let Some(theirs) = sections
-            .iter()
-            .find(|other| range(other).contains(&partner))
-        else {
+    let end = |section: &Section| i64::from(section.first) + i64::from(section.ranks);
+    let first = i64::from(section.first) + distance;
+    let last = end(section) - 1 + distance;
+    let all = sections.last().map_or(0, end);
+    let is_there = |partner: i64| match (0..all).contains(&partner) {
+        true => Ok(()),
+        false => {
+            let rank = partner - distance;
             let message = format!("rank {rank} {word} rank {partner}, which is not in the list");
-            return Err(TraceError::line(line, message, hint));
-        };
-        let (ours, theirs) = (
-            messages(section, distance, receives),
-            messages(theirs, -distance, !receives),
-        );
+            Err(TraceError::line(line, message, hint))
+        }
+    };
+    is_there(first)?;
+    // Partners are side by side like the ranks: one of each section that they are in is enough.
+    let start = sections.partition_point(|section| end(section) <= first);
+    let partners = sections.iter().zip(messages).skip(start);
+    for (section, theirs) in partners.take_while(|(section, _)| i64::from(section.first) <= last) {
+        let theirs = theirs.get(&(-distance, !receives));
+        let theirs = theirs.map_or(0, |(count, _)| *count);
         if ours != theirs {
+            let partner = first.max(i64::from(section.first));
+            let rank = partner - distance;
             let message = format!(
                 "rank {rank} {word} rank {partner} {ours} times, but that {other}: {theirs} times"
             );
             return Err(TraceError::line(line, message, hint));
         }
     }
-    Ok(())
+    is_there(last)
 }

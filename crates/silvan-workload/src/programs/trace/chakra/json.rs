@@ -1,14 +1,19 @@
 //! Chakra traces in JSON, in both spellings: a `workload_graph` with a list of nodes, and the messages of the protobuf format one
-//! after the other, as protobuf writes them.
+//! after the other, as protobuf writes them. Each node is kept as soon as it is read, and nothing else.
 
-use std::collections::BTreeMap;
+use std::fmt::{Formatter, Result as Written};
 
-use serde_json::{Map, Value};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::{TraceError, TracePlace};
-use super::{Attributes, Given, NODE_HINT, Node, Rank};
+use super::attributes::{Attributes, number};
+use super::properties::{Properties, set};
+use super::ranks::{MOST_WAITS, Ranks, Wrong};
+use super::values::{ANY, Any, Groups, Json, among, named_groups};
+use super::{NODE_HINT, Node, check_version};
 
 const HINT: &str = "write a workload_graph, or the nodes as chakra_jsonizer does";
+const TRUNCATED: &str = "the file may have been cut off";
 
 /// The text of a trace in JSON, `None` of one in protobuf.
 pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
@@ -22,144 +27,113 @@ pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A number that has no fraction and is not negative.
-pub(super) fn whole(value: f64) -> Option<u64> {
-    // Up to here every whole number has a float.
-    const MOST: f64 = 9_007_199_254_740_992.0;
-    (value.fract() == 0.0 && (0.0..=MOST).contains(&value)).then_some(value as u64)
-}
-
-fn number(value: &Value) -> Given {
-    let number = match value {
-        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
-        // Protobuf writes numbers of 64 bits as text.
-        Value::String(text) => text.parse().ok(),
-        Value::Bool(value) => Some((*value).into()),
-        _ => None,
-    };
-    number.ok_or_else(|| match value {
-        Value::String(text) => in_words(text),
-        other => other.to_string(),
-    })
-}
-
-/// A text that is a number as that number, another one in quotes.
-pub(super) fn in_words(text: &str) -> String {
-    match text.parse::<f64>() {
-        Ok(_) => text.to_owned(),
-        Err(_) => format!("{text:?}"),
-    }
-}
-
 /// Reads the trace of a rank.
-pub(super) fn read(bytes: &[u8], rank: usize) -> Result<Rank, TraceError> {
-    let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
-    let line_at = |at: usize| {
-        let breaks = bytes[..at.min(bytes.len())]
-            .iter()
-            .filter(|byte| **byte == b'\n');
-        breaks.count() as u32 + 1
+pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
+    let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
+    let breaks = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+    let at_line = |line: usize| u32::try_from(line).unwrap_or(u32::MAX).max(1);
+    let mut reader = Reader {
+        ranks,
+        is_first: true,
+        has_graph: false,
+        wrong: None,
+        expected: String::new(),
     };
-    let (mut nodes, mut groups) = (Vec::new(), BTreeMap::new());
-    let mut first = true;
-    loop {
-        let at = stream.byte_offset();
-        let skipped = bytes[at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_whitespace());
-        let line = line_at(at + skipped.count());
-        let Some(value) = stream.next() else {
-            break;
-        };
-        let wrong = |message: String| TraceError::line(line, message, HINT);
-        let wrong_node = |message: String| TraceError::line(line, message, NODE_HINT);
-        let value = value.map_err(|error| {
-            let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);
-            TraceError::line(line, error.to_string(), "the file may have been cut off")
+    let (mut start, mut line) = (0, 1);
+    while let Some(value) = stream.next() {
+        value.map_err(|error| {
+            TraceError::line(at_line(error.line()), error.to_string(), TRUNCATED)
         })?;
-        let Value::Object(object) = value else {
-            return Err(wrong("a value that is no object".to_owned()));
+        let end = stream.byte_offset();
+        let value = &bytes[start..end];
+        reader.expect("a value that is no object");
+        let mut deserializer = serde_json::Deserializer::from_slice(value);
+        let entry = Entry {
+            reader: &mut reader,
+            place: None,
         };
-        match object.get("workload_graph") {
-            Some(Value::Array(list)) => {
-                for (place, entry) in list.iter().enumerate() {
-                    let node = entry.as_object().map(|entry| graph_node(entry, rank));
-                    let node = node.unwrap_or_else(|| Err("it is no object".to_owned()));
-                    let node = node.map_err(|error| format!("entry {place}: {error}"));
-                    nodes.push(node.map_err(wrong_node)?);
-                }
-            }
-            Some(_) => return Err(wrong("workload_graph is no list".to_owned())),
-            None if first && object.contains_key("version") => {}
-            None => {
-                let node = message_node(&object, &mut groups, rank);
-                nodes.push(node.map_err(wrong_node)?);
-            }
+        if let Err(error) = entry.deserialize(&mut deserializer) {
+            let (message, hint) = match reader.wrong.take() {
+                Some(wrong) => wrong,
+                None if error.is_data() => (reader.expected, HINT),
+                None => (error.to_string(), TRUNCATED),
+            };
+            let line = line + error.line().max(1) - 1;
+            return Err(TraceError::line(at_line(line), message, hint));
         }
-        first = false;
+        reader.is_first = false;
+        line += breaks(value);
+        start = end;
     }
-    match first {
+    match reader.is_first {
         true => Err(TraceError::new(
             TracePlace::Whole,
             "the file is empty",
             HINT,
         )),
-        false => Ok((nodes, groups)),
+        false => Ok(()),
     }
 }
 
-/// A list of the ids of nodes.
-fn ids(object: &Map<String, Value>, key: &str) -> Result<Vec<u64>, String> {
-    match object.get(key) {
-        None => Ok(Vec::new()),
-        Some(Value::Array(list)) => list
-            .iter()
-            .map(|value| number(value).map_err(|text| format!("{key} has {text}, no id of a node")))
-            .collect(),
-        Some(other) => Err(format!("{key} is {other}, no list")),
+/// What has been read of a rank.
+struct Reader<'a> {
+    ranks: &'a mut Ranks,
+    /// Whether there has been no value yet.
+    is_first: bool,
+    has_graph: bool,
+    /// A mistake that is none of JSON.
+    wrong: Option<Wrong>,
+    /// What is wrong if the next value is of another type.
+    expected: String,
+}
+
+impl Reader<'_> {
+    fn fail<E: Error>(&mut self, message: String, hint: &'static str) -> E {
+        self.wrong = Some((message, hint));
+        E::custom("")
+    }
+
+    fn expect(&mut self, message: &str) {
+        self.expected.clear();
+        self.expected.push_str(message);
     }
 }
 
-fn text_of(object: &Map<String, Value>, key: &str) -> String {
-    let value = object.get(key).and_then(Value::as_str);
-    value.unwrap_or_default().to_owned()
-}
+/// The names of what a node of a `workload_graph` may have.
+const GRAPH: [&str; 18] = [
+    "Id",
+    "Name",
+    "NodeType",
+    "runtime",
+    "ctrl_deps",
+    "data_deps",
+    "pg_name",
+    "comm_group",
+    "involved_dim",
+    "is_cpu_op",
+    "comm_type",
+    "comm_size",
+    "comm_src",
+    "comm_dst",
+    "comm_tag",
+    "num_ops",
+    "root_rank",
+    "comm_root",
+];
 
-fn value_of(object: &Map<String, Value>, key: &str) -> Result<Option<u64>, String> {
-    let value = object.get(key).filter(|value| !value.is_null());
-    super::number(value.map(number).as_ref(), key)
-}
-
-/// A node of a `workload_graph`.
-fn graph_node(object: &Map<String, Value>, rank: usize) -> Result<Node, String> {
-    let id = value_of(object, "Id")?.ok_or("it has no Id")?;
-    let of_node = |error: String| format!("node {id}: {error}");
-    let value = |key: &str| value_of(object, key).map_err(of_node);
-    let group = object.get("pg_name").or_else(|| object.get("comm_group"));
-    let mut attributes = Attributes {
-        group: group.and_then(group_name),
-        ..Attributes::default()
-    };
-    for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
-        attributes.set(key, number(value));
-    }
-    let kind = value("NodeType")?.unwrap_or(0);
-    let work = attributes.work(kind, value("runtime")?.unwrap_or(0), rank);
-    Ok(Node {
-        id,
-        name: text_of(object, "Name"),
-        work: work.map_err(of_node)?,
-        after: [ids(object, "ctrl_deps")?, ids(object, "data_deps")?].concat(),
-    })
-}
-
-fn group_name(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if text.is_empty() => None,
-        Value::String(text) => Some(text.clone()),
-        other => number(other).ok().map(|number| number.to_string()),
-    }
-}
+/// The names of what a message may have.
+const MESSAGE: [&str; 10] = [
+    "id",
+    "name",
+    "type",
+    "durationMicros",
+    "ctrlDeps",
+    "dataDeps",
+    "inputs",
+    "attr",
+    "version",
+    "workload_graph",
+];
 
 /// The names of the types of nodes, in the order of their numbers.
 const TYPES: [&str; 11] = [
@@ -176,114 +150,246 @@ const TYPES: [&str; 11] = [
     "CHECKPOINT_NODE",
 ];
 
-/// A node as protobuf writes it: what is zero is left out.
-fn message_node(
-    object: &Map<String, Value>,
-    groups: &mut BTreeMap<String, Vec<u32>>,
-    rank: usize,
-) -> Result<Node, String> {
-    let id = value_of(object, "id")?.unwrap_or(0);
-    let kind = match object.get("type") {
-        Some(Value::String(name)) => {
-            let place = TYPES.iter().position(|known| known == name);
-            place.ok_or_else(|| format!("node {id}: {name:?} is no type of node"))? as u64
-        }
-        _ => value_of(object, "type")?.unwrap_or(0),
-    };
-    let name = text_of(object, "name");
-    let inputs = object.get("inputs").and_then(|inputs| inputs.get("values"));
-    if let Some(values) = inputs
-        .and_then(Value::as_str)
-        .filter(|_| name.contains("process_group"))
-    {
-        named_groups(values, groups);
+/// Reads a node of a `workload_graph`, or a message with all that it has.
+struct Entry<'a, 'r> {
+    reader: &'a mut Reader<'r>,
+    /// Its place in the graph.
+    place: Option<u64>,
+}
+
+/// A node, as far as it has been read.
+#[derive(Default)]
+struct Fields {
+    id: Option<Json>,
+    kind: Option<Json>,
+    micros: Option<Json>,
+    name: String,
+    after: Vec<u64>,
+    attributes: Attributes,
+    inputs: Option<Json>,
+    version: Option<Json>,
+    is_graph: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Entry<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
     }
-    let mut attributes = Attributes::default();
-    for attribute in object
-        .get("attr")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let Some(attribute) = attribute.as_object() else {
-            continue;
+}
+
+impl<'de> Visitor<'de> for Entry<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> Written {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let Self { reader, place } = self;
+        let names = match place {
+            Some(_) => &GRAPH[..],
+            None => &MESSAGE[..],
         };
-        let value = attribute
-            .iter()
-            .find(|(key, _)| key.ends_with("Val") || key.ends_with("List"))
-            .map_or(&Value::Null, |(_, value)| value);
-        match attribute.get("name").and_then(Value::as_str).unwrap_or("") {
-            "pg_name" | "comm_group" => attributes.group = group_name(value),
-            "involved_dim" => {
-                let list = value.get("values").and_then(Value::as_array);
-                attributes.is_partial = list.is_some_and(|list| list.contains(&Value::Bool(false)));
+        let of_entry = |id: Option<&Json>, message: String| match (id, place) {
+            (Some(id), _) => format!("node {}: {message}", id.words()),
+            (None, Some(place)) => format!("entry {place}: {message}"),
+            (None, None) => message,
+        };
+        let mut fields = Fields::default();
+        let mut seen = 0_u32;
+        while let Some(key) = entries.next_key_seed(among(names))? {
+            let Some(key) = key else {
+                entries.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let name = names[key];
+            if seen & 1 << key != 0 {
+                let message = of_entry(fields.id.as_ref(), format!("{name} is there twice"));
+                return Err(reader.fail(message, NODE_HINT));
             }
-            name if !value.is_null() => attributes.set(name, number(value)),
-            _ => {}
-        }
-    }
-    let micros = value_of(object, "durationMicros")?.unwrap_or(0);
-    Ok(Node {
-        id,
-        name,
-        work: attributes
-            .work(kind, micros, rank)
-            .map_err(|error| format!("node {id}: {error}"))?,
-        after: [ids(object, "ctrlDeps")?, ids(object, "dataDeps")?].concat(),
-    })
-}
-
-/// Reads groups of ranks from the inputs of a node on process groups: JSON, in which JSON may stand as text.
-pub(super) fn named_groups(text: &str, groups: &mut BTreeMap<String, Vec<u32>>) {
-    if let Ok(value) = serde_json::from_str(text) {
-        collect_groups(&value, groups, 8);
-    }
-}
-
-fn collect_groups(value: &Value, groups: &mut BTreeMap<String, Vec<u32>>, depth: u32) {
-    if depth == 0 {
-        return;
-    }
-    match value {
-        Value::String(text) => {
-            if let Ok(value) = serde_json::from_str(text) {
-                collect_groups(&value, groups, depth - 1);
-            }
-        }
-        Value::Array(list) => {
-            for value in list {
-                collect_groups(value, groups, depth - 1);
-            }
-        }
-        Value::Object(object) => {
-            let name = object.get("pg_name").and_then(group_name);
-            let ranks = object.get("ranks").and_then(Value::as_array);
-            if let (Some(name), Some(ranks)) = (name, ranks) {
-                let ranks = ranks.iter().map(|rank| number(rank).ok()?.try_into().ok());
-                if let Some(ranks) = ranks.collect() {
-                    groups.insert(name, ranks);
+            seen |= 1 << key;
+            match fields.read(name, &mut entries, reader)? {
+                Ok(()) => {}
+                Err(message) => {
+                    let message = of_entry(fields.id.as_ref(), message);
+                    return Err(reader.fail(message, NODE_HINT));
                 }
             }
         }
-        _ => {}
+        if fields.is_graph {
+            return Ok(());
+        }
+        if let (true, None, None, Some(version)) =
+            (reader.is_first, &fields.id, &fields.kind, &fields.version)
+        {
+            let version = match version {
+                Json::Text(text) => check_version(text),
+                other => Err(format!("version {}: 0.0.4 is known", other.words())),
+            };
+            return version.map_err(|message| reader.fail(message, HINT));
+        }
+        let added = match fields.node(place.is_none(), reader.ranks.rank()) {
+            Ok((node, groups)) => {
+                reader.ranks.name(groups);
+                reader.ranks.add(node)
+            }
+            Err(message) => Err((of_entry(None, message), NODE_HINT)),
+        };
+        added.map_err(|(message, hint)| reader.fail(message, hint))
     }
 }
 
-/// Reads a file with groups of ranks, by name: `{"0": [0, 1, 2, 3]}`.
-pub(super) fn groups(text: &str) -> Result<BTreeMap<String, Vec<u32>>, TraceError> {
-    let groups: BTreeMap<String, Vec<u32>> = serde_json::from_str(text).map_err(|error| {
-        let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);
-        TraceError::line(line, error.to_string(), "write e.g. {\"0\": [0, 1, 2, 3]}")
-    })?;
-    match groups.iter().find(|(_, ranks)| ranks.is_empty()) {
-        Some((name, _)) => {
-            let message = format!("group {name:?} is empty");
-            Err(TraceError::new(
-                TracePlace::Whole,
-                message,
-                "list its ranks, or leave it out",
-            ))
+/// An error of what the trace says, within one of JSON.
+type Checked<E> = Result<Result<(), String>, E>;
+
+impl Fields {
+    /// Reads the value of this name.
+    fn read<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        entries: &mut A,
+        reader: &mut Reader<'_>,
+    ) -> Checked<A::Error> {
+        match name {
+            "workload_graph" => {
+                self.is_graph = true;
+                if std::mem::replace(&mut reader.has_graph, true) {
+                    return Ok(Err("a second workload_graph".to_owned()));
+                }
+                reader.expect("workload_graph is no list");
+                entries.next_value_seed(Graph { reader })?;
+                return Ok(Ok(()));
+            }
+            "attr" => {
+                reader.expect("attr is no list of objects");
+                return entries.next_value_seed(Properties {
+                    attributes: &mut self.attributes,
+                });
+            }
+            "ctrl_deps" | "data_deps" | "ctrlDeps" | "dataDeps" => {
+                let most = MOST_WAITS - self.after.len().min(MOST_WAITS);
+                reader.expect("a node waits for too many others");
+                let list = Any {
+                    numbers: Some((&mut self.after, most)),
+                };
+                return Ok(entries.next_value_seed(list)?.ids(name));
+            }
+            _ => {}
         }
-        None => Ok(groups),
+        let value = entries.next_value_seed(ANY)?;
+        if value.is_null() {
+            return Ok(Ok(()));
+        }
+        let done = match name {
+            "Id" | "id" => {
+                self.id = Some(value);
+                Ok(())
+            }
+            "NodeType" | "type" => {
+                self.kind = Some(value);
+                Ok(())
+            }
+            "runtime" | "durationMicros" => {
+                self.micros = Some(value);
+                Ok(())
+            }
+            "Name" | "name" => {
+                if let Json::Text(text) = value {
+                    self.name = text;
+                }
+                Ok(())
+            }
+            "inputs" => {
+                self.inputs = Some(value);
+                Ok(())
+            }
+            "version" => {
+                self.version = Some(value);
+                Ok(())
+            }
+            _ => set(&mut self.attributes, name, &value),
+        };
+        Ok(done)
+    }
+
+    /// The node, and the groups that it names.
+    fn node(self, is_message: bool, rank: usize) -> Result<(Node, Groups), String> {
+        let value = |value: &Option<Json>, name: &str| {
+            number(value.as_ref().map(Json::number).as_ref(), name)
+        };
+        let names = match is_message {
+            true => ["id", "type", "durationMicros"],
+            false => ["Id", "NodeType", "runtime"],
+        };
+        // What is zero may be left out of a message.
+        let id = match value(&self.id, names[0])? {
+            None if !is_message => return Err("it has no Id".to_owned()),
+            id => id.unwrap_or(0),
+        };
+        let of_node = |error: String| format!("node {id}: {error}");
+        let kind = match &self.kind {
+            Some(Json::Text(name)) if is_message => {
+                let place = TYPES.iter().position(|known| known == name);
+                place.ok_or_else(|| of_node(format!("{name:?} is no type of node")))? as u64
+            }
+            kind => value(kind, names[1]).map_err(of_node)?.unwrap_or(0),
+        };
+        let micros = value(&self.micros, names[2]).map_err(of_node)?;
+        let groups = match &self.inputs {
+            Some(Json::Object(Some(values))) if self.name.contains("process_group") => {
+                match &**values {
+                    Json::Text(text) => named_groups(text),
+                    _ => Groups::new(),
+                }
+            }
+            _ => Groups::new(),
+        };
+        let work = self.attributes.work(kind, micros.unwrap_or(0), rank);
+        let node = Node {
+            id,
+            name: self.name,
+            work: work.map_err(of_node)?,
+            after: self.after,
+        };
+        Ok((node, groups))
+    }
+}
+
+/// Reads the nodes of a `workload_graph`.
+struct Graph<'a, 'r> {
+    reader: &'a mut Reader<'r>,
+}
+
+impl<'de> DeserializeSeed<'de> for Graph<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Graph<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> Written {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        let mut place = 0_u64;
+        loop {
+            self.reader
+                .expect(&format!("entry {place}: it is no object"));
+            let entry = Entry {
+                reader: &mut *self.reader,
+                place: Some(place),
+            };
+            if elements.next_element_seed(entry)?.is_none() {
+                return Ok(());
+            }
+            place += 1;
+        }
     }
 }

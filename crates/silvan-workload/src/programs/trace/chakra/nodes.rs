@@ -7,6 +7,7 @@ use silvan_core::Span;
 
 use super::super::{
     COLLECTIVE_TAG, LONGEST, SHORTEN, TraceError, TracePlace, TraceSettings, check_length,
+    check_places, first_few,
 };
 use super::{Node, NodeWork, Trace, messages};
 use crate::programs::collective::{Collective, Operation};
@@ -46,6 +47,11 @@ pub(super) fn schedules(
             "name the files of its ranks",
         ));
     }
+    if trace.ranks.iter().all(Vec::is_empty) {
+        let message = "no rank has a node".to_owned();
+        return Err(wrong(0, message, "the files may have been cut off"));
+    }
+    check_places(ranks as u64, settings)?;
     check_groups(trace)?;
     messages::check(trace)?;
     let all: Vec<u32> = (0..ranks as u32).collect();
@@ -336,14 +342,15 @@ fn finish(
     draft.finish().map(Arc::new).map_err(|cycle| {
         // Operations of a collective stand side by side.
         let node = |op: &u32| spans.partition_point(|span| span.1 < *op);
-        let mut names: Vec<String> = cycle.iter().map(|op| nodes[node(op)].label()).collect();
-        names.dedup();
-        if names.len() > 1 && names.first() == names.last() {
-            names.pop();
+        let mut turn: Vec<usize> = cycle.iter().map(node).collect();
+        turn.dedup();
+        if turn.len() > 1 && turn.first() == turn.last() {
+            turn.pop();
         }
+        let names = turn.iter().map(|node| nodes[*node].label());
         let message = format!(
             "rank {rank}: a cycle of dependencies: {}",
-            names.join(" waits for ")
+            first_few(turn.len(), names, " waits for ")
         );
         wrong(rank, message, "remove one of the dependencies")
     })

@@ -1,36 +1,20 @@
 //! Chakra traces in protobuf: messages one after the other, each behind its length.
 
-use std::collections::BTreeMap;
-
-use prost::Message;
+use prost::encoding::{
+    DecodeContext, WireType, decode_key, decode_varint, int32, message, skip_field, string, uint64,
+};
+use prost::{DecodeError, Message};
 
 use super::super::{TraceError, TracePlace};
-use super::{Attributes, Given, NODE_HINT, Node, Rank, json};
+use super::attributes::{Attributes, Given};
+use super::ranks::{MOST_WAITS, Ranks};
+use super::values::{in_words, named_groups, whole};
+use super::{NODE_HINT, Node, check_version};
 
 #[derive(Clone, PartialEq, Message)]
 struct GlobalMetadata {
     #[prost(string, tag = "1")]
     version: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct NodeMessage {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(string, tag = "2")]
-    name: String,
-    #[prost(int32, tag = "3")]
-    kind: i32,
-    #[prost(uint64, repeated, tag = "4")]
-    ctrl_deps: Vec<u64>,
-    #[prost(uint64, repeated, tag = "5")]
-    data_deps: Vec<u64>,
-    #[prost(uint64, tag = "7")]
-    duration_micros: u64,
-    #[prost(message, optional, tag = "8")]
-    inputs: Option<Values>,
-    #[prost(message, repeated, tag = "10")]
-    attr: Vec<Attribute>,
 }
 
 /// The values of a node's inputs, as text.
@@ -93,7 +77,7 @@ struct BoolList {
 
 impl Value {
     fn number(&self) -> Given {
-        let whole = |value: f64| json::whole(value).ok_or_else(|| value.to_string());
+        let whole = |value: f64| whole(value).ok_or_else(|| value.to_string());
         match *self {
             Self::Int32(value) | Self::Sint32(value) | Self::Sfixed32(value) => {
                 value.try_into().map_err(|_| value.to_string())
@@ -106,7 +90,7 @@ impl Value {
             Self::Bool(value) => Ok(value.into()),
             Self::Double(value) => whole(value),
             Self::Float(value) => whole(value.into()),
-            Self::Text(ref text) => text.parse().map_err(|_| json::in_words(text)),
+            Self::Text(ref text) => text.parse().map_err(|_| in_words(text)),
             Self::Bools(_) => Err("a list".to_owned()),
         }
     }
@@ -140,7 +124,7 @@ impl<'a> Messages<'a> {
                 "the file may have been cut off",
             )
         };
-        let length = prost::encoding::decode_varint(&mut rest)
+        let length = decode_varint(&mut rest)
             .map_err(|error| wrong(format!("the length of a message cannot be read: {error}")))?;
         let message = usize::try_from(length)
             .ok()
@@ -159,9 +143,9 @@ impl<'a> Messages<'a> {
 const HINT: &str = "the file is no Chakra trace of version 0.0.4, or damaged";
 
 /// Reads the trace of a rank.
-pub(super) fn read(bytes: &[u8], rank: usize) -> Result<Rank, TraceError> {
+pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     let mut messages = Messages { bytes, at: 0 };
-    let decoded = |error: prost::DecodeError, at: u64| {
+    let decoded = |error: DecodeError, at: u64| {
         TraceError::new(TracePlace::Byte(at), error.to_string(), HINT)
     };
     let Some((first, at)) = messages.next()? else {
@@ -172,51 +156,121 @@ pub(super) fn read(bytes: &[u8], rank: usize) -> Result<Rank, TraceError> {
         ));
     };
     let metadata = GlobalMetadata::decode(first).map_err(|error| decoded(error, at))?;
-    if !metadata.version.starts_with("0.0.") {
-        let message = format!("version {:?}: 0.0.4 is known", metadata.version);
-        return Err(TraceError::new(TracePlace::Byte(at), message, HINT));
-    }
-    let (mut nodes, mut groups) = (Vec::new(), BTreeMap::new());
+    check_version(&metadata.version)
+        .map_err(|message| TraceError::new(TracePlace::Byte(at), message, HINT))?;
     while let Some((message, at)) = messages.next()? {
-        let message = NodeMessage::decode(message).map_err(|error| decoded(error, at))?;
-        if message.name.contains("process_group") {
-            if let Some(inputs) = &message.inputs {
-                json::named_groups(&inputs.values, &mut groups);
+        let fields = Fields::read(message).map_err(|error| decoded(error, at))?;
+        if fields.name.contains("process_group") {
+            if let Some(inputs) = &fields.inputs {
+                ranks.name(named_groups(&inputs.values));
             }
         }
-        let node = node(message, rank)
-            .map_err(|message| TraceError::new(TracePlace::Byte(at), message, NODE_HINT))?;
-        nodes.push(node);
+        let node = fields.node(ranks.rank());
+        let added = node
+            .map_err(|message| (message, NODE_HINT))
+            .and_then(|node| ranks.add(node));
+        added.map_err(|(message, hint)| TraceError::new(TracePlace::Byte(at), message, hint))?;
     }
-    Ok((nodes, groups))
+    Ok(())
 }
 
-fn node(message: NodeMessage, rank: usize) -> Result<Node, String> {
-    let mut attributes = Attributes::default();
-    for attribute in &message.attr {
-        let Some(value) = &attribute.value else {
-            continue;
-        };
-        match attribute.name.as_str() {
-            "pg_name" | "comm_group" => {
-                attributes.group = value.text().filter(|text| !text.is_empty())
+/// A node, as far as it has been read.
+#[derive(Default)]
+struct Fields {
+    id: u64,
+    name: String,
+    kind: i32,
+    after: Vec<u64>,
+    micros: u64,
+    inputs: Option<Values>,
+    attributes: Attributes,
+    /// What is wrong with its properties.
+    wrong: Option<String>,
+}
+
+impl Fields {
+    /// Reads a message. Of its properties, which may be many, only what a node needs is kept.
+    fn read(mut bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut fields = Self::default();
+        while !bytes.is_empty() {
+            let (tag, wire) = decode_key(&mut bytes)?;
+            fields.field(tag, wire, &mut bytes)?;
+        }
+        Ok(fields)
+    }
+
+    fn field(&mut self, tag: u32, wire: WireType, bytes: &mut &[u8]) -> Result<(), DecodeError> {
+        let context = DecodeContext::default();
+        match tag {
+            1 => uint64::merge(wire, &mut self.id, bytes, context),
+            2 => string::merge(wire, &mut self.name, bytes, context),
+            3 => int32::merge(wire, &mut self.kind, bytes, context),
+            // Nodes whose control and whose data it waits for.
+            4 | 5 if self.after.len() + numbers(wire, bytes) > MOST_WAITS => {
+                let message = format!("it waits for more than {MOST_WAITS} others");
+                self.wrong.get_or_insert(message);
+                skip_field(wire, tag, bytes, context)
             }
-            "involved_dim" => {
-                attributes.is_partial =
-                    matches!(value, Value::Bools(list) if list.values.contains(&false));
+            4 | 5 => uint64::merge_repeated(wire, &mut self.after, bytes, context),
+            7 => uint64::merge(wire, &mut self.micros, bytes, context),
+            8 => {
+                let inputs = self.inputs.get_or_insert_default();
+                message::merge(wire, inputs, bytes, context)
             }
-            name => attributes.set(name, value.number()),
+            10 => {
+                let mut attribute = Attribute::default();
+                message::merge(wire, &mut attribute, bytes, context)?;
+                if let Err(message) = set(&mut self.attributes, &attribute) {
+                    self.wrong.get_or_insert(message);
+                }
+                Ok(())
+            }
+            _ => skip_field(wire, tag, bytes, context),
         }
     }
-    let kind = u64::try_from(message.kind).unwrap_or(0);
-    let work = attributes
-        .work(kind, message.duration_micros, rank)
-        .map_err(|error| format!("node {}: {error}", message.id))?;
-    let after = [message.ctrl_deps, message.data_deps].concat();
-    Ok(Node {
-        id: message.id,
-        name: message.name,
-        work,
-        after,
-    })
+
+    fn node(self, rank: usize) -> Result<Node, String> {
+        let id = self.id;
+        let kind = u64::try_from(self.kind).unwrap_or(0);
+        let work = match self.wrong {
+            None => self.attributes.work(kind, self.micros, rank),
+            Some(message) => Err(message),
+        };
+        Ok(Node {
+            id,
+            name: self.name,
+            work: work.map_err(|error| format!("node {id}: {error}"))?,
+            after: self.after,
+        })
+    }
+}
+
+/// How many numbers stand here at most: each ends with a byte whose highest bit is 0.
+fn numbers(wire: WireType, mut bytes: &[u8]) -> usize {
+    if wire != WireType::LengthDelimited {
+        return 1;
+    }
+    let length = decode_varint(&mut bytes).unwrap_or(0);
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let ends = bytes.iter().take(length).filter(|byte| **byte < 0x80);
+    ends.count()
+}
+
+/// Keeps a property of a node.
+fn set(attributes: &mut Attributes, attribute: &Attribute) -> Result<(), String> {
+    let Some(value) = &attribute.value else {
+        return Ok(());
+    };
+    match attribute.name.as_str() {
+        name @ ("pg_name" | "comm_group") => {
+            attributes.set_group(name, value.text().filter(|text| !text.is_empty()))
+        }
+        "involved_dim" => attributes.set_dimensions(match value {
+            Value::Bools(list) => Ok(!list.values.contains(&false)),
+            other => Err(other
+                .number()
+                .map_or_else(|text| text, |number| number.to_string())),
+        }),
+        name => attributes.set(name, value.number()),
+    }
 }

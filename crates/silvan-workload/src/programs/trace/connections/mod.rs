@@ -101,8 +101,14 @@ fn read(text: &str) -> Result<Matrix, TraceError> {
                 }
                 matrix.nodes = nodes as u32;
             }
-            "Connections" => counts[0] = Some((number(&words, 1, line, "a number")?, line)),
-            "Triggers" => counts[1] = Some((number(&words, 1, line, "a number")?, line)),
+            word @ ("Connections" | "Triggers") => {
+                let count = number(&words, 1, line, "a number")?;
+                let slot = &mut counts[usize::from(word == "Triggers")];
+                if slot.replace((count, line)).is_some() {
+                    let message = format!("{word} is there a second time");
+                    return Err(TraceError::line(line, message, "write each number once"));
+                }
+            }
             "Failures" if number(&words, 1, line, "a number")? == 0 => {}
             "Failures" | "failure" => {
                 let hint = "leave them out, and cut links in the scenario";
@@ -162,6 +168,15 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     let (mut id, mut count, mut kind) = (None, None, None);
     let mut place = 1;
     while let Some(word) = words.get(place) {
+        let given = match *word {
+            "id" => id.is_some(),
+            "count" => count.is_some(),
+            "oneshot" | "multishot" | "barrier" => kind.is_some(),
+            _ => false,
+        };
+        if given {
+            return Err(twice(word, line));
+        }
         match *word {
             "id" => {
                 id = Some(trigger_id(words, place + 1, line)?);
@@ -199,6 +214,12 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
     Ok((id, Trigger { line, count }))
 }
 
+/// A property that a line has already.
+fn twice(word: &str, line: u32) -> TraceError {
+    let message = format!("{word} comes second: the line has such a property already");
+    TraceError::line(line, message, "write each property once")
+}
+
 fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Connection, TraceError> {
     let wrong = |message: String, hint| Err(TraceError::line(line, message, hint));
     let Some((from, to)) = pair.split_once("->") else {
@@ -223,6 +244,11 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
     let (mut bytes, mut start, mut fires) = (None, None, [None; 2]);
     let mut place = 1;
     while let Some(word) = words.get(place) {
+        let mut before = words[1..place].iter().step_by(2);
+        // Of starts and triggers there is one.
+        if !matches!(*word, "start" | "trigger") && before.any(|other| other == word) {
+            return Err(twice(word, line));
+        }
         match *word {
             "start" => {
                 let text = words.get(place + 1).copied().unwrap_or("");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::TraceError;
+use super::super::{TraceError, first_few};
 use super::{Connection, Matrix, Start};
 use crate::programs::schedule::cycle;
 
@@ -108,12 +108,11 @@ impl Triggers {
             .iter()
             .filter_map(|number| connections.get(*number as usize));
         let lines: Vec<u32> = waiting.map(|connection| connection.line).collect();
-        let names: Vec<String> = lines.iter().map(u32::to_string).collect();
         let message = match lines.len() {
             1 => "the connection waits for a trigger that it activates itself".to_owned(),
             _ => format!(
                 "the connections of lines {} wait for each other in a cycle",
-                names.join(", ")
+                first_few(lines.len(), lines.iter().map(u32::to_string), ", ")
             ),
         };
         let hint = "let one of them start at a time";

@@ -41,7 +41,7 @@ fn mistakes_are_named() {
                 vec![Node::send(4, &[], 1, 10, 3)],
                 vec![
                     Node::receive(4, &[], 0, 10, 4),
-                    Node::receive(4, &[], 0, 10, 3),
+                    Node::receive(5, &[], 0, 10, 3),
                 ],
             ],
             1,
