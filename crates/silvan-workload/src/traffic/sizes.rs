@@ -140,8 +140,8 @@ pub(crate) struct Pareto {
     shape: f64,
     from: f64,
     to: f64,
-    /// Probability of a size up to `to`, were there no end.
-    below: f64,
+    /// Logarithm of `to / from`.
+    range: f64,
 }
 
 impl SizeMix {
@@ -163,12 +163,11 @@ impl SizeMix {
                     return Err(Reason::ParetoShape(*shape));
                 }
                 let (from, to) = (from as f64, to as f64);
-                let below = 1.0 - libm::pow(from / to, *shape);
                 Sizes::Pareto(Pareto {
                     shape: *shape,
                     from,
                     to,
-                    below,
+                    range: libm::log(to / from),
                 })
             }
             Self::Cdf(points) => Sizes::cdf(points)?,
@@ -224,23 +223,38 @@ impl Sizes {
     }
 }
 
+/// The logarithm of a size, in units of `from`, has an exponential density up to `range`.
 impl Pareto {
     /// The integral of x f(x) between the two sizes.
     fn mean(&self) -> f64 {
-        let (shape, ratio) = (self.shape, self.from / self.to);
-        // At 1 the general form is 0 / 0.
-        match (shape - 1.0).abs() < 1e-9 {
-            true => self.from * libm::log(1.0 / ratio) / self.below,
-            false => {
-                let tail = 1.0 - libm::pow(ratio, shape - 1.0);
-                shape * self.from / (shape - 1.0) * tail / self.below
-            }
-        }
+        self.from * decay(self.shape - 1.0, self.range) / decay(self.shape, self.range)
     }
 
     fn draw(&self, stream: &mut Stream) -> u64 {
         let uniform = f64::from(stream.next_u32()) / (f64::from(u32::MAX) + 1.0);
-        let size = self.from * libm::pow(1.0 - uniform * self.below, -1.0 / self.shape);
+        let area = uniform * decay(self.shape, self.range);
+        let size = self.from * libm::exp(decay_end(self.shape, area));
         libm::round(size.min(self.to)) as u64
+    }
+}
+
+/// Below this, an exponent times its range changes no digit of the integral.
+const NEGLIGIBLE: f64 = f64::EPSILON / 8.0;
+
+/// The integral of `exp(-rate t)` from 0 to `end`.
+fn decay(rate: f64, end: f64) -> f64 {
+    let exponent = rate * end;
+    match exponent.abs() < NEGLIGIBLE {
+        true => end,
+        false => -libm::expm1(-exponent) / rate,
+    }
+}
+
+/// The end of such an integral.
+fn decay_end(rate: f64, area: f64) -> f64 {
+    let part = rate * area;
+    match part.abs() < NEGLIGIBLE {
+        true => area,
+        false => -libm::log1p(-part) / rate,
     }
 }

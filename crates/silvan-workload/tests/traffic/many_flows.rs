@@ -355,6 +355,42 @@ fn mistakes_are_refused() {
     );
 }
 
+/// Towards a shape of 0 the logarithm of a size is uniform; the mean does not jump at a shape of 1.
+#[test]
+fn sizes_of_any_shape_have_the_mean_of_the_closed_form() {
+    let (from, to) = (1_024.0, 65_536.0_f64);
+    let range = (to / from).ln();
+    let uniform = ((to - from) / range, (to * to - from * from) / (2.0 * range));
+    // At a shape of 1 the density is c / x^2.
+    let whole = 1.0 - from / to;
+    let inverse = (from * range / whole, from * (to - from) / whole);
+    let tiny = [1e-9, 1e-13, 1e-15, 1e-17, 1e-300, 5e-324];
+    let near_one = [1.0 - 1e-9, 1.0 - 1e-14, 1.0, 1.0 + 1e-15, 1.0 + 1e-9];
+    let cases = tiny.map(|shape| (shape, uniform)).into_iter();
+    for (shape, (mean, square)) in cases.chain(near_one.map(|shape| (shape, inverse))) {
+        let (from, to) = in_bytes(1_024, 65_536);
+        let mix = SizeMix::Pareto { shape, from, to };
+        let flows = records(Flows::at_load(mix, 0.6), 40, after_ms(40));
+        let count = flows.len() as f64;
+        let sum: f64 = flows.iter().map(|(_, flow)| flow.bytes as f64).sum();
+        let deviation = (square - mean * mean).sqrt();
+        let error = (sum / count - mean).abs();
+        assert!(
+            error < 4.0 * deviation / count.sqrt() + 1.0,
+            "{shape}: {error}"
+        );
+        let offered = 0.6 * injection().bits_per_sec() as f64 / 8.0 * 0.04 * 40.0;
+        let bound = 4.0 * (offered / mean * square).sqrt();
+        assert!((sum - offered).abs() < bound, "{shape}: {sum}");
+    }
+    let (from, to) = in_bytes(1_024, 65_536);
+    let shape = f64::MAX;
+    let smallest = SizeMix::Pareto { shape, from, to };
+    let flows = records(Flows::at_load(smallest, 0.6), 4, after_ms(1));
+    assert!(flows.iter().all(|(_, flow)| flow.bytes == 1_024));
+    assert!(!flows.is_empty());
+}
+
 proptest! {
     /// Numbers and separators at random make both distributions and mistakes.
     #[test]
