@@ -224,7 +224,11 @@ fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(),
     check_parameters(key, "this kind of program", &parameters)?;
     let rate = entry.operations_per_second;
     if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate >= 1.0)) {
-        let message = format!("{rate} operations per second are too few");
+        let message = match rate == f64::INFINITY {
+            true => format!("{rate} operations per second are too many"),
+            false if rate.is_nan() => "it is no number".to_owned(),
+            false => format!("{rate} operations per second are too few"),
+        };
         let error = ScenarioError::new(key.key("operations-per-second"), message);
         return Err(error.with_hint("write e.g. 3e14"));
     }
@@ -443,9 +447,8 @@ pub(super) fn check_algorithm(
     if offered.contains(&algorithm) {
         return Ok(());
     }
-    let name = |algorithm: &Algorithm| format!("{algorithm:?}").to_lowercase();
-    let names: Vec<String> = offered.iter().map(name).collect();
-    let message = format!("\"{}\" is no algorithm of this operation", name(&algorithm));
+    let names: Vec<String> = offered.iter().map(|one| one.name()).collect();
+    let message = format!("\"{}\" is no algorithm of this operation", algorithm.name());
     Err(ScenarioError::new(key.clone(), message).with_hint(format!("known: {}", names.join(", "))))
 }
 

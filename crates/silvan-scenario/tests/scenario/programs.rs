@@ -113,6 +113,14 @@ fn mistakes_in_programs_are_located() {
             "kind = \"chakra\"\noperations-per-second = 0.5\ntrace = \"{}\"",
             "operations-per-second: 0.5 operations per second are too few",
         ),
+        (
+            "kind = \"chakra\"\noperations-per-second = inf\ntrace = \"{}\"",
+            "operations-per-second: inf operations per second are too many",
+        ),
+        (
+            "kind = \"chakra\"\noperations-per-second = nan\ntrace = \"{}\"",
+            "operations-per-second: it is no number",
+        ),
         ("kind = \"aicb\"\ntrace = \"\"", "trace: the file is empty"),
         (
             "kind = \"aicb\"\ngroups = \"x\"\nfile = \"all-keys.toml\"",

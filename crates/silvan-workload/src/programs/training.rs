@@ -12,7 +12,7 @@ use silvan_core::Span;
 use crate::programs::collective::Operation;
 use crate::programs::schedule::Schedule;
 use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, build};
-use crate::programs::trace::{LONGEST, MOST_BYTES, TraceError, TraceSettings};
+use crate::programs::trace::{LONGEST, MOST_BYTES, MOST_OPS, TraceSettings};
 
 /// Bytes of an activation or a weight on the wire.
 const HALF: u64 = 2;
@@ -148,11 +148,20 @@ impl TrainingModel {
         let sections: Vec<Section> = (0..self.pipeline)
             .map(|stage| training.stage(stage))
             .collect();
-        build(&sections, settings).map_err(|TraceError { message, hint, .. }| ModelError {
-            key: "micro-batches",
-            message,
-            hint: hint.to_owned(),
-        })
+        // The sections fit together, so only their length can be wrong.
+        build(&sections, settings).map_err(|_| self.too_long())
+    }
+
+    fn too_long(&self) -> ModelError {
+        let key = match self.layers / self.pipeline >= self.micro_batches {
+            true => "layers",
+            false => "micro-batches",
+        };
+        let message = format!("a step has more than {MOST_OPS} operations of all ranks");
+        let hint =
+            "use fewer layers, micro-batches or ranks, or larger chunks in traffic.collective";
+        let hint = hint.to_owned();
+        ModelError { key, message, hint }
     }
 
     fn on(&self, settings: &TraceSettings) -> Result<Training<'_>, ModelError> {
@@ -244,6 +253,9 @@ impl TrainingModel {
         if bytes > u128::from(MOST_BYTES) {
             let message = format!("an operation has {bytes} bytes: {MOST_BYTES} are supported");
             return fail("hidden", message, "make the model smaller".to_owned());
+        }
+        if training.least_operations() > u128::from(MOST_OPS) {
+            return Err(self.too_long());
         }
         if training.longest() > LONGEST.as_ps() as f64 {
             let message = "a computation lasts longer than 20 hours".to_owned();
@@ -340,6 +352,24 @@ impl Training<'_> {
         let activations = 2 * hidden * u128::from(model.sequence) * u128::from(model.micro_batch);
         (weights / u128::from(model.tensor) * 4 / u128::from(model.pipeline * model.expert).max(1))
             .max(activations * u128::from(model.top_k))
+    }
+
+    /// How many operations all ranks have for the layers, at least. A layer without any takes time to write, too.
+    fn least_operations(&self) -> u128 {
+        let steps = |layers: u32| {
+            let model = &TrainingModel {
+                layers: layers * self.model.pipeline,
+                micro_batches: 1,
+                ..self.model.clone()
+            };
+            Training { model, ..*self }.stage(0).steps.len()
+        };
+        let model = self.model;
+        let passes = u128::from(model.layers) * u128::from(model.micro_batches);
+        match (steps(2) - steps(1)) as u128 {
+            0 => passes / u128::from(model.pipeline),
+            each => each * passes * u128::from(model.tensor) * u128::from(self.data),
+        }
     }
 
     /// The longest computation [ps].

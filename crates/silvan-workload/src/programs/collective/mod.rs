@@ -115,6 +115,11 @@ impl Operation {
 }
 
 impl Algorithm {
+    /// Its name, as scenarios spell it.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
     /// The algorithm of this name, as scenarios spell it.
     pub fn named(name: &str) -> Option<Self> {
         named(name)

@@ -21,7 +21,7 @@ use crate::programs::schedule::Schedule;
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
 
 /// Operations of all ranks of a trace together, of some 60 bytes each.
-const MOST_OPS: u64 = 1 << 25;
+pub(crate) const MOST_OPS: u64 = 1 << 25;
 
 /// First tag of collective operations; those of sends and receives in traces are smaller.
 pub(crate) const COLLECTIVE_TAG: u32 = 1 << 31;

@@ -264,3 +264,44 @@ fn numbers_that_do_not_fit_are_refused() {
         },
     );
 }
+
+/// Passes through layers that do nothing take time, too.
+#[test]
+fn a_step_that_is_too_long_names_what_makes_it_so() {
+    let narrow = TrainingModel {
+        hidden: 8,
+        sequence: 1,
+        vocabulary: 128,
+        tensor: 1,
+        pipeline: 1,
+        micro_batches: 1,
+        ..model()
+    };
+    let most = 1 << 24;
+    let cases = [
+        ("layers", most, 1, 2),
+        ("layers", most, most, 1),
+        ("micro-batches", 12, most, 1),
+        ("micro-batches", 12, most, 4),
+    ];
+    for (key, layers, micro_batches, tensor) in cases {
+        let model = TrainingModel {
+            layers,
+            micro_batches,
+            tensor,
+            ..narrow.clone()
+        };
+        let error = model.schedules(&settings(4)).unwrap_err();
+        assert_eq!(error.key, key, "{}", error.message);
+        assert!(
+            error.message.contains("33554432 operations"),
+            "{}",
+            error.message
+        );
+        assert!(
+            error.hint.contains("fewer layers, micro-batches"),
+            "{}",
+            error.hint
+        );
+    }
+}
