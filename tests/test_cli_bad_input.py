@@ -15,6 +15,7 @@ import pytest
 import silvan
 from silvan.folders import exclusive, write_text
 from tests.conftest import INCAST, Command, Outcome, silvan_command
+from tests.gate import PATIENCE_S
 
 ERROR = re.compile(r"\Aerror: (?P<text>[^\n]+)\n(hint: (?P<hint>[^\n]+)\n)?\Z")
 
@@ -152,6 +153,43 @@ def test_a_file_system_that_is_read_only(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_instead_of_a_file(command: Command, tmp_path: Path) -> None:
     message, _ = refused(command("show", tmp_path))
     assert message.startswith(f"{tmp_path}: cannot read")
+
+
+def test_a_named_pipe_instead_of_a_file(command: Command, tmp_path: Path) -> None:
+    """Without a writer, reading it would wait."""
+    os.mkfifo(tmp_path / "pipe")
+    message, hint = refused(command("show", tmp_path / "pipe"))
+    assert message == f"{tmp_path / 'pipe'}: cannot read the scenario: it is a named pipe"
+    assert "/dev/stdin" in hint
+    path = tmp_path / "trace.toml"
+    path.write_text(
+        '[fabric]\ngenerator = "single-switch"\nhosts = 2\n'
+        '[[traffic.program]]\nkind = "goal"\nfile = "pipe"\n'
+    )
+    message, hint = refused(command("validate", path))
+    assert message == (
+        f"{path}:6: traffic.program.0.file: {tmp_path / 'pipe'} cannot be read: it is a named pipe"
+    )
+    assert "/dev/stdin" in hint
+
+
+def test_pipes_that_are_open_are_read(tmp_path: Path) -> None:
+    """Process substitution and standard input are such pipes."""
+    trace = "printf 'num_ranks 2\\nrank 0 {\\n}\\nrank 1 {\\n}\\n'"
+    scenario = tmp_path / "trace.toml"
+    scenario.write_text(
+        '[fabric]\ngenerator = "single-switch"\nhosts = 2\n'
+        '[[traffic.program]]\nkind = "goal"\nfile = "/dev/stdin"\n'
+    )
+    for line in (
+        f"cat {scenario} | sed s,/dev/stdin,/dev/fd/3, | "
+        f"{sys.executable} -m silvan validate /dev/stdin 3< <({trace})",
+        f"{trace} | {sys.executable} -m silvan validate <(cat {scenario})",
+    ):
+        done = subprocess.run(
+            ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_lock_that_cannot_be_removed_hides_no_error(

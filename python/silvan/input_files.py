@@ -1,11 +1,13 @@
 """Text files that users name, read up to a limit.
 
-A path may name a pipe or a device, which may never end; what is read of it is limited.
+A path may name a device, or a pipe that the process has open, such as ``/dev/stdin``. These may
+never end, so that what is read of them is limited. A named pipe would wait for its writer.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from silvan.errors import ScenarioError, shown
@@ -39,7 +41,7 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
     Raises
     ------
     ScenarioError
-        The file cannot be read, is larger than the limit, or is not UTF-8 text.
+        The file cannot be read, is a named pipe or larger than the limit, or is not UTF-8 text.
     """
     if not isinstance(path, str | os.PathLike):
         raise ScenarioError(f"{shown(repr(path))} is not a path", hint=hint)
@@ -48,6 +50,12 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
         named = source.encode("utf-8", "replace").decode()
         raise ScenarioError("the path is not UTF-8 text", named, hint="rename the file")
     try:
+        if is_named_pipe(Path(path)):
+            raise ScenarioError(
+                f"cannot read the {what}: it is a named pipe",
+                source,
+                hint="name a regular file, or /dev/stdin",
+            )
         with Path(path).open("rb") as file:
             data = file.read(limit + 1)
     except (OSError, ValueError) as error:
@@ -67,6 +75,18 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
             "the file is not UTF-8 text", source, line, f"save the {what} as UTF-8"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_named_pipe(path: Path) -> bool:
+    """Tell whether reading a file would wait for a writer; pipes that are open already are in /dev.
+
+    Raises
+    ------
+    OSError
+        There is no such file.
+    """
+    opened = path.is_absolute() and path.parts[1:2] in (("dev",), ("proc",))
+    return not opened and stat.S_ISFIFO(path.stat().st_mode)
 
 
 def _is_utf8(text: str) -> bool:

@@ -134,7 +134,10 @@ pub(super) fn in_bytes(
         }
         Err(error) => {
             let message = format!("{} cannot be read: {error}", path.display());
-            let hint = "paths are relative to the folder of the scenario";
+            let hint = match error.kind() {
+                std::io::ErrorKind::InvalidInput => "name a regular file, or /dev/stdin",
+                _ => "paths are relative to the folder of the scenario",
+            };
             Err(ScenarioError::new(key.clone(), message).with_hint(hint))
         }
     }

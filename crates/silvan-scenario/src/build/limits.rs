@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use silvan_core::{Bytes, Time};
@@ -51,9 +52,17 @@ pub fn read_scenario(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
-/// Reads a file of at most `limit` bytes; it can be a pipe or a device, too.
+/// Reads a file of at most `limit` bytes. It can be a device too, or a pipe that the process has open, such as `/dev/stdin`;
+/// a named pipe would wait for its writer.
 pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
     let limit = limit.as_u64();
+    let is_open = ["/dev", "/proc"]
+        .iter()
+        .any(|start| path.starts_with(start));
+    if !is_open && path.metadata()?.file_type().is_fifo() {
+        let message = "it is a named pipe";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     let too_large = |size: String| {
