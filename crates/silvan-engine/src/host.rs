@@ -136,9 +136,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.loop_back(now, host, port, *offer);
             return;
         }
-        let mtu = self.plane.mtu_wire - self.plane.header;
-        if offer.bytes.wrapping_sub(1) >= mtu {
-            let (host, bytes) = (host as usize, offer.bytes);
+        let (mtu_wire, header) = (self.plane.mtu_wire, self.plane.header);
+        let wire = offer.bytes.saturating_add(header);
+        if wire.wrapping_sub(1) >= mtu_wire {
+            let (host, bytes, mtu) = (host as usize, offer.bytes, mtu_wire - header);
             self.broken(now, InvariantError::PacketSize { host, bytes, mtu });
             return;
         }
@@ -160,7 +161,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .routing
             .service_level(host, destination, offer.sl.as_u8());
         let kind = Kind {
-            wire: (offer.bytes + plane.header) as u16,
+            wire: wire as u16,
             class: offer.class,
             lane: vl << 4 | sl,
             flags: if offer.last { LAST } else { 0 },

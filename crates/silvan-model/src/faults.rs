@@ -185,9 +185,9 @@ pub enum InvariantError {
         /// Blocks left, less than 0.
         in_hand: i32,
     },
-    /// A workload offered a packet without payload, or one larger than the MTU.
+    /// A workload offered a packet that is larger than the MTU, or is nothing on the wire.
     #[error(
-        "host {host}: a packet with {bytes} B of payload; 1 B to the MTU, {mtu} B, are possible"
+        "host {host}: a packet with {bytes} B of payload; the MTU, {mtu} B, is the most, and without a header 1 B the least"
     )]
     PacketSize {
         /// Dense number of the host.

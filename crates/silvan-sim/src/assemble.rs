@@ -6,7 +6,7 @@ use silvan_core::{Sl, Time};
 use silvan_model::{EngineConfig, Engines, Network, Simulation};
 use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
-use silvan_workload::programs::{Driver, JobPlan, Load, Messaging, Plan, Programs};
+use silvan_workload::programs::{Driver, JobPlan, Load, Messaging, Payload, Plan, Programs};
 use silvan_workload::traffic::{Traffic, TrafficSection};
 
 use crate::RunError;
@@ -56,12 +56,7 @@ pub(crate) fn assemble_alone(
     let hosts = scenario.fabric().host_count();
     // The seed draws nothing where there is no traffic.
     let traffic = Traffic::new(&TrafficSection::default(), &scenario.environment(0))?;
-    let programs = Programs::new(
-        vec![job.job(0)],
-        messaging,
-        scenario.file().packet.mtu,
-        hosts,
-    );
+    let programs = Programs::new(vec![job.job(0)], messaging, payload(scenario), hosts);
     let load = Load::new(traffic, programs, vec![job.name.clone()], hosts);
     Ok(engines.start(
         network(scenario, scenario.engine_config()),
@@ -121,9 +116,14 @@ fn programs(scenario: &Scenario, plan: &Plan, seed: u64, class: u16) -> (Program
         false => Programs::new,
     };
     let hosts = scenario.fabric().host_count();
-    let mtu = scenario.file().packet.mtu;
     let jobs = plan.jobs(seed, class);
-    (start(jobs, plan.messaging, mtu, hosts), plan.classes())
+    let programs = start(jobs, plan.messaging, payload(scenario), hosts);
+    (programs, plan.classes())
+}
+
+fn payload(scenario: &Scenario) -> Payload {
+    let packet = &scenario.file().packet;
+    Payload::new(packet.mtu, packet.header)
 }
 
 /// The simulation of a scenario with this control.

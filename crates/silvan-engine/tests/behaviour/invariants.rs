@@ -9,7 +9,7 @@ use silvan_engine::{
 };
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 
-use crate::common::{MTU, Routed, at, cable, room};
+use crate::common::{HEADER, MTU, Routed, at, cable, room};
 
 /// Host 0 answers every request with this, and sends none.
 #[derive(Debug)]
@@ -47,9 +47,10 @@ fn packets_of(bytes: u32) -> Poll {
 }
 
 /// The error with which a run ends, and ends again if it is continued.
-fn fault(answer: Poll) -> InvariantError {
+fn fault(answer: Poll, header: u64) -> InvariantError {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
     let mut config = EngineConfig::default();
+    config.packet.header = Bytes::from_bytes(header);
     config.switch.buffer = room(2);
     config.switch.credit_delay = Span::from_us(100);
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
@@ -69,7 +70,7 @@ fn fault(answer: Poll) -> InvariantError {
 #[test]
 fn a_packet_without_credits_ends_the_run() {
     // Two packets fit; the third has no credits.
-    let error = fault(packets_of(MTU));
+    let error = fault(packets_of(MTU), HEADER);
     let blocks = i32::try_from(room(1).as_u64() / 64).unwrap();
     assert!(
         matches!(error, InvariantError::NegativeCredits { in_hand, .. } if in_hand == -blocks),
@@ -79,8 +80,9 @@ fn a_packet_without_credits_ends_the_run() {
 
 #[test]
 fn a_packet_of_another_size_than_the_mtu_allows_ends_the_run() {
-    for bytes in [0, MTU + 1, u32::MAX] {
-        let error = fault(packets_of(bytes));
+    // Without payload and header there is nothing on the wire.
+    for (bytes, header) in [(0, 0), (MTU + 1, HEADER), (u32::MAX, HEADER), (u32::MAX, 0)] {
+        let error = fault(packets_of(bytes), header);
         let (host, mtu) = (0, MTU);
         assert_eq!(error, InvariantError::PacketSize { host, bytes, mtu });
     }
@@ -88,7 +90,7 @@ fn a_packet_of_another_size_than_the_mtu_allows_ends_the_run() {
 
 #[test]
 fn traffic_that_waits_for_the_past_ends_the_run() {
-    let error = fault(Poll::WaitUntil(Time::ZERO));
+    let error = fault(Poll::WaitUntil(Time::ZERO), HEADER);
     let (host, until) = (0, Time::ZERO);
     assert_eq!(error, InvariantError::WaitsForThePast { host, until });
 }

@@ -23,7 +23,7 @@ pub enum Request {
         from: HostId,
         /// The receiving host; the sending one is possible.
         to: HostId,
-        /// Its size in bytes; a message without any takes a packet with one byte.
+        /// Its size in bytes; a message without any takes a packet without payload.
         bytes: u64,
         /// Number by which the driver knows the message.
         token: u32,

@@ -57,7 +57,7 @@ impl Load {
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
         load.class_names.extend(classes);
-        let senders = Senders::new(hosts, programs.mtu.as_u64());
+        let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
         // What ranks have sent at time zero. The engine asks each host for its mail before it polls it then.
         ranks.change(None, &mut Vec::new(), |_| {});

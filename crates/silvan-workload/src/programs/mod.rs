@@ -50,4 +50,5 @@ pub use ranks::Programs;
 pub use record::{JobRecord, Mark, OpTimes, RankRecord};
 pub use schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub use section::Messaging;
+pub use senders::Payload;
 pub use spec::{JobSpec, Script};

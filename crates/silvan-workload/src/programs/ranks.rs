@@ -15,7 +15,7 @@ use crate::programs::message::{Message, Messages, Stage};
 use crate::programs::rank::{Rank, RankTotals, Work};
 use crate::programs::record::{Mark, OpTimes};
 use crate::programs::section::Messaging;
-use crate::programs::senders::Launch;
+use crate::programs::senders::{Launch, Payload};
 use crate::programs::spec::JobSpec;
 
 /// A group of ranks that only talk to each other.
@@ -73,8 +73,7 @@ pub struct Programs {
     pub(crate) jobs: Vec<Job>,
     pub(crate) ranks: Vec<Rank>,
     messages: Messages,
-    /// Most bytes of a packet.
-    pub(crate) mtu: Bytes,
+    pub(crate) payload: Payload,
     pub(crate) flows: Flows,
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
@@ -92,19 +91,24 @@ pub struct Programs {
 
 impl Programs {
     /// Starts all ranks of all jobs at time zero, on a fabric with this many hosts.
-    pub fn new(jobs: Vec<JobSpec>, messaging: Messaging, mtu: Bytes, hosts: usize) -> Self {
-        Self::with_detail(jobs, messaging, mtu, hosts, false)
+    pub fn new(jobs: Vec<JobSpec>, messaging: Messaging, payload: Payload, hosts: usize) -> Self {
+        Self::with_detail(jobs, messaging, payload, hosts, false)
     }
 
     /// The same, and records single messages and steps.
-    pub fn recorded(jobs: Vec<JobSpec>, messaging: Messaging, mtu: Bytes, hosts: usize) -> Self {
-        Self::with_detail(jobs, messaging, mtu, hosts, true)
+    pub fn recorded(
+        jobs: Vec<JobSpec>,
+        messaging: Messaging,
+        payload: Payload,
+        hosts: usize,
+    ) -> Self {
+        Self::with_detail(jobs, messaging, payload, hosts, true)
     }
 
     fn with_detail(
         jobs: Vec<JobSpec>,
         messaging: Messaging,
-        mtu: Bytes,
+        payload: Payload,
         hosts: usize,
         detail: bool,
     ) -> Self {
@@ -113,7 +117,7 @@ impl Programs {
             jobs: Vec::with_capacity(jobs.len()),
             ranks: Vec::new(),
             messages: Messages::default(),
-            mtu,
+            payload,
             flows: Flows::new(hosts),
             timers: BinaryHeap::new(),
             timers_set: 0,

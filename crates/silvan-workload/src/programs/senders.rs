@@ -4,12 +4,30 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use silvan_cc::workload::{Gate, Offer, Poll};
-use silvan_core::{HostId, Sl, Time};
+use silvan_core::{Bytes, HostId, Sl, Time};
 
 use crate::programs::flows::Sent;
 
 /// No message, where one could be.
 const NONE: u32 = u32::MAX;
+
+/// How much payload packets have.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload {
+    least: u64,
+    most: u64,
+}
+
+impl Payload {
+    /// Up to `mtu`. InfiniBand has packets without any (IBA, volume 1, chapter 9); without a header they are nothing on the
+    /// wire, so that they carry a byte then.
+    pub fn new(mtu: Bytes, header: Bytes) -> Self {
+        Self {
+            least: u64::from(header.is_zero()),
+            most: mtu.as_u64(),
+        }
+    }
+}
 
 /// A message that a rank sends on its way.
 #[derive(Clone, Copy, Debug)]
@@ -100,23 +118,22 @@ pub(crate) struct Senders {
     hosts: Vec<HostQueue>,
     waiting: Vec<Waiting>,
     free: Vec<u32>,
-    mtu: u64,
+    payload: Payload,
 }
 
 impl Senders {
-    pub fn new(hosts: usize, mtu: u64) -> Self {
+    pub fn new(hosts: usize, payload: Payload) -> Self {
         Self {
             hosts: vec![HostQueue::default(); hosts],
             waiting: Vec::new(),
             free: Vec::new(),
-            mtu,
+            payload,
         }
     }
 
     /// Queues a message of a host behind the others of its two ranks.
     pub fn push(&mut self, host: HostId, launch: &Launch) {
-        // A packet carries at least one byte.
-        let left = launch.bytes.max(1);
+        let left = launch.bytes.max(self.payload.least);
         let waiting = Waiting {
             message: launch.message,
             left,
@@ -163,7 +180,7 @@ impl Senders {
             hosts,
             waiting,
             free,
-            mtu,
+            payload: Payload { most, .. },
         } = self;
         let HostQueue {
             pairs, last, flows, ..
@@ -178,7 +195,7 @@ impl Senders {
                 wait = wait.min(pair.release);
                 return None;
             }
-            let bytes = waiting[pair.head as usize].left.min(*mtu) as u32;
+            let bytes = waiting[pair.head as usize].left.min(*most) as u32;
             gate.lane_open(flow.sl, bytes).then_some(bytes)
         };
         // Most hosts have one pair at a time, which is found without a search.

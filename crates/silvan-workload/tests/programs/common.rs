@@ -7,7 +7,7 @@ use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
 use silvan_engine::{Engine, EngineConfig};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_workload::programs::{
-    Fault, JobSpec, Load, Messaging, Op, Programs, Repeated, Script, goal,
+    Fault, JobSpec, Load, Messaging, Op, Payload, Programs, Repeated, Script, goal,
 };
 use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
@@ -36,6 +36,8 @@ pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
 }
 
 pub const MTU: Bytes = Bytes::from_bytes(2048);
+/// Bytes of a packet besides its payload, by default.
+const HEADER: u64 = 26;
 
 pub fn messaging() -> Messaging {
     Messaging {
@@ -101,7 +103,8 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
     let (fabric, tables) = star(hosts);
     let environment = Environment::unnamed(vec!["13.5 Gbit/s".parse().unwrap(); hosts], MTU, 1);
     let traffic = Traffic::new(&TrafficSection::default(), &environment).unwrap();
-    let programs = Programs::new(jobs, messaging, MTU, hosts);
+    let payload = Payload::new(MTU, Bytes::from_bytes(HEADER));
+    let programs = Programs::new(jobs, messaging, payload, hosts);
     let load = Load::new(traffic, programs, vec!["job".to_owned()], hosts);
     let config = EngineConfig::default();
     let mut engine = Engine::new(&fabric, &tables, &config, NoControl, NoControl, load).unwrap();
@@ -133,11 +136,10 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
 
 /// Time of one packet from a host to another at the same switch, when nothing is in its way.
 pub fn wire(payload: u64) -> Span {
-    let header = 26;
     let kind = cable();
     kind.length.propagation() * 2
         + EngineConfig::default().switch.latency
         + kind
             .data_rate()
-            .span_for(Bytes::from_bytes(payload + header))
+            .span_for(Bytes::from_bytes(payload + HEADER))
 }

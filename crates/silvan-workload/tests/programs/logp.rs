@@ -33,15 +33,34 @@ fn one_message(bytes: u64, messaging: Messaging) -> (Span, Span) {
 #[test]
 fn an_eager_message() {
     let o = messaging().overhead;
-    for bytes in [1, 8, 2048] {
+    // A message without bytes is a packet without payload.
+    for bytes in [0, 1, 8, 2048] {
         assert_eq!(
             one_message(bytes, messaging()),
             (o, o + wire(bytes) + o),
             "{bytes} bytes"
         );
     }
-    // A message without bytes still needs a packet.
-    assert_eq!(one_message(0, messaging()).1, o + wire(1) + o);
+}
+
+/// A message without bytes adds none to what its host has sent and the other has received, between others of its queue pair, too.
+#[test]
+fn messages_without_bytes_count_none() {
+    for sizes in [vec![0], vec![0, 0, 3000, 0, 8, 0, 0]] {
+        let sends: Vec<Op> = sizes.iter().map(|bytes| send(1, *bytes)).collect();
+        let receives: Vec<Op> = sizes.iter().map(|bytes| receive(0, *bytes)).collect();
+        let wait = [Op::Wait];
+        let ranks = vec![
+            (0, sequence(&[&sends[..], &wait].concat())),
+            (1, sequence(&[&receives[..], &wait].concat())),
+        ];
+        let outcome = run(2, vec![job(ranks)], messaging());
+        assert_eq!(outcome.fault, None);
+        assert!(outcome.finished);
+        let bytes = sizes.iter().sum();
+        assert_eq!(outcome.delivered_bytes, bytes);
+        assert_eq!(outcome.links, [(bytes, 0), (0, bytes)]);
+    }
 }
 
 /// Request, clearance and data cross the fabric one after the other; both sides are done with the data,
@@ -74,7 +93,7 @@ fn bytes_cost_their_overhead() {
     m.overhead_per_byte = per_byte;
     for bytes in [0, 1, 8, 2000] {
         let of_bytes = per_byte * (bytes.max(1) - 1);
-        let arrived = o + wire(bytes.max(1));
+        let arrived = o + wire(bytes);
         let expected = (o + of_bytes, arrived + o + of_bytes);
         assert_eq!(one_message(bytes, m), expected, "{bytes} bytes");
         // A schedule is charged alike.
