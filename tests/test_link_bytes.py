@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
 import silvan
+from silvan.delays import delays
 from silvan.errors import SilvanError
 from silvan.link_bytes import link_bytes
 
@@ -61,6 +63,32 @@ def test_a_host_s_link_has_the_closed_form(result: silvan.Result) -> None:
     assert sent["shuffle"] == [4 * 9 * 1024] * 5
     assert sum(sent["train"]) == 2 * 3 * 100003
     assert all(abs(size - 2 * 3 * 100003 / 4) <= 6 for size in sent["train"])
+
+
+def test_messages_without_bytes_count_none_anywhere() -> None:
+    """A barrier has no data: what is on the wire are the headers of its packets."""
+    quiet = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 4},
+            traffic={"program": [{"name": "wait", "kind": "barrier"}]},
+            probe={"messages": True},
+        )
+    )
+    assert set(quiet.hosts["delivered_bytes"].to_pylist()) == {0}
+    assert set(quiet.ranks["sent_bytes"].to_pylist()) == {0}
+    assert set(link_bytes(quiet)["payload_bytes"].to_pylist()) == {0}
+    ports = quiet.tables["ports"].to_pylist()
+    # Two rounds, each way, at both ends of each host's cable.
+    assert [port["xmit_pkts"] for port in ports] == [2] * 8
+    assert [port["xmit_bytes"] for port in ports] == [2 * 26] * 8
+
+
+def test_what_is_no_result_is_refused() -> None:
+    nothing: Any = None
+    for table in (link_bytes, delays):
+        with pytest.raises(SilvanError, match=r"^result: None is of type NoneType") as caught:
+            table(nothing)
+        assert caught.value.hint == "give a result, e.g. silvan.run(scenario)"
 
 
 def test_what_has_no_paths_is_refused() -> None:

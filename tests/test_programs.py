@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import silvan
+from silvan.baselines import baselines
 from silvan.cli.app import run_command
 from silvan.errors import ProgramError, SilvanError
-from silvan.programs import COLLECTIVES, Program
+from silvan.programs import COLLECTIVES, LARGEST_TAG, LONGEST_S, Program
 
 
 def _run(program: Program, **traffic: object) -> silvan.Result:
@@ -104,8 +106,12 @@ def test_mistakes_name_the_rank() -> None:
         program[1].wait(request)
     with pytest.raises(SilvanError, match=r"invalid time span .soon."):
         program[0].compute("soon")
-    with pytest.raises(SilvanError, match="no collective operation"):
+    with pytest.raises(SilvanError, match="no collective operation") as caught:
         program.collective("gossip")
+    assert caught.value.hint == f"known: {', '.join(COLLECTIVES)}"
+    with pytest.raises(SilvanError, match=r'no algorithm "x" of "broadcast"') as caught:
+        program.collective("broadcast", "1 B", algorithm="x")
+    assert caught.value.hint == "known: tree, ring, direct, hierarchical"
     for ranks in (0, -1, 2**20 + 1, 2**40):
         with pytest.raises(SilvanError, match=f"of {ranks} ranks: 1 to 1048576 are supported"):
             Program(ranks)
@@ -113,6 +119,91 @@ def test_mistakes_name_the_rank() -> None:
     for value in wrong:
         with pytest.raises(SilvanError, match=r"^ranks: .* is of type "):
             Program(value)
+
+
+PARTNER = r"^rank 0: partner: .* is of type "
+TAG = r"^rank 0: tag"
+NOT_STARTED: Any = "o0"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda rank: rank.isend(None, "1 B"), PARTNER),
+        (lambda rank: rank.isend(1.0, "1 B"), PARTNER),
+        (lambda rank: rank.send(True, "1 B"), PARTNER),
+        (lambda rank: rank.recv("1", "1 B"), PARTNER),
+        (lambda rank: rank.isend(0, "1 B"), "^rank 0 communicates with itself"),
+        (lambda rank: rank.irecv(0, "1 B"), "^rank 0 communicates with itself"),
+        (lambda rank: rank.irecv(-1, "1 B"), "^rank 0: rank -1 is out of range"),
+        (lambda rank: rank.isend(1, "1 B", tag=-1), "^rank 0: tag -1 is out of range"),
+        (lambda rank: rank.irecv(1, "1 B", tag=2**32), "^rank 0: tag 4294967296 is out of range"),
+        (lambda rank: rank.isend(1, "1 B", tag="3 cpu 1"), f"{TAG}: '3 cpu 1' is of type str"),
+        (lambda rank: rank.isend(1, "1 B", tag=None), f"{TAG}: None is of type NoneType"),
+        (lambda rank: rank.irecv(1, "1 B", tag=True), f"{TAG}: True is of type bool"),
+        (lambda rank: rank.wait(NOT_STARTED), "^wait: 'o0' is of type str"),
+        (
+            lambda rank: rank.compute("72000.1 s"),
+            "^rank 0 computes for 72000.1 s: at most 20 hours",
+        ),
+        (lambda rank: rank.take_part(5), "^operation: 5 is of type int"),
+        (lambda rank: rank.take_part("barrier", algorithm=5), "^algorithm: 5 is of type int"),
+    ],
+)
+def test_arguments_are_checked_where_they_are_given(
+    call: Callable[[Any], object], message: str
+) -> None:
+    program = Program(2)
+    with pytest.raises(SilvanError, match=message) as caught:
+        call(program[0])
+    assert caught.value.hint
+    assert program.goal() == Program(2).goal()
+
+
+def test_the_limits_of_arguments_are_those_of_a_trace() -> None:
+    """Oracle: what reads the trace takes the largest values, and not the next ones."""
+    program = Program(2)
+    program[0].compute("72000 s")
+    program[0].isend(1, "0 B", tag=LARGEST_TAG)
+    program[1].irecv(0, "0 B", tag=LARGEST_TAG)
+    text = program.goal()
+
+    def scenario(trace: str) -> silvan.Scenario:
+        entry = program.entry(name="test") | {"trace": trace}
+        return silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 2}, traffic={"program": [entry]}
+        )
+
+    scenario(text)
+    for limit in (LARGEST_TAG, LONGEST_S * 10**9):
+        with pytest.raises(SilvanError, match="is not understood"):
+            scenario(text.replace(str(limit), str(limit + 1)))
+
+
+@pytest.mark.slow
+def test_messages_without_bytes_arrive_under_every_scheme() -> None:
+    """Between others of their queue pairs, on the way to a congested host."""
+    program = Program(8)
+    sizes = ("0 B", "60 kB", "0 B", "0 B")
+    for rank in list(program)[1:]:
+        sends = [rank.isend(0, size, tag) for tag, size in enumerate(sizes)]
+        receives = [program[0].irecv(rank.number, size, tag) for tag, size in enumerate(sizes)]
+        rank.wait(*sends)
+        program[0].wait(*receives)
+    program.collective("barrier")
+    scenario = silvan.Scenario(
+        fabric={"generator": "k-ary-n-tree", "k": 4, "n": 2},
+        traffic={
+            "program": [program.entry(name="test") | {"hosts": 8}],
+            "incast": [{"to": "host-0000", "from": ["host-0009", "host-0010"]}],
+            "messaging": {"eager-limit": "1 MiB"},
+        },
+        run={"duration": "20 ms"},
+    )
+    for one in baselines(scenario):
+        ranks = silvan.run(scenario.override(dict(one.overrides)), seed=1).ranks.to_pylist()
+        assert [rank["sent_bytes"] for rank in ranks] == [0, *[60_000] * 7], one.name
+        assert all(rank["end_ps"] for rank in ranks), one.name
 
 
 def test_unmatched_tags_end_the_run_with_an_error() -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from silvan.errors import SilvanError
-
-if TYPE_CHECKING:
-    from silvan.result import Result
+from silvan.errors import SilvanError, checked_argument
+from silvan.result import Result
 
 OTHER = "other traffic"
 """Name of hosts without a rank."""
@@ -40,6 +37,7 @@ def delays(result: Result) -> pa.Table:
         The run has no trees or no programs, or two programs share a host.
 
     """
+    checked_argument("result", result, Result, "a result, e.g. silvan.run(scenario)")
     if "tree_hosts" not in result.tables:
         raise SilvanError("the run has no congestion trees", hint="add [probe.trees]")
     owners = _owners(result)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from silvan.errors import SilvanError
+from silvan.errors import SilvanError, checked_argument
+from silvan.result import Result
 
 if TYPE_CHECKING:
-    from silvan.result import Result
     from silvan.scenario import Scenario
 
 
@@ -36,6 +36,7 @@ def link_bytes(result: Result) -> pa.Table:
         The run has no messages, or its switches choose paths packet by packet.
 
     """
+    checked_argument("result", result, Result, "a result, e.g. silvan.run(scenario)")
     if "program_messages" not in result.tables:
         raise SilvanError("the run has no messages of programs", hint="set probe.messages to true")
     choice = result.scenario.fabric["path-choice"]

@@ -30,6 +30,12 @@ COLLECTIVES = (
 MOST_RANKS = 1 << 20
 """Ranks of a program, as many as a scenario may have."""
 
+LARGEST_TAG = (1 << 32) - 1
+"""Largest tag of a message."""
+
+LONGEST_S = 20 * 3600
+"""Longest time that an operation computes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -72,7 +78,13 @@ class Rank:
 
     def compute(self, time: str) -> None:
         """Compute for a time such as ``"10 us"``; GOAL has whole nanoseconds."""
-        self._after = [self._add(f"calc {round(Quantity(time).ps / 1e3)}").label]
+        span = Quantity(time)
+        if span.ps > LONGEST_S * 10**12:
+            raise SilvanError(
+                f"rank {self.number} computes for {span}: at most 20 hours are supported",
+                hint="divide it among several operations",
+            )
+        self._after = [self._add(f"calc {round(span.ps / 1e3)}").label]
 
     def send(self, to: int, size: str, tag: int = 0) -> None:
         """Send a message of a size such as ``"64 KiB"``, and wait until that is complete."""
@@ -84,17 +96,19 @@ class Rank:
 
     def isend(self, to: int, size: str, tag: int = 0) -> Request:
         """Start to send a message."""
-        return self._add(f"send {Quantity(size).bytes}b to {self._partner(to)} tag {tag}")
+        what = f"send {Quantity(size).bytes}b to {self._partner(to)} tag {self._tag(tag)}"
+        return self._add(what)
 
     def irecv(self, source: int | None, size: str, tag: int | None = 0) -> Request:
         """Start to receive a message; None means any source or any tag."""
         partner = -1 if source is None else self._partner(source)
-        wanted = -1 if tag is None else tag
+        wanted = -1 if tag is None else self._tag(tag)
         return self._add(f"recv {Quantity(size).bytes}b from {partner} tag {wanted}")
 
     def wait(self, *requests: Request) -> None:
         """Wait until what has been started is complete."""
         for request in requests:
+            checked_argument("wait", request, Request, "what isend or irecv has returned")
             if request.rank != self.number:
                 raise SilvanError(
                     f"rank {self.number} waits for an operation of rank {request.rank}",
@@ -108,12 +122,16 @@ class Rank:
         All ranks must take part in the same operations in the same order; it is simpler to call
         :meth:`Program.collective`.
         """
+        checked_argument("operation", operation, str, f"one of {', '.join(COLLECTIVES)}")
+        if algorithm is not None:
+            checked_argument("algorithm", algorithm, str, "the name of an algorithm, or None")
         started: list[Request] = []
         try:
             count = Quantity(size).bytes
             ops = _silvan.collective(operation, algorithm, self.size, self.number, count)
         except ValueError as error:
-            raise SilvanError(str(error), hint=f"known: {', '.join(COLLECTIVES)}") from None
+            message, known = error.args
+            raise SilvanError(message, hint=f"known: {known or ', '.join(COLLECTIVES)}") from None
         for kind, partner, count, tag in ops:
             match kind:
                 case "send":
@@ -133,12 +151,28 @@ class Rank:
         yield "}"
 
     def _partner(self, rank: int) -> int:
+        wanted = "the number of a rank, e.g. 0"
+        checked_argument(f"rank {self.number}: partner", rank, Integral, wanted)
+        if rank == self.number:
+            raise SilvanError(
+                f"rank {rank} communicates with itself",
+                hint="use compute for what it does alone",
+            )
         if not 0 <= rank < self.size:
             raise SilvanError(
                 f"rank {self.number}: rank {rank} is out of range: there are {self.size} ranks",
                 hint="ranks are numbered from 0",
             )
-        return rank
+        return int(rank)
+
+    def _tag(self, tag: int) -> int:
+        checked_argument(f"rank {self.number}: tag", tag, Integral, "a number, e.g. tag=3")
+        if not 0 <= tag <= LARGEST_TAG:
+            raise SilvanError(
+                f"rank {self.number}: tag {tag} is out of range: 0 to {LARGEST_TAG} are supported",
+                hint="write e.g. tag=3",
+            )
+        return int(tag)
 
     def _add(self, what: str) -> Request:
         label = f"o{self._count}"

@@ -16,17 +16,21 @@ pub fn collective(
     me: u32,
     size: u64,
 ) -> PyResult<Vec<(&'static str, u32, u64, u32)>> {
-    let unknown = || PyValueError::new_err(format!("no collective operation {operation:?}"));
+    let unknown = || PyValueError::new_err((format!("no collective operation {operation:?}"), ""));
     let mut collective = Collective::new(Operation::named(operation).ok_or_else(unknown)?, size);
     if let Some(name) = algorithm {
         let known = collective.operation.algorithms();
         let named = Algorithm::named(name).filter(|algorithm| known.contains(algorithm));
-        let unknown = || PyValueError::new_err(format!("no algorithm {name:?} of {operation:?}"));
+        let unknown = || {
+            let names: Vec<String> = known.iter().map(|one| one.name()).collect();
+            let message = format!("no algorithm {name:?} of {operation:?}");
+            PyValueError::new_err((message, names.join(", ")))
+        };
         collective.algorithm = named.ok_or_else(unknown)?;
     }
     if me >= ranks {
         let message = format!("rank {me} is out of range: there are {ranks} ranks");
-        return Err(PyValueError::new_err(message));
+        return Err(PyValueError::new_err((message, "")));
     }
     let mut ops = Vec::new();
     collective.append(&mut ops, Group::all(ranks), me);
