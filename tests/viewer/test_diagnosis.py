@@ -63,7 +63,7 @@ def test_unknown_loads_are_not_shown_as_zero(open_page: Opener, tmp_path: Path) 
     expect(panel).to_contain_text("of 6 ports, 1 are not known")
     selection = page.locator("section[aria-labelledby=selection-title]")
     # The switch has counted what b sends; only b counts what it waits.
-    expect(selection).to_contain_text(re.compile(r"transmits\s*3.2 Gbit/s"))
+    expect(selection).to_contain_text(re.compile(r"transmits with headers\s*3.2 Gbit/s"))
     expect(selection).to_contain_text(re.compile(r"waits\s*not known"))
 
 

@@ -137,6 +137,9 @@ def test_message_is_the_difference_of_two_samples(
     expected = after.columns["xmit_bytes"].astype(float) - before.columns["xmit_bytes"]
     assert sent.sum() > 0
     np.testing.assert_allclose(sent, expected, rtol=1e-6)
+    # Without congestion control a fabric begins with Threshold 0, and no switch marks.
+    assert congested.facts()["live_is_off"]
+    assert header["has_marked"] == bool(after.columns["fecn_marked"].sum()) is False
     # Ports on which nothing has happened are not in it.
     assert len(columns["rows"]) < len(sent)
 

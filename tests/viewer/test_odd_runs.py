@@ -81,17 +81,15 @@ def test_a_run_without_trees_shows_the_load_of_its_cables(
     toolbar = page.get_by_role("toolbar", name="Map")
     expect(toolbar.get_by_label("Colour")).to_have_value("utilisation")
     legend = page.get_by_role("list", name="Legend")
-    expect(legend).to_contain_text("utilisation, whole run")
+    expect(legend).to_contain_text("utilisation, 0 ms to 1 ms")
     expect(legend).not_to_contain_text("contributor")
     drawing = downloaded(page, page.get_by_role("button", name="Download the map as SVG"))
     assert b">contributor<" not in drawing
 
 
-def test_totals_of_the_whole_run_are_not_said_to_be_of_a_window(
-    open_page: Opener, tmp_path: Path
-) -> None:
+def test_totals_are_not_said_to_be_of_a_window(open_page: Opener, tmp_path: Path) -> None:
     page = _page(open_page, tmp_path, {}, address="window=0.2-0.4")
-    expect(page.get_by_role("region", name="Ports, whole run after the warm-up")).to_be_visible()
+    expect(page.get_by_role("region", name="Ports, 0 ms to 1 ms")).to_be_visible()
 
 
 def test_a_comparison_has_what_only_the_second_run_recorded(
@@ -337,3 +335,61 @@ def test_schemes_are_no_curve(open_page: Opener, tmp_path: Path) -> None:
     page = open_page(write_page(runs, tmp_path / "page.html"))
     assert [row["run"] for row in table_csv(page, "Runs of this page")] != []
     expect(page.get_by_text("Rates by")).to_have_count(0)
+
+
+MEASURED = {"probe.interval": "100 us", "probe.ports": True, "probe.latency": "host"}
+
+
+def test_a_window_without_samples_shows_none(open_page: Opener, tmp_path: Path) -> None:
+    page = _page(open_page, tmp_path, MEASURED, address="window=0.51-0.52")
+    expect(page.get_by_text("small has no sample in this window.")).to_have_count(2)
+    ports = page.get_by_role("region", name="Ports, 0.51 ms to 0.52 ms")
+    expect(ports.locator("tbody tr")).to_have_count(0)
+    latency = page.get_by_role("figure").filter(has_text="Latency, 0.51 ms to 0.52 ms")
+    expect(latency).to_contain_text("Nothing was recorded for this.")
+
+
+def test_a_window_after_the_end_of_a_run_shows_nothing_of_it(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    """Oracle: the first run ends at 0.3 ms, so its rankings and its latencies end there."""
+    runs = {"short": MEASURED | {"run.duration": "300 us"}, "long": MEASURED}
+    results = [silvan.run(SMALL.override(one)) for one in runs.values()]
+    path = write_page(results, tmp_path / "page.html", labels=list(runs))
+    page = open_page(path, "window=0.5-0.7")
+    ended = page.get_by_text("short ended at 0.3 ms, before this window.")
+    expect(ended).to_have_count(2)
+    expect(page.get_by_role("region", name="Ports").locator("tbody tr")).to_have_count(0)
+    names = table_csv(page, "Latency, 0.5 ms to 0.7 ms")[0]
+    assert set(names) == {"µs", "all hosts, long (% of packets)"}
+    # Without a window, both have their own span.
+    page = open_page(path)
+    expect(page.get_by_role("region", name="Ports, 0 ms to 0.3 ms")).to_be_visible()
+    assert set(table_csv(page, "Latency")[0]) == {
+        "µs",
+        "all hosts, 0 ms to 0.3 ms, short (% of packets)",
+        "all hosts, 0 ms to 1 ms, long (% of packets)",
+    }
+
+
+def test_what_is_measured_after_the_warm_up_says_so(open_page: Opener, tmp_path: Path) -> None:
+    warm = MEASURED | {"run.warm-up": "200 us"}
+    page = _page(open_page, tmp_path, warm, warm)
+    table_csv(page, "Latency, 0.2 ms to 1 ms")
+    words = "receive rates (payload) and latencies of 0.2 ms to 1 ms, trees of 0 ms to 1 ms."
+    expect(page.get_by_text(words)).to_have_count(2)
+    page = _page(open_page, tmp_path, {"run.warm-up": "200 us"}, address="colour=utilisation")
+    expect(page.get_by_label("Legend")).to_contain_text("utilisation, 0.2 ms to 1 ms")
+
+
+def test_buttons_keep_their_width_next_to_a_long_name(open_page: Opener, tmp_path: Path) -> None:
+    """Oracle: a button of one line is as high as one next to a short name."""
+    run = silvan.run(_named(("a" + 500 * "x", "b", "c")))
+    path = write_page([run], tmp_path / "page.html")
+    heights = []
+    for name in ("b", "a" + 500 * "x"):
+        page = open_page(path, f"select=node:{name}")
+        box = page.get_by_role("button", name="Clear").bounding_box()
+        assert box is not None
+        heights.append((box["width"], box["height"]))
+    assert heights[1] == pytest.approx(heights[0], abs=1)

@@ -113,7 +113,7 @@ def test_panels_of_a_port_show_its_samples(
 
 
 def test_latencies_add_up(open_page: Opener, page_file: Path, run: silvan.Result) -> None:
-    rows = table_csv(open_page(page_file), "Latency, whole run")
+    rows = table_csv(open_page(page_file), "Latency, 0 ms to 0.4 ms")
     table = run.tables["host_latencies"]
     to_ns, packets = (table[name].to_numpy() for name in ("to_ns", "packets"))
     for row in rows:
@@ -130,17 +130,19 @@ def test_latencies_follow_the_window(
     time_ms = table["time_ps"].to_numpy() / 1e9
     is_inside = (time_ms > 0.2) & (time_ms <= 0.3)
     to_ns, packets = (table[name].to_numpy()[is_inside] for name in ("to_ns", "packets"))
-    assert len(rows) == len(np.unique(to_ns))
+    # One more than there are latencies: no packet takes less than the least.
+    assert len(rows) == len(np.unique(to_ns)) + 1
+    assert float(rows[0]["all hosts (% of packets)"]) == 0
     for row in rows:
         below = packets[to_ns <= round(1e3 * float(row["µs"]))].sum() / packets.sum()
-        assert float(row["all hosts, window (% of packets)"]) == pytest.approx(100 * below)
-    # Latencies by host are of the whole run, and the label says so.
+        assert float(row["all hosts (% of packets)"]) == pytest.approx(100 * below)
+    # Latencies by host are of all that was measured, and the label says so.
     page = open_page(page_file, "window=0.2-0.3&select=node:host-0000")
     names = set(table_csv(page, "Latency, ")[0])
     assert names == {
         "µs",
-        "host-0000, whole run (% of packets)",
-        "all hosts, window (% of packets)",
+        "host-0000, 0 ms to 0.4 ms (% of packets)",
+        "all hosts (% of packets)",
     }
 
 
@@ -406,7 +408,7 @@ def test_a_click_selects_and_the_pointer_shows_values(
     expect(tip).to_contain_text("host-0005")
     row = run.ports["node"].to_pylist().index("host-0005")
     sent = run.tables["port_series"]["xmit_bytes"].to_numpy()[row :: run.ports.num_rows][-1]
-    shown = re.search(r"transmits: ([\d.]+) Gbit/s", tip.inner_text())
+    shown = re.search(r"transmits with headers: ([\d.]+) Gbit/s", tip.inner_text())
     assert shown is not None
     assert float(shown[1]) == pytest.approx(sent * 8e3 / 20e6, rel=1e-3)
     page.mouse.click(x, y)

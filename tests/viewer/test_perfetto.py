@@ -249,3 +249,22 @@ def test_the_command_writes_a_trace(
     words = ["view", str(tmp_path / "run"), "--perfetto", str(trace), "--out", "page.html"]
     assert run_command(words) == 2
     assert "a trace or a page" in capsys.readouterr().err
+
+
+def test_receivers_are_the_other_ones_only_next_to_hotspots(
+    run: silvan.Result, tmp_path: Path
+) -> None:
+    uniform = {"traffic.incast": [], "run.duration": "100 us"}
+    even = silvan.run(run.scenario.override(uniform))
+    found = [
+        {
+            name
+            for name in _counters(_events(write_trace(one, tmp_path / "a.json")))
+            if "Gbit" in name
+        }
+        for one in (run, even)
+    ]
+    assert found == [
+        {"hotspots, Gbit/s", "other receivers, Gbit/s"},
+        {"receivers, Gbit/s"},
+    ]

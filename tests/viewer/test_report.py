@@ -188,6 +188,10 @@ def test_curves_of_a_sweep_lead_to_its_points(
     assert shown == pytest.approx([one[latency] / 1e3 for one in points])
     axes = page.get_by_role("combobox", name="Curves over").locator("option").all_inner_texts()
     assert axes == ["traffic.uniform.0.load"], "seeds are no quantity"
+    # The choice of curves is in the address, too.
+    wait_until_idle(page)
+    again = open_page(path, page.url.partition("#")[2])
+    expect(again.get_by_role("combobox", name="of", exact=True)).to_have_value("total_gbps")
     _click(page, title, 0.998, 0.06 / 1.06)
     panel = page.get_by_role("complementary", name="Run behind a point")
     expect(panel).to_contain_text("traffic.uniform.0.load=0.3 seed 2")
@@ -376,3 +380,31 @@ def test_a_report_prints_all_of_it(open_page: Opener, report: Path) -> None:
     article = page.locator("article")
     assert article.evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
     assert page.pdf().startswith(b"%PDF")
+
+
+def test_sentences_of_targets_are_whole_on_any_screen(
+    open_page: Opener, reproduction: tuple[ReproductionPlan, Path], tmp_path: Path
+) -> None:
+    """Oracle: each word of a sentence is in one line, as its first and last letter are as high."""
+    _, figures = reproduction
+    read: dict[str, Any] = json.loads((figures / "reproduction.json").read_text())
+    sentence = " ".join(f"measurement{number}" for number in range(60))
+    read["experiments"][0]["targets"][0]["note"] = sentence
+    path = figures / "reproduction-long.json"
+    path.write_text(json.dumps(read))
+    page = open_page(write_report(reproduction_report(path), tmp_path / "long.html"), "", **PHONE)
+    cell = page.get_by_role("cell").filter(has_text="measurement0")
+    expect(cell).to_contain_text(sentence)
+    heights = cell.evaluate(
+        """cell => {
+          const range = document.createRange();
+          const node = [...cell.childNodes].find((one) => one.data.includes('measurement0'));
+          return [...node.data.matchAll(/measurement\\d+/g)].map(({ index, 0: word }) => {
+            range.setStart(node, index);
+            range.setEnd(node, index + word.length);
+            return range.getClientRects().length;
+          });
+        }"""
+    )
+    assert heights == [1] * 60
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320

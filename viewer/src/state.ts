@@ -23,6 +23,10 @@ export const chosen = signal<Chosen | null>(null);
 export const shown = signal(-1);
 export const openRun = signal<(place: number) => void>(() => {});
 
+/** Key and measure of the curves of a sweep; null for the first ones. */
+export const sweepKey = signal<string | null>(null);
+export const sweepMeasure = signal<string | null>(null);
+
 export interface Chosen {
   /** What the point is. */
   title: string;
@@ -165,6 +169,8 @@ export function readAddress(hash: string): void {
   batch(() => {
     themeChoice.value = oneOf("theme", CHOICES) ?? themeChoice.value;
     if (report.value) {
+      sweepKey.value = words.get("over") ?? sweepKey.value;
+      sweepMeasure.value = words.get("measure") ?? sweepMeasure.value;
       readReport(number("of"), number("shown"), oneOf("view", VIEWS));
       if (!runs.value.length) return;
     }
@@ -199,6 +205,8 @@ export function address(): string {
   if (themeChoice.value !== "auto") words.set("theme", themeChoice.value);
   if (report.value) {
     words.set("view", view.value);
+    if (sweepKey.value !== null) words.set("over", sweepKey.value);
+    if (sweepMeasure.value !== null) words.set("measure", sweepMeasure.value);
     if (chosen.value) words.set("of", String(chosen.value.runs[chosen.value.at]));
     if (shown.value >= 0) words.set("shown", String(shown.value));
     if (!runs.value.length) return words.toString();

@@ -229,7 +229,7 @@ def _rates(result: Result, pid: int) -> Iterator[TraceEvent]:
     hotspots = is_hotspot(result)
     for name, members in {
         "hotspots, Gbit/s": hotspots,
-        "other receivers, Gbit/s": receives(result) & ~hotspots,
+        f"{'other ' if hotspots.any() else ''}receivers, Gbit/s": receives(result) & ~hotspots,
     }.items():
         if members.any():
             times_ms, rates = receive_rate_series_gbps(result, members)

@@ -143,9 +143,16 @@ class LiveFabric:
             "skipped_trees": 1,
             "tables": ["nodes", "ports", "routes"],
             "live_version": self.version,
+            "live_is_off": self._is_off,
             "scenario": self._scenario_toml,
             "parameters": {},
         }
+
+    @property
+    def _is_off(self) -> bool:
+        """Whether the fabric began with Threshold 0; messages say when a switch has marked."""
+        switch = self._scenario["control"].get("ib-cc", {}).get("switch", {})
+        return bool(switch.get("threshold") == 0)
 
     def tables(self) -> dict[str, pa.Table]:
         """Return nodes, ports and routes, as :func:`silvan.viewer.tables.page_tables` does."""
@@ -269,6 +276,7 @@ def message(
         "trees_ps": after.trees_ps,
         "classes": after.classes,
         "dcms": list(events),
+        "has_marked": bool(after.columns["fecn_marked"].any()),
         "version": str(after.routes_version),
     }
     return packed(header, columns)

@@ -34,6 +34,8 @@ export interface RunFacts {
   diagnosis?: { began: string };
   /** Of a live page: which subnet or which routes it is made of. */
   live_version?: string;
+  /** Of a live fabric that began with Threshold 0: whether no switch has marked yet. */
+  live_is_off?: boolean;
   /** Keys in which the runs of the page differ, and their values. */
   parameters: Record<string, string>;
 }

@@ -32,7 +32,7 @@ export interface PortSum {
   largestQueue: number | null;
 }
 
-/** Sums of all ports over a window: of the samples, or of the whole run where there are none. */
+/** Sums of all ports over a window, none without a sample in it; if there are no samples at all, of the whole run. */
 export function portSums(run: Run, span: [number, number]): PortSum[] {
   const { series } = run;
   if (!series) {
@@ -46,8 +46,9 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
     }));
   }
   const [first, last] = samplesWithin(run.times, span);
+  if (last < first) return [];
   // The first sample of a live fabric is not one of the whole time before.
-  const length = last < first ? 1 : run.times[last] - run.times[first] + run.interval(first);
+  const length = run.times[last] - run.times[first] + run.interval(first);
   return Array.from({ length: run.ports }, (_, row) => {
     let [bytes, wait, marked, queue] = [0, 0, 0, 0];
     for (let at = row * run.times.length + first; at <= row * run.times.length + last; at++) {
@@ -117,6 +118,9 @@ function cumulated(bins: Bins): { x: number[]; y: number[] } | null {
   if (!total) return null;
   const sorted = [...bins].sort((a, b) => a[0] - b[0]);
   let sum = 0;
+  const x = sorted.map(([, bin]) => bin.to / 1e3);
   const y = sorted.map(([, bin]) => (100 * (sum += bin.packets)) / total);
-  return { x: sorted.map(([, bin]) => bin.to / 1e3), y };
+  // No packet takes less than the smallest latency; the axis is logarithmic.
+  const none = (sorted[0][0] - 1) / 1e3;
+  return none > 0 ? { x: [none, ...x], y: [0, ...y] } : { x, y };
 }

@@ -75,3 +75,19 @@ test("trees of samples that are kept are kept", () => {
   expect(history.forests).toHaveLength(history.treeTimes.length);
   history.forests.forEach((forest, at) => expect(forest.queued[0]).toBe(history.treeTimes[at]));
 });
+
+test("a cable that is down at first has been so since before", () => {
+  const history = new History(PORTS, 1, NAMES);
+  const down = (time: number, ...rows: number[]) => {
+    const { columns, ...rest } = sample(time);
+    history.add({ ...rest, columns: { ...columns, down_rows: Uint32Array.from(rows) } });
+  };
+  down(10, 1);
+  down(20, 1, 2);
+  down(30, 2);
+  expect(history.events.map(({ time, text }) => [time, text])).toEqual([
+    [10, "link port-1 down, since before the first sample of this page"],
+    [20, "link port-2 down"],
+    [30, "link port-1 up"],
+  ]);
+});

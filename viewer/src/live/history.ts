@@ -147,8 +147,12 @@ export class History {
   }
 
   private addEvents(down: Set<number>, before: Set<number>, message: Message): void {
+    // What is down in the first sample may have been so for long.
+    const since = this.down.length ? "" : ", since before the first sample of this page";
     const changes = [
-      ...[...down].filter((row) => !before.has(row)).map((row) => `${this.names.port(row)} down`),
+      ...[...down]
+        .filter((row) => !before.has(row))
+        .map((row) => `${this.names.port(row)} down${since}`),
       ...[...before].filter((row) => !down.has(row)).map((row) => `${this.names.port(row)} up`),
     ];
     const time = message.time_ps;

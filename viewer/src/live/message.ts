@@ -9,6 +9,8 @@ export interface Message {
   /** Simulated time of the trees, if it is not that of the sample. */
   trees_ps?: number;
   classes: string[];
+  /** Whether some switch has marked a packet since the fabric began. */
+  has_marked?: boolean;
   /** What the DCMS has decided and changed in between. */
   dcms: string[];
   columns: Record<string, Column>;

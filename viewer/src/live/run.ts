@@ -50,7 +50,10 @@ export class LiveRun extends Run {
 
   /** Take a sample, and return this run as one that signals take for another. */
   with(messages: readonly Message[]): Run {
-    for (const message of messages) this.history.add(message);
+    for (const message of messages) {
+      this.history.add(message);
+      if (message.has_marked) this.facts.live_is_off = false;
+    }
     this.facts.duration_ps = this.times[this.times.length - 1];
     return Object.create(this) as Run;
   }

@@ -1,5 +1,6 @@
 // The map as an SVG, for files and for browsers without WebGL.
 
+import { measuredSpan, spanWords } from "../data/spans";
 import type { Run } from "../data/run";
 import { clipped, digits } from "../data/units";
 import type { Layout } from "../layout/layout";
@@ -41,7 +42,7 @@ export function legendOf(run: Run, measure: ColourBy, theme: Theme): LegendFacts
     theme,
     measure,
     scale: [measure === "queue" ? "0" : "0 %", most],
-    name: MEASURES[measure] + (run.series ? "" : ", whole run"),
+    name: MEASURES[measure] + (run.series ? "" : `, ${spanWords(measuredSpan(run))}`),
     hasTrees: run.treeTimes.length > 0,
   };
 }

@@ -106,11 +106,11 @@ function sampled(run: Run, row: number, time: number): [string, string][] {
   const wait = (run.series.xmit_wait_ns[at] * 1e3) / interval;
   if (run.facts.diagnosis)
     return [
-      ["transmits", known(rate, `${gbps(rate)} (${percent(rate / run.rate[row])})`)],
+      ["transmits with headers", known(rate, `${gbps(rate)} (${percent(rate / run.rate[row])})`)],
       ["waits", known(wait, `${percent(wait)}, loses ${gbps(wait * run.rate[row])}`)],
     ];
   return [
-    ["transmits", ofLink(rate, run.rate[row])],
+    ["transmits with headers", ofLink(rate, run.rate[row])],
     ["waits", percent(wait)],
     ["queue", bytes(run.series.queued_bytes[at])],
     ["marked", `${run.series.fecn_marked[at]} packets`],
@@ -178,7 +178,7 @@ function nodeFacts(
   if (uplink !== undefined) facts.push(...sampled(run, uplink, time));
   const down = uplink === undefined ? undefined : run.peer[uplink];
   const received = down !== undefined && down < run.ports ? sampled(run, down, time)[0] : undefined;
-  if (received) facts.push(["receives", received[1]]);
+  if (received) facts.push(["receives with headers", received[1]]);
   forest?.hosts.forEach((host, place) => {
     if (host !== node) return;
     const words: string[] = [];

@@ -56,7 +56,7 @@ export function Jobs() {
           },
         }))}
       />
-      {timed(lines.value, "Receive rate of a job's hosts, mean", "Gbit/s")}
+      {timed(lines.value, "Receive rate of a job's hosts, mean, with headers", "Gbit/s")}
       <DataTable
         key={job.job}
         title={`Ranks of ${job.name}`}

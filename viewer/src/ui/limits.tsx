@@ -4,7 +4,8 @@ import { useComputed, type ReadonlySignal } from "@preact/signals";
 import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { clock, instant } from "../data/units";
+import { spanOf, spanWords, whyEmpty } from "../data/spans";
+import { clock } from "../data/units";
 import * as state from "../state";
 import { flowName } from "./facts";
 import { timed } from "./panels";
@@ -107,6 +108,8 @@ function shownLimits(): Shown {
 /** Why no limit is shown: a scheme may hold packets back without limits that it could state. */
 function noLimits(run: Run): string {
   const { scheme } = run.facts;
+  const empty = whyEmpty(run, run.times, state.marked.value);
+  if (empty) return empty;
   if (scheme === "none") return "The run has no congestion control, so no flow is limited.";
   if (limitsOf(run).flows.length) return "None of them is limited in this stretch of time.";
   if (scheme.startsWith("ib-cc")) return "No flow is throttled at any sample of this run.";
@@ -147,10 +150,9 @@ function LimitChart({ shown }: { shown: ReadonlySignal<Shown> }) {
 
 function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
   const { what, rows } = shown.value;
-  const [from, to] = state.span.value;
   return (
     <DataTable
-      title={`Limited flows, ${instant(from)} to ${instant(to)}`}
+      title={`Limited flows, ${spanWords(spanOf(state.run.value, state.marked.value))}`}
       columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name, at) => ({
         name,
         isName: at < 2,

@@ -7,7 +7,8 @@ import { nodeIn, portIn } from "../data/compare";
 import { hasMeasure } from "../data/measures";
 import type { Lifetime } from "../data/trees";
 import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
-import { bytes, clock, count, gbps, inClock, instant, percent, plainInstant } from "../data/units";
+import { isAfter, measuredSpan, spanOf, spanWords, whyEmpty } from "../data/spans";
+import { bytes, clock, count, gbps, inClock, percent, plainInstant } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
@@ -43,11 +44,15 @@ export function timed(lines: Line[], title: string, unit: string) {
   );
 }
 
+/** Both runs that are compared, or the one that is shown. */
+function shownRuns(): Run[] {
+  return state.runs.value.length === 2 ? state.runs.value : [state.run.value];
+}
+
 /** Lines of both runs that are compared, those of the second dashed, or of the one that is shown. */
 function ofRuns(make: (run: Run) => Line[]): Line[] {
   const compared = state.runs.value.length === 2;
-  const shown = compared ? state.runs.value : [state.run.value];
-  return shown.flatMap((run, index) =>
+  return shownRuns().flatMap((run, index) =>
     make(run).map((line, place) => ({
       ...line,
       label: compared ? `${line.label}, ${run.facts.label}` : line.label,
@@ -74,6 +79,8 @@ export function ReceiveRates() {
       }));
     }),
   );
+  // Counters of a real subnet hold headers.
+  const counted = state.run.value.facts.diagnosis ? "with headers" : "payload";
   return (
     <section aria-labelledby="rates-title">
       <h2 id="rates-title">Receive rates</h2>
@@ -87,7 +94,11 @@ export function ReceiveRates() {
           by traffic class (sum), not mean per host
         </label>
       )}
-      {timed(lines.value, byClass.value ? "Receive rate by class" : "Mean receive rate", "Gbit/s")}
+      {timed(
+        lines.value,
+        `${byClass.value ? "Receive rate by class" : "Mean receive rate"}, ${counted}`,
+        "Gbit/s",
+      )}
     </section>
   );
 }
@@ -156,7 +167,7 @@ export function PortCharts() {
             </p>
           ))}
           {hasMeasure(state.run.value, "queue") && timed(charts.value.queue, "Queue", "kB")}
-          {timed(charts.value.rate, "Transmit rate", "Gbit/s")}
+          {timed(charts.value.rate, "Transmit rate, with headers", "Gbit/s")}
           {timed(charts.value.wait, "Waiting for credits", "% of time")}
         </>
       )}
@@ -164,7 +175,16 @@ export function PortCharts() {
   );
 }
 
+/** The stretch of time that the latencies of all runs are of, for the title; null if they differ. */
+function latencySpan(): string | null {
+  const [runs, window] = [shownRuns(), state.marked.value];
+  if (window && runs.some((run) => run.latencySeries)) return spanWords(window);
+  const [first, ...others] = runs.map((run) => spanWords(measuredSpan(run)));
+  return others.every((words) => words === first) ? first : null;
+}
+
 export function Latencies() {
+  const span = useComputed(latencySpan);
   const lines = useComputed(() => {
     const chosen = state.selection.value;
     const isHost = chosen?.kind === "node" && state.run.value.isHost(chosen.node);
@@ -173,26 +193,37 @@ export function Latencies() {
     return ofRuns((run) => {
       const host = isHost ? nodeIn(run, state.run.value, chosen.node) : null;
       if (host === undefined) return [];
-      const within = window && latencyCdfWithin(run, window);
-      const inWindow = within ? [{ label: "all hosts, window", ...within }] : [];
-      // Latencies by host are those of the whole run.
-      if (name === null && within) return inWindow;
+      // Latencies by host are not sampled over time.
+      const follows = window !== null && run.latencySeries !== null;
+      const within = follows && latencyCdfWithin(run, window);
+      const lines: Line[] = within ? [{ label: "all hosts", ...within, steps: true }] : [];
+      if (name === null && follows) return lines;
       const cdf = latencyCdf(run, host);
-      const label = within ? `${name}, whole run` : (name ?? "all hosts");
-      return cdf ? [{ label, ...cdf }, ...inWindow] : inWindow;
+      const words = spanWords(measuredSpan(run));
+      const own = name ?? "all hosts";
+      const label = words === span.value ? own : `${own}, ${words}`;
+      return cdf ? [{ label, ...cdf, steps: true }, ...lines] : lines;
     });
   });
-  const window = state.marked.value;
-  const follows = window !== null && state.run.value.latencySeries !== null;
-  const words = follows ? window.map(instant).join(" to ") : "whole run";
+  const empty = useComputed(() =>
+    shownRuns().flatMap((run) =>
+      run.latencySeries ? (whyEmpty(run, run.times, state.marked.value) ?? []) : [],
+    ),
+  );
   return (
     <section aria-labelledby="latency-title">
       <h2 id="latency-title">Latency of packets</h2>
+      {empty.value.map((text) => (
+        <p key={text} class="none">
+          {text}
+        </p>
+      ))}
       <Chart
-        title={`Latency, ${words}`}
+        title={span.value === null ? "Latency" : `Latency, ${span.value}`}
         xLabel="µs"
         yLabel="% of packets"
         lines={lines.value}
+        holds
         logX
       />
     </section>
@@ -212,6 +243,7 @@ export function Rankings() {
   };
   const ranked = useComputed(() => rankings(state.run.value));
   const { columns, rows, sortBy } = ranked.value[shown];
+  const none = whyNone(shown);
   return (
     <section class="wide" aria-labelledby="rankings-title">
       <h2 id="rankings-title">Rankings</h2>
@@ -240,6 +272,7 @@ export function Rankings() {
         ))}
       </div>
       <div id="ranking" role="tabpanel" aria-labelledby={`tab-${shown}`}>
+        {none !== null && <p class="none">{none}</p>}
         <DataTable
           key={shown}
           title={titleOf(shown)}
@@ -253,10 +286,18 @@ export function Rankings() {
 }
 
 function titleOf(ranking: Ranking): string {
-  // Without samples, the totals of the ports are those of the whole run.
-  if (ranking === "ports" && !state.run.value.series) return "Ports, whole run after the warm-up";
-  const [from, to] = state.span.value;
-  return `${RANKINGS[ranking]}, ${instant(from)} to ${instant(to)}`;
+  const run = state.run.value;
+  // Without samples, the totals of the ports are those after the warm-up.
+  const isTotal = ranking === "ports" && !run.series;
+  const span = isTotal ? measuredSpan(run) : spanOf(run, state.marked.value);
+  return `${RANKINGS[ranking]}, ${spanWords(span)}`;
+}
+
+/** Why a ranking is empty in the marked window. Trees stand between their samples. */
+function whyNone(ranking: Ranking): string | null {
+  const [run, window] = [state.run.value, state.marked.value];
+  if (ranking === "ports") return run.series && whyEmpty(run, run.times, window);
+  return window && isAfter(run, window) ? whyEmpty(run, run.treeTimes, window) : null;
 }
 
 interface Ranked {
@@ -348,6 +389,7 @@ function topTrees(run: Run): Ranked {
 
 /** The samples of trees in the window; of a short one, the sample before it, if there is one. */
 function treeSamples(run: Run): [number, number] {
+  if (isAfter(run, state.span.value)) return [0, -1];
   const [first, last] = samplesWithin(run.treeTimes, state.span.value);
   if (first <= last || last < 0) return [first, last];
   const held = run.treeSampleAt(state.span.value[1]);

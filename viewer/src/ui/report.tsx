@@ -107,7 +107,7 @@ const judge = (value: Cell) => (value === "yes" ? ("good" as const) : ("bad" as 
 function Targets({ section }: { section: SectionFacts }) {
   const columns: Column[] = [
     { name: "target" },
-    { name: "what" },
+    { name: "what", isText: true },
     { name: "paper", show: number },
     { name: "measured" },
     { name: "seeds" },

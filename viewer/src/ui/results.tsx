@@ -90,13 +90,13 @@ export function Facts() {
   const own: [string, string][] = [
     ["scenario", facts.name],
     ["description", facts.description],
-    ["congestion control", facts.scheme],
+    ["congestion control", facts.live_is_off ? "off (Threshold 0)" : facts.scheme],
     ["seed", String(facts.seed)],
     ["hosts", count(facts.hosts)],
     ["simulated time", instant(facts.duration_ps)],
     ["link rate", linkRates(state.run.value)],
     ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
-      rateName(name, Object.keys(facts.rates_gbps)),
+      `${rateName(name, Object.keys(facts.rates_gbps))}, payload`,
       gbps(value),
     ]),
   ];

@@ -6,6 +6,7 @@ import { curvesOfRuns, type RunCurve } from "../data/parameters";
 import { rateName } from "../data/rates";
 import type { Run } from "../data/run";
 import { latencyCdf } from "../data/series";
+import { measuredSpan, spanOf, spanWords } from "../data/spans";
 import { count, digits } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
@@ -122,7 +123,17 @@ function Differences() {
   }));
   // A number stays next to its unit.
   columns.push({ name: "change", show: (value) => String(value).replace(" ", "\u00a0") });
-  return <DataTable title="Differences" columns={columns} rows={rows} />;
+  return (
+    <>
+      <DataTable title="Differences" columns={columns} rows={rows} />
+      {[first, second].map((run) => (
+        <p key={run.facts.label} class="faint">
+          <Short text={run.facts.label} />: receive rates (payload) and latencies of{" "}
+          {spanWords(measuredSpan(run))}, trees of {spanWords(spanOf(run, null))}.
+        </p>
+      ))}
+    </>
+  );
 }
 
 function rounded(value: number | null): Cell {

@@ -1,10 +1,10 @@
 // Curves of a sweep over a key that the reader chooses, and its points as a table.
 
-import { useState } from "preact/hooks";
 import { quantities } from "../data/quantity";
 import { isRate, measureName, scaleOf } from "../data/rates";
 import type { Report } from "../data/report";
 import { digits } from "../data/units";
+import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
 import { apart } from "./lines";
@@ -38,11 +38,13 @@ export function SweepCurves(props: {
   // Seeds are no quantity: they are an axis where there is no other.
   const varied = ofKeys(keys);
   const axes = varied.length ? varied : ofKeys(["seed"]);
-  const [key, setKey] = useState(axes[0]?.key ?? "");
-  const [measure, setMeasure] = useState(
-    measures.find((name) => isRate(name)) ?? measures[0] ?? "",
-  );
-  const axis = axes.find((one) => one.key === key);
+  const axis = axes.find((one) => one.key === state.sweepKey.value) ?? axes[0];
+  const key = axis?.key ?? "";
+  const measure =
+    measures.find((name) => name === state.sweepMeasure.value) ??
+    measures.find((name) => isRate(name)) ??
+    measures[0] ??
+    "";
   const groups =
     axis && measure ? grouped(keys, axis, column, measure, nameOf(measure).split(", ")[0]) : [];
   const shown = groups.slice(0, MOST_LINES);
@@ -51,7 +53,10 @@ export function SweepCurves(props: {
       <p class="choices">
         <label>
           Curves over
-          <select value={key} onChange={(event) => setKey(event.currentTarget.value)}>
+          <select
+            value={key}
+            onChange={(event) => (state.sweepKey.value = event.currentTarget.value)}
+          >
             {axes.map((one) => (
               <option key={one.key}>{one.key}</option>
             ))}
@@ -59,7 +64,10 @@ export function SweepCurves(props: {
         </label>
         <label>
           of
-          <select value={measure} onChange={(event) => setMeasure(event.currentTarget.value)}>
+          <select
+            value={measure}
+            onChange={(event) => (state.sweepMeasure.value = event.currentTarget.value)}
+          >
             {measures.map((name) => (
               <option key={name} value={name}>
                 {nameOf(name)}

@@ -13,6 +13,8 @@ export interface Column {
   isSpare?: boolean;
   /** Whether it holds names of a fabric, of which long ones are shortened. */
   isName?: boolean;
+  /** Whether it holds sentences, which are shown whole. */
+  isText?: boolean;
   /** Unit of the values in CSV, where the heading has none. */
   unit?: string;
   /** Whether a value is good or bad; the text says so, too. */
@@ -117,9 +119,11 @@ export function DataTable(props: {
             {shown.map((row) => (
               <tr key={row.id} class={row.isSelected ? "selected" : undefined}>
                 {row.cells.map((cell, index) => {
-                  const { show, isName } = columns[index];
+                  const { show, isName, isText } = columns[index];
                   const whole = show?.(cell) ?? (cell === null ? "" : String(cell));
-                  const text = isName ? (
+                  const text = isText ? (
+                    whole
+                  ) : isName ? (
                     <Short text={whole} most={NAME} />
                   ) : (
                     <ShortWords text={whole} most={row.onSelect ? MOST_OF_ROW : MOST_LETTERS} />
@@ -137,7 +141,8 @@ export function DataTable(props: {
                       key={index}
                       class={classes(
                         columns[index].judge?.(cell) ?? classOf(columns[index], isNumeric[index]),
-                        whole.length > (isName ? WHOLE_NAME : NAME) && "long",
+                        isText && "text",
+                        !isText && whole.length > (isName ? WHOLE_NAME : NAME) && "long",
                       )}
                     >
                       {content}
