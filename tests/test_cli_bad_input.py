@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -566,7 +567,24 @@ def test_a_full_disk_behind_stdout_is_one_line(
     *notes, last = done.stderr.splitlines()
     assert last == "error: cannot write to standard output: no space left on device"
     assert not any("Traceback" in line or "Exception" in line for line in notes)
-    assert done.returncode == 1
+    assert done.returncode == 2
+
+
+def test_a_closed_pipe_behind_stdout_is_no_result(tmp_path: Path) -> None:
+    """Oracle: the status that a shell gives to programs that SIGPIPE has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            silvan_command("dcms", "--example"),
+            cwd=tmp_path,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.slow

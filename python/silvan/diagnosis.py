@@ -240,6 +240,11 @@ def diagnose_files(
         for role, path in paths.items()
     }
     spans = {"interval_ps": span_ps("interval", interval), "tick_ps": span_ps("tick", tick)}
+    if texts["before"] == texts["after"]:
+        raise DiagnosisError(
+            f"{before} and {after} are the same: no counter has changed in between",
+            "give counters of the same ports that were read later as --after",
+        )
     try:
         report, loads, subnet, odd = _silvan.diagnose_dumps(
             topology=texts["topology"] or "",
@@ -253,8 +258,6 @@ def diagnose_files(
         raise DiagnosisError(_placed(paths.get(role), text), error.hint) from None
     moment = Moment(Subnet(*subnet), json.loads(report), loads, time.time_ns())
     doubts = [_placed(paths[role], text) for role, text in odd]
-    if texts["before"] == texts["after"]:
-        doubts.append(f"{before} and {after} are the same: no counter has changed in between")
     return moment, doubts + _doubts(moment.report)
 
 

@@ -1,7 +1,7 @@
 """The command line. Data goes to stdout; log and progress go to stderr.
 
-Exit status: 0 fine, 1 a run failed (a credit loop, say), 2 bad input or could not run, 130 stopped
-by Ctrl-C.
+Exit status: 0 fine, 1 a run failed (a credit loop, say), 2 bad input, could not run or nowhere to
+print, 130 stopped by Ctrl-C, 141 the reader of stdout has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+_NOT_PRINTED = 2
 _INTERRUPTED = 130
+# As a shell has it of programs that SIGPIPE ends.
+_UNREAD = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +52,7 @@ def _run(arguments: list[str]) -> int:
     if getattr(sys, "stdout", None) is None:
         # The next file that is opened would have its number, and receive what is printed.
         fail("standard output is closed", "redirect it to /dev/null to discard what is printed")
-        return 2
+        return _NOT_PRINTED
     try:
         status = run_command(arguments)
         sys.stdout.flush()
@@ -58,13 +61,13 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         # The reader of stdout, such as `head`, has seen enough.
         _discard_stdout()
-        return 1
+        return _UNREAD
     except OSError as error:
         if not is_stdout(error):
             raise
         fail(f"cannot write to standard output: {(error.strerror or str(error)).lower()}", None)
         _discard_stdout()
-        return 1
+        return _NOT_PRINTED
     return status
 
 

@@ -186,6 +186,11 @@ def run_command(
         reason = (error.strerror or str(error)).lower()
         fail(f"{error.filename}: {reason}" if error.filename else reason, None)
         return Status.COULD_NOT_RUN
+    except SystemExit as error:
+        # The library that reads arguments ends the process when a pipe is closed.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
+        raise
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except typer.TyperException as error:
