@@ -65,6 +65,8 @@ pub struct Switch {
     pub lid: Option<Lid>,
     /// NodeDescription.
     pub name: String,
+    /// Ports by which a directed route leads to it.
+    pub path: Vec<u8>,
     /// Ports from number 1 on.
     pub ports: Vec<SwitchPort>,
 }
@@ -107,7 +109,6 @@ struct Probe {
 
 struct Discovery {
     switches: Vec<Switch>,
-    paths: Vec<Vec<u8>>,
     location: BTreeMap<Guid, usize>,
     hosts: BTreeMap<Guid, String>,
     adapters: BTreeMap<(Guid, PortNumber), AdapterPort>,
@@ -155,7 +156,6 @@ pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, 
     let info = NodeInfo::parse(&answer.data());
     let mut discovery = Discovery {
         switches: Vec::new(),
-        paths: Vec::new(),
         location: BTreeMap::new(),
         hosts: BTreeMap::new(),
         adapters: BTreeMap::new(),
@@ -198,9 +198,9 @@ impl Discovery {
             guid: info.node_guid,
             lid: None,
             name: String::new(),
+            path,
             ports: vec![port; ports],
         });
-        self.paths.push(path);
         self.location.insert(info.node_guid, number);
         Some(number)
     }
@@ -327,7 +327,7 @@ impl Discovery {
         let mut queries = Vec::new();
         let mut meanings = Vec::new();
         for &number in new {
-            let path = &self.paths[number];
+            let path = &self.switches[number].path;
             let name = NodeDescription::parse(&[0; 64]);
             let asked = Query::directed(number as u32, path, name, 0);
             let mut all = vec![(asked, None)];
@@ -382,7 +382,7 @@ impl Discovery {
         }
         // A subnet manager is at work.
         self.is_complete &= record.is_active;
-        let mut path = self.paths[number].clone();
+        let mut path = switch.path.clone();
         path.push(port as u8);
         Some(Probe {
             from: Some(number),

@@ -152,7 +152,7 @@ impl Server {
                     open.retain(|connection| !connection.is_finished());
                     if open.len() >= self.limits.connections {
                         if let Some(oldest) = open.pop_front() {
-                            count_closed(&*self.page, "too-many");
+                            count_closed(&*self.page, &ClosedLabels::TOO_MANY);
                             oldest.abort();
                         }
                     }
@@ -192,10 +192,10 @@ async fn serve(stream: TcpStream, limits: Limits, page: Arc<dyn Page>) {
     // Counted before the connection is dropped: a client that sees its end finds it in the metrics.
     let deadline = async {
         match timeout(limits.header, has_request.notified()).await {
-            Err(_) => count_closed(&*page, "no-request"),
+            Err(_) => count_closed(&*page, &ClosedLabels::NO_REQUEST),
             Ok(()) => {
                 sleep(limits.response).await;
-                count_closed(&*page, "not-read");
+                count_closed(&*page, &ClosedLabels::NOT_READ);
             }
         }
     };
@@ -206,9 +206,8 @@ async fn serve(stream: TcpStream, limits: Limits, page: Arc<dyn Page>) {
     }
 }
 
-fn count_closed(page: &dyn Page, reason: &'static str) {
-    let labels = ClosedLabels { reason };
-    page.connections().closed.get_or_create(&labels).inc();
+fn count_closed(page: &dyn Page, labels: &ClosedLabels) {
+    page.connections().closed.get_or_create(labels).inc();
 }
 
 /// The weight of a media type in the Accept headers of a request (RFC 9110, 12.5.1); 0 if it is not named.

@@ -77,6 +77,17 @@ pub struct ClosedLabels {
     pub reason: &'static str,
 }
 
+impl ClosedLabels {
+    /// No request in time.
+    pub const NO_REQUEST: Self = Self {
+        reason: "no-request",
+    };
+    /// A response that was not read in time.
+    pub const NOT_READ: Self = Self { reason: "not-read" };
+    /// Too many connections.
+    pub const TOO_MANY: Self = Self { reason: "too-many" };
+}
+
 /// What an endpoint serves.
 pub trait Page: Send + Sync {
     /// The text that Prometheus reads (OpenMetrics 1.0).
@@ -135,8 +146,15 @@ pub struct ConnectionMetrics {
 }
 
 impl ConnectionMetrics {
-    /// Has them in what is read.
+    /// Has them in what is read, for each reason from the start: a rate needs a first value.
     pub fn register(&self, registry: &mut Registry) {
+        for labels in [
+            ClosedLabels::NO_REQUEST,
+            ClosedLabels::NOT_READ,
+            ClosedLabels::TOO_MANY,
+        ] {
+            drop(self.closed.get_or_create(&labels));
+        }
         registry.register(
             "metrics_accept_errors",
             "Connections to this endpoint that could not be accepted",

@@ -199,6 +199,8 @@ fn take(reading: &mut PortReading, name: &str, value: u64, bits: u8) {
 
 /// `# Port counters: Lid 6 port 1 (CapMask: 0x5A00)`, then `PortXmitWait:....................5`.
 fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
+    // A number in a line that does not end may lack digits.
+    let text = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut port = None;
     let mut bits = 32;
     for (line, number) in text.lines().zip(1..) {
@@ -272,6 +274,7 @@ fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
         };
         for part in rest.split('[').skip(1) {
             let (name, value) = part.split_once(" == ").ok_or_else(broken)?;
+            let (value, _) = value.split_once(']').ok_or_else(broken)?;
             let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
             let value: u64 = digits.parse().map_err(|_| broken())?;
             // It prints counters of 64 bits where the port has them, and does not say so.

@@ -62,7 +62,8 @@ impl Topology {
     pub fn read<T: Transport>(client: &mut Client<T>) -> Result<Self, SurveyError> {
         let subnet = discover(client)?.ok_or(SurveyError::NoAnswer)?;
         let blocks = read_tables(client, &subnet)?;
-        let imported = import(&subnet, &blocks);
+        let lids = host_lids(client, &subnet, &blocks)?;
+        let imported = import(&subnet, Some(&lids));
         let link = LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO);
         let fabric = imported.build(link)?;
         let tables = tables(&fabric, &blocks);
@@ -90,7 +91,7 @@ impl Topology {
             manager: manager_state(client, subnet.local.sm_lid)?,
             control,
             adapters,
-            is_complete: subnet.is_complete,
+            is_complete: subnet.is_complete && lids.len() == subnet.adapters.len(),
             has_additional: additional(client, &fabric)?,
             local_rate: rate_of(&subnet.local),
             without_table,
@@ -214,14 +215,57 @@ fn read_tables<T: Transport>(
     Ok(tables)
 }
 
-/// The fabric without its forwarding tables, so that hosts have no LIDs.
-pub(crate) fn import_without_tables(subnet: &Subnet) -> ImportedFabric {
-    import(subnet, &BTreeMap::new())
+/// LIDs of ports of adapters and routers, by the switch ports that they are cabled to.
+type HostLids = BTreeMap<(Guid, PortNumber), Lid>;
+
+/// The LID of each host: the lowest that its switch sends to it. Where the switch's table does not say, the host is asked
+/// by a directed route; one that does not answer either has none.
+fn host_lids<T: Transport>(
+    client: &mut Client<T>,
+    subnet: &Subnet,
+    tables: &BTreeMap<Guid, Table>,
+) -> Result<HostLids, TransportError> {
+    let paths: BTreeMap<Guid, &[u8]> = subnet
+        .switches
+        .iter()
+        .map(|switch| (switch.guid, &switch.path[..]))
+        .collect();
+    let mut lids = HostLids::new();
+    let mut asked = Vec::new();
+    let mut queries = Vec::new();
+    for adapter in &subnet.adapters {
+        let (switch, number) = adapter.switch;
+        let table = tables.get(&switch);
+        if let Some(lid) = table.and_then(|table| lid_behind(table, number.as_u8())) {
+            lids.insert(adapter.switch, lid);
+            continue;
+        }
+        let mut path = paths[&switch].to_vec();
+        path.push(number.as_u8());
+        let port = u32::from(adapter.number.as_u8());
+        let node = asked.len() as u32;
+        if let Some(query) = Query::directed(node, &path, PortInfo::default(), port) {
+            asked.push(adapter.switch);
+            queries.push(query);
+        }
+    }
+    for (location, result) in asked.into_iter().zip(client.ask(&queries)?) {
+        let lid = result.map(|answer| PortInfo::parse(&answer.data()).lid);
+        if let Some(lid) = lid.ok().filter(|lid| lid.is_unicast()) {
+            lids.insert(location, lid);
+        }
+    }
+    Ok(lids)
 }
 
-/// The fabric as files of the common tools would describe it. The LID of a host is the lowest that its switch
-/// sends to it.
-fn import(subnet: &Subnet, tables: &BTreeMap<Guid, Table>) -> ImportedFabric {
+/// The fabric with hosts without LIDs, as their switches' forwarding tables were not read.
+pub(crate) fn import_without_tables(subnet: &Subnet) -> ImportedFabric {
+    import(subnet, None)
+}
+
+/// The fabric as files of the common tools would describe it. Without its LID a host cannot be asked: it is left out,
+/// if LIDs are given.
+fn import(subnet: &Subnet, lids: Option<&HostLids>) -> ImportedFabric {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     let switch_names = subnet.switches.iter().map(|switch| switch.name.as_str());
     let hosts_cabled: BTreeMap<Guid, usize> =
@@ -282,6 +326,10 @@ fn import(subnet: &Subnet, tables: &BTreeMap<Guid, Table>) -> ImportedFabric {
                     if !seen.insert((adapter.guid, adapter.number)) {
                         continue;
                     }
+                    let lid = lids.and_then(|lids| lids.get(&adapter.switch).copied());
+                    if lids.is_some() && lid.is_none() {
+                        continue;
+                    }
                     let name = unique(host_name(subnet, adapter.guid), adapter.guid);
                     let is_one = hosts_cabled.get(&adapter.guid) == Some(&1);
                     fabric.nodes.push(ImportedNode {
@@ -292,9 +340,7 @@ fn import(subnet: &Subnet, tables: &BTreeMap<Guid, Table>) -> ImportedFabric {
                         switch_ports: None,
                         guid: Some(adapter.guid),
                         port_guid: Some(adapter.port_guid),
-                        lid: tables
-                            .get(&switch.guid)
-                            .and_then(|table| lid_behind(table, number)),
+                        lid,
                         adapter_port: Some(adapter.number),
                     });
                     (fabric.nodes.len() - 1, 1)
@@ -570,4 +616,134 @@ fn control<T: Transport>(
             (fabric.switch(switch).name.clone(), control)
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use std::collections::VecDeque;
+
+    use silvan_core::{MonotonicTime, Span};
+    use silvan_dcms::discovery::{AdapterPort, Switch};
+    use silvan_dcms::transport::{Incoming, Outgoing};
+    use silvan_mad::{Mad, Packet};
+
+    use super::*;
+    use crate::survey::LIMITS;
+
+    /// Hosts behind a switch that only directed routes reach: their LIDs, by the switch's port. LID 0 does not answer.
+    struct Hosts {
+        lids: BTreeMap<u8, u16>,
+        arrived: VecDeque<Incoming>,
+        now: MonotonicTime,
+        sent: usize,
+    }
+
+    impl Transport for Hosts {
+        fn now(&mut self) -> MonotonicTime {
+            self.now
+        }
+
+        fn unix_time(&mut self) -> u64 {
+            0
+        }
+
+        fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
+            self.sent += 1;
+            let asked = Packet::new(*outgoing.mad);
+            let Ok(Mad {
+                body:
+                    Body::Smp(Smp {
+                        route: SmpRoute::Directed(route),
+                        ..
+                    }),
+                ..
+            }) = Mad::parse(&asked)
+            else {
+                return Ok(());
+            };
+            let path = &route.initial_path[1..=usize::from(asked.hop_count())];
+            let lid = self.lids.get(path.last().unwrap()).filter(|lid| **lid > 0);
+            if let (Some(&lid), [1, _]) = (lid, path) {
+                let info = PortInfo {
+                    lid: Lid::new(lid),
+                    ..PortInfo::default()
+                };
+                let modifier = asked.attribute_modifier();
+                let answer = Query::directed(0, path, info, modifier).unwrap();
+                let mut packet = Packet::new(answer.mad);
+                packet.set_method(Method::GET_RESPONSE);
+                packet.set_transaction_id(asked.transaction_id());
+                self.arrived.push_back(Incoming {
+                    source: outgoing.destination,
+                    unanswered: false,
+                    mad: *packet.bytes(),
+                });
+            }
+            Ok(())
+        }
+
+        fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError> {
+            let arrived = self.arrived.pop_front();
+            if arrived.is_none() {
+                self.now = self.now.saturating_add(limit);
+            }
+            Ok(arrived)
+        }
+
+        fn pause(&mut self, span: Span) {
+            self.now = self.now.saturating_add(span);
+        }
+    }
+
+    /// Oracle: the hosts' LIDs, which leave out 17, and a table, which has two LIDs for a port.
+    #[test]
+    fn hosts_have_the_lids_of_a_table_or_their_own_and_none_that_is_invented() {
+        let switch = |guid: u64, path: &[u8]| Switch {
+            guid: Guid::new(guid),
+            lid: Some(Lid::new(guid as u16)),
+            name: format!("switch {guid}"),
+            path: path.to_vec(),
+            ports: Vec::new(),
+        };
+        let adapter = |switch: u64, port: u8| AdapterPort {
+            switch: (Guid::new(switch), PortNumber::new(port)),
+            guid: Guid::new(0x100 * switch + u64::from(port)),
+            port_guid: Guid::new(0x1000 * switch + u64::from(port)),
+            number: PortNumber::new(1),
+        };
+        let subnet = Subnet {
+            local: LocalPort {
+                lid: Lid::new(9),
+                sm_lid: Lid::new(1),
+                is_active: true,
+                bytes_per_second: 1_000_000_000,
+            },
+            switches: vec![switch(2, &[1]), switch(3, &[1, 7])],
+            hosts: BTreeMap::new(),
+            adapters: vec![adapter(2, 2), adapter(2, 3), adapter(2, 4), adapter(3, 1)],
+            is_complete: true,
+        };
+        let mut ports = vec![LinearForwardingTable::NO_ROUTE; 64];
+        (ports[10], ports[11]) = (PortNumber::new(1), PortNumber::new(1));
+        let table = Table {
+            ports,
+            is_complete: true,
+        };
+        let hosts = Hosts {
+            lids: BTreeMap::from([(2, 18), (3, 19), (4, 0)]),
+            arrived: VecDeque::new(),
+            now: MonotonicTime::ZERO,
+            sent: 0,
+        };
+        let mut client = Client::new(hosts, LIMITS);
+        let tables = BTreeMap::from([(Guid::new(3), table)]);
+        let lids = host_lids(&mut client, &subnet, &tables).unwrap();
+        let at = |switch: u64, port| (Guid::new(switch), PortNumber::new(port));
+        let wanted = [(at(2, 2), 18), (at(2, 3), 19), (at(3, 1), 10)];
+        assert_eq!(lids, wanted.map(|(at, lid)| (at, Lid::new(lid))).into());
+        // One each for 18 and 19, and all attempts for the host that does not answer.
+        assert_eq!(client.transport().sent, 2 + 1 + LIMITS.retries as usize);
+    }
 }

@@ -305,6 +305,25 @@ fn a_file_that_is_cut_off_or_empty_is_refused() {
     );
 }
 
+/// Oracle: the number of ports that the files have. A last line without an end may be a number without its last digits.
+#[test]
+fn a_number_that_may_be_cut_off_is_not_read() {
+    let (before, after) = (perfquery(1, 7), perfquery(2, 7));
+    let unknown = |after| {
+        let done = diagnose_files(files(&before, after), SECOND, TICK).unwrap();
+        done.report.unknown_ports
+    };
+    assert_eq!(unknown(&after), 0);
+    assert_eq!(unknown(&after[..after.len() - 1]), 1);
+    let (before, after) = (query_errors(1), query_errors(2));
+    let end = after.rfind(" == ").unwrap() + 5;
+    let (role, error) = diagnose_files(files(&before, &after[..end]), SECOND, TICK).unwrap_err();
+    assert_eq!(
+        (role, error.line),
+        (FileRole::After, Some(after.lines().count()))
+    );
+}
+
 #[test]
 fn ports_that_a_dump_lacks_are_named_and_not_guessed() {
     let (before, after) = (query_errors(1), query_errors(2));

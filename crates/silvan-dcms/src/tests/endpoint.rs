@@ -92,6 +92,11 @@ fn the_endpoint_serves_metrics_and_nothing_else() {
     let is_typed = |line: &String| line.contains("application/openmetrics-text");
     assert!(head.iter().any(is_typed), "{head:?}");
     assert!(body.contains("silvan_dcms_sweeps_total 0"));
+    for reason in ["no-request", "not-read", "too-many"] {
+        let sample =
+            format!("silvan_dcms_metrics_connections_closed_total{{reason=\"{reason}\"}} 0\n");
+        assert!(body.contains(&sample), "{reason}");
+    }
     let (head, body) = ask(&endpoint, "HEAD /metrics HTTP/1.1");
     assert_eq!((head[0].as_str(), body.as_str()), ("HTTP/1.1 200 OK", ""));
     let length = head

@@ -18,8 +18,8 @@ use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Mad, Method};
 use silvan_scenario::Scenario;
 
-use crate::LINE;
 use crate::live::{Live, World};
+use crate::{LINE, set};
 
 /// A transport on which something happens when a request is sent.
 struct Faulty<F> {
@@ -318,4 +318,34 @@ fn nodes_that_no_route_leads_to_cost_little_time_and_come_after_the_reason() {
         }
     }
     assert!(!cut.is_empty(), "no cable leads to a node that is asked");
+}
+
+/// A switch that no request by LID reaches, and a host less at it: LIDs are taken, not counted. Oracle: the fabric's LIDs.
+#[test]
+fn hosts_of_a_switch_without_a_readable_table_keep_their_lids() {
+    let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
+    let mut world = World::new(&scenario);
+    world.advance(Span::from_ms(20));
+    let cut = PortInfo {
+        physical_state: PhysicalState::DISABLED,
+        ..PortInfo::default()
+    };
+    set(&mut world, "right", 1, cut);
+    let wanted = ["a", "b", "d"].map(|name| (name.to_owned(), lid_of(&world, name)));
+    let right = lid_of(&world, "right");
+    let transport = Faulty {
+        live: Live(Rc::new(RefCell::new(world))),
+        sent: 0,
+        fault: |_: &mut World, _, destination| destination == right,
+    };
+    let mut client = Client::new(transport, LIMITS);
+    let survey = survey(&mut client, Span::from_ms(100)).unwrap();
+    let fabric = &survey.topology.fabric;
+    let hosts = fabric.host_ids().map(|host| fabric.host(host));
+    let mut found: Vec<_> = hosts.map(|host| (host.name.clone(), host.lid)).collect();
+    found.sort_unstable();
+    assert_eq!(found, wanted);
+    assert_eq!(survey.facts.without_table, ["right"]);
+    assert_eq!(survey.facts.silent, ["right"]);
+    assert!(survey.facts.moved.is_empty());
 }
