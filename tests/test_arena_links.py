@@ -100,7 +100,7 @@ def test_a_case_is_run_on_links_of_both_kinds(arena: Arena, result: ArenaResult)
     assert (of_credits.scenario.packet.header.bytes, pfc.scenario.packet.header.bytes) == (26, 82)
     # Each seed draws the same hosts for both.
     placements = [
-        [prepared(case, {}, seed).scenario.to_dict()["traffic"]["program"] for seed in arena.seeds]
+        [run.scenario.to_dict()["traffic"]["program"] for run in prepared(case, {}, arena.seeds)]
         for case in arena.cases
     ]
     assert placements[0] == placements[1]
@@ -126,7 +126,8 @@ def test_nothing_is_lost_and_all_that_is_sent_arrives(arena: Arena, name: str, l
     """Oracle: conservation of bytes at hosts and cables; each pause that is sent is received."""
     (case,) = arena.on_links([link]).cases
     (one,) = [one for one in baselines(case.scenario) if one.name == name]
-    run = silvan.run(prepared(case, one.overrides, 2).scenario)
+    (placed,) = prepared(case, one.overrides, [2])
+    run = silvan.run(placed.scenario)
     sent, received = (
         sum(run.hosts[column].to_pylist()) for column in ("injected_bytes", "delivered_bytes")
     )

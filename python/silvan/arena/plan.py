@@ -103,15 +103,16 @@ def plan_arena(
         tried: dict[tuple[str, str], Run] = {}
         for case in arena.cases:
             for one in taking_part(small[case.name], schemes):
-                tried[case.name, one.name] = prepared(
-                    small[case.name], one.overrides, reduced.seeds[0]
+                (tried[case.name, one.name],) = prepared(
+                    small[case.name], one.overrides, reduced.seeds[:1]
                 )
-        whole = {
-            case.name: prepared(case, sides[case.name][0].overrides, arena.seeds[0])
+        whole = [
+            run
             for case in arena.cases
-        }
+            for run in prepared(case, sides[case.name][0].overrides, arena.seeds[:1])
+        ]
         runner.measure(f"{PUBLISHED}, reduced", list(tried.values()))
-        runner.measure("without control", list(whole.values()))
+        runner.measure("without control", whole)
         return [
             _estimate(arena, case, one, sides[case.name][0], store, tried)
             for case in arena.cases
@@ -127,13 +128,13 @@ def _estimate(
     store: Store,
     tried: Mapping[tuple[str, str], Run],
 ) -> Estimate:
-    finished = _finished(store, [prepared(case, baseline.overrides, seed) for seed in arena.seeds])
+    finished = _finished(store, prepared(case, baseline.overrides, arena.seeds))
     own = _finished(store, [tried[case.name, baseline.name]])
     if finished:
         run_s = statistics.fmean(one.processor_s for one in finished)
     else:
         off = _finished(store, [tried[case.name, without.name]])
-        full = _finished(store, [prepared(case, without.overrides, arena.seeds[0])])
+        full = _finished(store, prepared(case, without.overrides, arena.seeds[:1]))
         longer = full[0].processor_s / off[0].processor_s if full and off else float("nan")
         run_s = own[0].processor_s * longer if own else float("nan")
     known = [*own, *finished]
