@@ -18,6 +18,7 @@ from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.reproduce import find_paper
 from silvan.reproduce.plan import ReproductionPlan
 from silvan.sweeping.sweep import sweep
+from silvan.viewer.comparison import comparison_report
 from silvan.viewer.report import write_report
 from silvan.viewer.reproduction import reproduction_report
 from silvan.viewer.sweep import sweep_report
@@ -297,8 +298,9 @@ def test_a_comparison_that_cannot_be_read_is_refused(
     assert "compare.json: no readable comparison" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("is_own", [True, False])
 def test_the_command_of_a_sweep_makes_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Oracle: the hashes of the points, which depend on scenario and seed."""
     monkeypatch.chdir(tmp_path)
@@ -308,14 +310,37 @@ def test_the_command_of_a_sweep_makes_it_again(
     assert main([*words, "--out", "first"]) == 0
     (section,) = sweep_report(Path("first")).sections
     (note,) = section.notes
-    assert note == "again.toml: the scenario in sweep.json, which holds settings of --set."
-    Path("again.toml").write_text(json.loads(Path("first/sweep.json").read_text())["scenario"])
+    assert note == "again.toml: the scenario file, or the scenario in sweep.json."
+    kept = json.loads(Path("first/sweep.json").read_text())["scenario"]
+    Path("again.toml").write_text(SCENARIO if is_own else kept)
     assert main([*shlex.split(section.command)[1:], "--out", "second"]) == 0
     first, second = (
         sorted(run.hash for run in sweep_report(Path(name)).runs) for name in ("first", "second")
     )
     assert first == second
     assert len(first) == 2
+
+
+def test_the_command_of_a_comparison_makes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: the hash of the scenario, and what the runs brought."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text(SCENARIO)
+    settings = ["--set", "name=own", "--set", "run.duration=240 us", "--set", "run.seed=5"]
+    words = ["compare", "own.toml", "--schemes", "ib-cc", *settings]
+    assert main([*words, "--out", "first"]) == 0
+    (section,) = comparison_report(Path("first/compare-own/compare.json")).sections
+    assert main([*shlex.split(section.command)[1:], "--out", "second"]) == 0
+    first, second = (
+        json.loads(Path(name, "compare-own", "compare.json").read_text())
+        for name in ("first", "second")
+    )
+    assert first == second
+    assert first["hash"] == silvan.Scenario.from_toml(SCENARIO, overrides=SETTINGS).hash
+
+
+SETTINGS = {"name": "own", "run.duration": "240 us", "run.seed": 5}
 
 
 def test_the_command_of_a_point_makes_it_again(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.arena import OPTIONS, compare_arena
-from silvan.cli.options import AsJson, Assignments, Overwrite, load
+from silvan.cli.options import AsJson, Assignments, Overwrite, changes, load
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 from silvan.cli.searches import Scheduler, Workers
 
@@ -215,7 +215,7 @@ def _compare_scenario(
     with progress_bars(labels) as on_progress:
         ranking = do_compare(loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress)
     written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
-    manifest = write_comparison(loaded, ranking, names, folder)
+    manifest = write_comparison(loaded, ranking, names, changes(set_, scheme), folder)
     page = write_report(comparison_report(manifest), folder / "compare.html")
     if as_json:
         put_json([one.to_dict() for one in ranking])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from silvan.scenario import Scenario
     from silvan.toml_text import TomlValue
@@ -125,6 +125,12 @@ def load(
     scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
     warn(scenario.warnings)
     return scenario
+
+
+def changes(assignments: Sequence[str] | None, scheme: str | None) -> list[str]:
+    """Return the words of a command that change what the scenario file says."""
+    words = [word for assignment in assignments or () for word in ("--set", assignment)]
+    return words if scheme is None else [*words, "--scheme", scheme]
 
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}

@@ -19,6 +19,7 @@ from silvan.cli.options import (
     Overwrite,
     ScenarioPath,
     SchemeFile,
+    changes,
     load,
     wall_time,
 )
@@ -144,6 +145,7 @@ def sweep(
             overwrite=overwrite,
             point_timeout_s=limit_s,
             progress=progress,
+            changes=changes(set_, scheme),
         )
     if as_json:
         put_json(_report(loaded.name, result))

@@ -85,18 +85,34 @@ class SweepFolder:
         Whether all tables of every point are kept.
     """
 
-    def __init__(self, path: Path, plan: SweepPlan, simulator: str, *, tables: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        plan: SweepPlan,
+        simulator: str,
+        *,
+        tables: bool,
+        changes: Sequence[str] = (),
+    ) -> None:
         self.path = path
         self.rows: dict[str, SweepRow] = {}
         self.failures: dict[str, Failure] = {}
         self._plan = plan
         self._simulator = simulator
         self.tables = tables
+        self._changes = list(changes)
 
     @classmethod
     @contextmanager
     def open(
-        cls, path: Path, plan: SweepPlan, simulator: str, *, tables: bool, overwrite: bool = False
+        cls,
+        path: Path,
+        plan: SweepPlan,
+        simulator: str,
+        *,
+        tables: bool,
+        overwrite: bool = False,
+        changes: Sequence[str] = (),
     ) -> Iterator[SweepFolder]:
         """Begin a sweep in a folder, or go on with the one that is there.
 
@@ -112,6 +128,8 @@ class SweepFolder:
             Whether to keep all tables of every point.
         overwrite : bool, optional
             Whether to remove another sweep in the folder instead of refusing.
+        changes : sequence of str, optional
+            Words of a command line that made the scenario from its file.
 
         Yields
         ------
@@ -125,7 +143,7 @@ class SweepFolder:
             The folder cannot be written, is in use, or holds something else: another sweep,
             another simulator's results, or no sweep at all.
         """
-        folder = cls(path, plan, simulator, tables=tables)
+        folder = cls(path, plan, simulator, tables=tables, changes=changes)
         _require_free(path)
         require_writable(path)
         with exclusive(path, "sweep"):
@@ -254,6 +272,7 @@ class SweepFolder:
             "failed": [asdict(one) for one in self.failures.values()],
             "tables": self.tables,
             "base": _base(plan),
+            "changes": self._changes,
             "scenario": plan.scenario.to_toml(),
         }
         write_text(self.path / MANIFEST, json.dumps(manifest, indent=2) + "\n")

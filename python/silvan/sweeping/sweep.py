@@ -115,6 +115,7 @@ def sweep(
     overwrite: bool = False,
     point_timeout_s: float | None = None,
     progress: bool | Callable[[SweepProgress], object] | None = None,
+    changes: Sequence[str] = (),
 ) -> SweepResult:
     """Run a scenario at every point of a grid, several points at once.
 
@@ -149,6 +150,9 @@ def sweep(
     progress : bool or callable, optional
         True shows a progress bar in a notebook or on a terminal. A function is called with a
         :class:`SweepProgress` at the start and whenever a point ends.
+    changes : sequence of str, optional
+        Words of a command line that made the scenario from its file, such as ``--set`` with what
+        follows it. The command that the sweep's report shows has them; they change nothing here.
 
     Returns
     -------
@@ -201,6 +205,7 @@ def sweep(
                 build_id(),
                 tables=tables and out is not None,
                 overwrite=overwrite,
+                changes=changes,
             )
         )
         todo = [point for point in planned.points if not folder.is_finished(point)]

@@ -26,7 +26,11 @@ COMPARISON = "compare.json"
 
 
 def write_comparison(
-    scenario: Scenario, ranking: Sequence[RankingRow], schemes: Sequence[str], folder: Path
+    scenario: Scenario,
+    ranking: Sequence[RankingRow],
+    schemes: Sequence[str],
+    changes: Sequence[str],
+    folder: Path,
 ) -> Path:
     """Write what a comparison has brought, and where its runs are.
 
@@ -38,6 +42,8 @@ def write_comparison(
         How the schemes did.
     schemes : sequence of str
         The schemes that were asked for; none are all.
+    changes : sequence of str
+        Words of the command line that made the scenario from its file.
     folder : Path
         The folder of the comparison.
 
@@ -53,6 +59,7 @@ def write_comparison(
     words = ["silvan", "compare", f"{scenario.name}.toml"]
     words += ["--schemes", ",".join(schemes)] if schemes else []
     words += ["--seeds", str(ranking[0].seeds)] if ranking[0].seeds > 1 else []
+    words += changes
     facts = {
         "scenario": scenario.name,
         "hash": scenario.hash,

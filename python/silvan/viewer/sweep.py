@@ -61,7 +61,7 @@ def sweep_report(folder: Path) -> Report:
                 "points",
                 "Points",
                 _command(whole, read),
-                [f"{whole.name}.toml: the scenario in {MANIFEST}, which holds settings of --set."],
+                [f"{whole.name}.toml: the scenario file, or the scenario in {MANIFEST}."],
                 cases={"all points": range(len(rows))},
             )
         ],
@@ -75,7 +75,7 @@ def _command(whole: Scenario, read: Mapping[str, Any]) -> str:
     words = ["silvan", "sweep", f"{whole.name}.toml"]
     for key, values in read["grid"].items():
         words += ["--grid", f"{key}={','.join(map(plain, values))}"]
-    words += ["--seeds", str(len(read["seeds"]))]
+    words += [*read.get("changes", ()), "--seeds", str(len(read["seeds"]))]
     if read["seeds"] and read["seeds"][0] != whole.seed:
         words += ["--seed", str(read["seeds"][0])]
     if read["tables"]:
