@@ -3,7 +3,7 @@
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
 import type { Layout } from "../layout/layout";
-import { cablesOf, type Cables } from "./scene";
+import { cablesOf, type Cables } from "./cables";
 
 /** Find the node or cable near a place on the map; `reach` is in units of the map. */
 export class Picker {

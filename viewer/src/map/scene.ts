@@ -5,19 +5,22 @@ import { heldRows } from "../data/paths";
 import { hasMeasure, sharesOf } from "../data/measures";
 import type { Forest } from "../data/trees";
 import type { Selection } from "../data/selection";
-import { curve, type Layout } from "../layout/layout";
+import { membersBehind, trunksLast } from "./branches";
+import {
+  cablesOf,
+  cut,
+  firstsOf,
+  joined,
+  lengthOf,
+  picked,
+  piecesOf,
+  scattered,
+  type Cables,
+} from "./cables";
+import type { Layout } from "../layout/layout";
 import { mixed, onRamp, type ColourBy, type Rgb, type Theme } from "./colours";
 import { LOOKS, TRUNK, type Look } from "./shapes";
 import { strokeLook } from "./webgl";
-
-/** Cables of some ports, cut into straight pieces. */
-export interface Cables {
-  length: number;
-  /** Start and end of each piece: x0, y0, x1, y1. */
-  ends: Float32Array;
-  /** Port of each piece. */
-  of: Uint32Array;
-}
 
 export interface Strokes {
   cables: Cables;
@@ -57,8 +60,10 @@ export interface Scene {
   chosen: Strokes;
   hosts: readonly Mark[];
   switches: readonly Mark[];
-  /** Contributors, victims, roots, and rings around what is selected. */
-  moving: readonly Mark[];
+  /** Contributors, and rings around hosts with victims. */
+  senders: readonly Mark[];
+  /** Roots, rings around what is selected, and crosses on cables that are down. */
+  signs: readonly Mark[];
   labels: readonly Label[];
 }
 
@@ -77,6 +82,7 @@ export class SceneMaker {
   readonly pieces: number;
   private readonly few: boolean;
   private readonly all: Cables;
+  private readonly firsts: Uint32Array;
   private readonly inner: Cables;
   private stillMarks: { theme: Theme; hosts: Mark[]; switches: Mark[] } | null = null;
   private quietLook: { theme: Theme; strokes: Strokes } | null = null;
@@ -89,6 +95,7 @@ export class SceneMaker {
     this.few = run.hosts <= FEW_HOSTS;
     const rows = Array.from({ length: run.ports }, (_, row) => row);
     this.all = cablesOf(layout, rows, this.pieces);
+    this.firsts = firstsOf(this.all, run.ports);
     const inner = rows.filter(
       (row) => !run.isHost(run.node[row]) && !run.isHost(run.peerNode(row)),
     );
@@ -101,6 +108,16 @@ export class SceneMaker {
     return place === undefined ? theme.otherTrees : theme.trees[place];
   }
 
+  /** The same for thousands of members of few trees. */
+  private colours(theme: Theme): (tree: number) => Rgb {
+    const known = new Map<number, Rgb>();
+    return (tree) => {
+      const colour = known.get(tree) ?? this.colourOf(tree, theme);
+      known.set(tree, colour);
+      return colour;
+    };
+  }
+
   scene(time: number, colourBy: ColourBy, theme: Theme, selection: Selection | null): Scene {
     const { run } = this;
     const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
@@ -110,8 +127,8 @@ export class SceneMaker {
       branches: isMeasured ? NONE : this.branches(forest, theme),
       chosen: this.chosen(forest, theme, selection, this.run.downRows(time)),
       ...this.still(theme),
-      moving: [
-        ...this.senders(forest, theme),
+      senders: this.senders(forest, theme),
+      signs: [
         ...this.roots(forest, theme),
         ...this.rings(forest, theme, selection),
         ...this.down(time, theme),
@@ -152,19 +169,19 @@ export class SceneMaker {
   /** Members of trees, the thicker the more are behind them, trunks over branches. */
   private branches(forest: Forest | null, theme: Theme): Strokes {
     if (!forest) return NONE;
-    const behind = membersBehind(forest);
-    const shown = Array.from(forest.rows.keys())
-      .filter((place) => this.few || !this.run.isHost(this.run.node[forest.rows[place]]))
-      .sort((a, b) => behind[a] - behind[b]);
-    const looks = new Map(
-      shown.map((place) => {
-        const share = behind[place] / Math.max(FEW_HOSTS, this.run.hosts);
-        const width = Math.min(TRUNK, 0.9 + 10.7 * Math.sqrt(share));
-        return [forest.rows[place], strokeLook(this.colourOf(forest.tree[place], theme), width)];
-      }),
-    );
-    const cables = cablesOf(this.layout, Array.from(looks.keys()), this.pieces);
-    return painted(cables, (row) => looks.get(row)!);
+    const { run } = this;
+    const behind = membersBehind(forest, run.ports);
+    const isShown = (row: number) => this.few || !run.isHost(run.node[row]);
+    const places = trunksLast(forest, behind, run.ports, isShown);
+    const rows = places.map((place) => forest.rows[place]);
+    const colourOf = this.colours(theme);
+    const looks = new Uint32Array(run.ports);
+    for (const place of places) {
+      const share = behind[place] / Math.max(FEW_HOSTS, run.hosts);
+      const width = Math.min(TRUNK, 0.9 + 10.7 * Math.sqrt(share));
+      looks[forest.rows[place]] = strokeLook(colourOf(forest.tree[place]), width);
+    }
+    return painted(picked(this.all, this.firsts, rows), (row) => looks[row]);
   }
 
   /** What holds up the selection; cables that are down are dashed. */
@@ -210,28 +227,31 @@ export class SceneMaker {
     return { hosts, switches };
   }
 
-  /** Contributors as discs in the colour of their tree, rings around hosts with victims. */
+  /** Contributors as discs in the colour of the tree to which they give most, rings around hosts with victims. */
   private senders(forest: Forest | null, theme: Theme): Mark[] {
     if (!forest) return [];
-    const main = new Map<number, [bytes: number, tree: number]>();
-    const victims = new Set<number>();
-    forest.hosts.forEach((host, place) => {
-      const bytes = forest.contributing[place];
-      if (bytes > (main.get(host)?.[0] ?? 0)) main.set(host, [bytes, forest.hostTree[place]]);
-      if (forest.victim[place] > 0) victims.add(host);
-    });
-    return [
-      ...Array.from(main, ([host, [, tree]]) => ({
-        ...this.sender(host),
-        colour: this.colourOf(tree, theme),
-        look: LOOKS.contributor,
-      })),
-      ...Array.from(victims, (host) => ({
-        ...this.sender(host),
-        colour: theme.ink,
-        look: LOOKS.victim,
-      })),
-    ];
+    const { hosts, hostTree, contributing, victim } = forest;
+    const most = new Float64Array(this.run.hosts);
+    const trees = new Uint32Array(this.run.hosts);
+    const isVictim = new Uint8Array(this.run.hosts);
+    for (let place = 0; place < hosts.length; place++) {
+      const host = hosts[place];
+      if (contributing[place] > most[host]) {
+        most[host] = contributing[place];
+        trees[host] = hostTree[place];
+      }
+      if (victim[place] > 0) isVictim[host] = 1;
+    }
+    const colourOf = this.colours(theme);
+    const discs: Mark[] = [];
+    const rings: Mark[] = [];
+    for (let host = 0; host < most.length; host++) {
+      if (!most[host] && !isVictim[host]) continue;
+      const { x, y } = this.sender(host);
+      if (most[host]) discs.push({ x, y, colour: colourOf(trees[host]), look: LOOKS.contributor });
+      if (isVictim[host]) rings.push({ x, y, colour: theme.ink, look: LOOKS.victim });
+    }
+    return discs.concat(rings);
   }
 
   private roots(forest: Forest | null, theme: Theme): Mark[] {
@@ -302,67 +322,6 @@ export class SceneMaker {
   }
 }
 
-/** Cut the cables of some ports into pieces, in the order of the ports. */
-export function cablesOf(layout: Layout, rows: readonly number[], pieces: number): Cables {
-  return piecesOf(rows.map((row) => ({ row, line: curve(layout, row, pieces) })));
-}
-
-/** Points of a port's cable, as many for a straight one as for a curve. */
-function cut(layout: Layout, row: number, pieces: number): [number, number][] {
-  const line = curve(layout, row, pieces);
-  if (line.length > 2) return line;
-  const [[x0, y0], [x1, y1]] = line;
-  return Array.from({ length: pieces + 1 }, (_, at) => {
-    const part = at / pieces;
-    return [x0 + part * (x1 - x0), y0 + part * (y1 - y0)];
-  });
-}
-
-function joined(first: Cables, second: Cables): Cables {
-  if (!second.length) return first;
-  const ends = new Float32Array(4 * (first.length + second.length));
-  ends.set(first.ends);
-  ends.set(second.ends, 4 * first.length);
-  const of = new Uint32Array(first.length + second.length);
-  of.set(first.of);
-  of.set(second.of, first.length);
-  return { length: of.length, ends, of };
-}
-
-function piecesOf(cables: { row: number; line: [number, number][] }[]): Cables {
-  const lines = cables.map(({ line }) => line);
-  const length = lines.reduce((sum, line) => sum + line.length - 1, 0);
-  const ends = new Float32Array(4 * length);
-  const of = new Uint32Array(length);
-  let at = 0;
-  lines.forEach((line, index) => {
-    for (let piece = 0; piece + 1 < line.length; piece++, at++) {
-      ends[4 * at] = line[piece][0];
-      ends[4 * at + 1] = line[piece][1];
-      ends[4 * at + 2] = line[piece + 1][0];
-      ends[4 * at + 3] = line[piece + 1][1];
-      of[at] = cables[index].row;
-    }
-  });
-  return { length, ends, of };
-}
-
-/** Order values so that any first ones are spread evenly over all. */
-function scattered(values: readonly number[]): number[] {
-  const key = (index: number) => (index * 0.6180339887498949) % 1;
-  return Array.from(values.keys())
-    .sort((a, b) => key(a) - key(b))
-    .map((index) => values[index]);
-}
-
-function lengthOf({ ends }: Cables): number {
-  let sum = 0;
-  for (let at = 0; at < ends.length; at += 4) {
-    sum += Math.hypot(ends[at + 2] - ends[at], ends[at + 3] - ends[at + 1]);
-  }
-  return sum;
-}
-
 function painted(cables: Cables, look: (row: number) => number): Strokes {
   const looks = new Uint32Array(cables.length);
   for (let at = 0; at < looks.length; at++) {
@@ -376,16 +335,3 @@ const NONE: Strokes = {
   looks: new Uint32Array(),
   opacity: 1,
 };
-
-/** Number of members behind each member of a tree, itself included. */
-export function membersBehind(forest: Forest): Float64Array {
-  const count = new Float64Array(forest.rows.length).fill(1);
-  const place = new Map<number, number>();
-  forest.rows.forEach((row, index) => place.set(row, index));
-  const order = Array.from(forest.rows.keys()).sort((a, b) => forest.depth[b] - forest.depth[a]);
-  for (const index of order) {
-    const parent = place.get(forest.parent[index]);
-    if (parent !== undefined && parent !== index) count[parent] += count[index];
-  }
-  return count;
-}

@@ -1,7 +1,7 @@
 // Shaders of the map. Geometry is not instanced: renderers in software, which browsers use where there is
 // no graphics processor, draw each instance as a call of its own (docs/decisions/0026-the-viewer.md).
 
-import { HALO, STAR_WAIST } from "./shapes";
+import { HALO, Kind, STAR_WAIST } from "./shapes";
 
 const PLACE = `
 uniform vec2 u_centre;  // of the map
@@ -19,8 +19,9 @@ in vec4 a_ends;    // start and end
 in vec2 a_corner;  // 0 or 1 along, -1 or 1 across
 in vec4 a_look;    // red, green, blue; width in pixels over 16
 uniform float u_thick;
-flat out vec3 v_colour;
-flat out float v_half;
+uniform float u_opacity;
+flat out vec4 v_paint;
+flat out float v_reach;
 flat out float v_length;
 out vec2 v_at;
 void main() {
@@ -34,31 +35,26 @@ void main() {
   vec2 across = vec2(-along.y, along.x);
   float reach = a_corner.x * (length_ + 2.0 * half_width) - half_width;
   v_at = vec2(reach, a_corner.y * half_width);
-  v_colour = a_look.rgb;
-  v_half = 0.5 * width;
+  v_paint = vec4(a_look.rgb, 1.0) * u_opacity * min(1.0, width);
+  v_reach = half_width;
   v_length = length_;
   gl_Position = clip(start + along * reach + across * v_at.y);
 }`;
 
 export const STROKE_FRAGMENT = `#version 300 es
 precision highp float;
-flat in vec3 v_colour;
-flat in float v_half;
+flat in vec4 v_paint;
+flat in float v_reach;
 flat in float v_length;
 in vec2 v_at;
-uniform float u_opacity;
 out vec4 colour;
 void main() {
   float beyond = v_at.x - clamp(v_at.x, 0.0, v_length);
-  float distance_ = length(vec2(beyond, v_at.y));
-  float cover = clamp(v_half + 0.5 - distance_, 0.0, 1.0) * min(1.0, 2.0 * v_half);
-  float alpha = u_opacity * cover;
-  colour = vec4(v_colour * alpha, alpha);
+  colour = v_paint * clamp(v_reach - length(vec2(beyond, v_at.y)), 0.0, 1.0);
 }`;
 
 /** A mark is a point of some size; its kind says which part of the square around it is painted. */
-export const MARK_VERTEX = `#version 300 es
-precision highp float;
+const MARK = `
 ${PLACE}
 in vec2 a_place;
 in vec4 a_radius;  // in units of the map; the least and the largest in CSS pixels, and what the largest grows with
@@ -66,21 +62,64 @@ uniform float u_ratio;
 uniform float u_thick;
 in vec4 a_look;    // red, green, blue; kind over 255
 flat out vec3 v_colour;
-flat out float v_kind;
 flat out float v_radius;
-flat out float v_halo;
-void main() {
+float radiusNow() {
   float most = max(a_radius.z * u_ratio, a_radius.w * u_thick);
-  float radius = clamp(a_radius.x * u_scale, a_radius.y * u_ratio, most);
+  return clamp(a_radius.x * u_scale, a_radius.y * u_ratio, most);
+}
+float kindNow() { return floor(a_look.w * 255.0 + 0.5); }
+`;
+
+const RING = "float halfRing(float radius) { return max(1.2, 0.15 * radius); }";
+
+/** Discs, rings and squares: renderers in software calculate all that a fragment may be, and these are thousands. */
+export const PLAIN_VERTEX = `#version 300 es
+precision highp float;
+${MARK}
+${RING}
+flat out float v_inner;
+flat out float v_square;
+void main() {
+  float radius = radiusNow();
+  float kind = kindNow();
   v_colour = a_look.rgb;
-  v_kind = floor(a_look.w * 255.0 + 0.5);
   v_radius = radius;
-  v_halo = v_kind > 2.5 && v_kind < 3.5 ? ${HALO.toFixed(1)} * u_ratio : 0.0;
-  gl_PointSize = 2.0 * (radius + 1.0 + v_halo);
+  v_inner = kind == ${Kind.Ring.toFixed(1)} ? radius - 2.0 * halfRing(radius) : -radius - 2.0;
+  v_square = kind == ${Kind.Square.toFixed(1)} ? 1.0 : 0.0;
+  gl_PointSize = 2.0 * (radius + 1.0);
   gl_Position = clip(pixels(a_place));
 }`;
 
-export const MARK_FRAGMENT = `#version 300 es
+export const PLAIN_FRAGMENT = `#version 300 es
+precision highp float;
+flat in vec3 v_colour;
+flat in float v_radius;
+flat in float v_inner;
+flat in float v_square;
+out vec4 colour;
+void main() {
+  vec2 at = abs(2.0 * gl_PointCoord - 1.0) * (v_radius + 1.0);
+  float from = mix(length(at), max(at.x, at.y), v_square);
+  float alpha = clamp(0.5 - max(from - v_radius, v_inner - from), 0.0, 1.0);
+  colour = vec4(v_colour * alpha, alpha);
+}`;
+
+/** Stars with an edge, crosses and rings, of which there are few. */
+export const SIGN_VERTEX = `#version 300 es
+precision highp float;
+${MARK}
+flat out float v_kind;
+flat out float v_halo;
+void main() {
+  v_colour = a_look.rgb;
+  v_kind = kindNow();
+  v_radius = radiusNow();
+  v_halo = v_kind == ${Kind.Star.toFixed(1)} ? ${HALO.toFixed(1)} * u_ratio : 0.0;
+  gl_PointSize = 2.0 * (v_radius + 1.0 + v_halo);
+  gl_Position = clip(pixels(a_place));
+}`;
+
+export const SIGN_FRAGMENT = `#version 300 es
 precision highp float;
 flat in vec3 v_colour;
 flat in float v_kind;
@@ -88,6 +127,7 @@ flat in float v_radius;
 flat in float v_halo;
 uniform vec3 u_page;
 out vec4 colour;
+${RING}
 float star(vec2 p, float r) {
   // Inigo Quilez, "sdStar5": distance to a star with five points.
   const vec2 k1 = vec2(0.809016994375, -0.587785252292);
@@ -104,19 +144,16 @@ float star(vec2 p, float r) {
 void main() {
   vec2 at = (2.0 * gl_PointCoord - 1.0) * (v_radius + 1.0 + v_halo);
   float away;
-  if (v_kind < 0.5) away = length(at) - v_radius;
-  else if (v_kind < 1.5) {
-    float thick = max(1.2, 0.15 * v_radius);
-    away = abs(length(at) - v_radius + thick) - thick;
-  }
-  else if (v_kind < 2.5) away = max(abs(at.x), abs(at.y)) - v_radius;
-  else if (v_kind > 3.5) {
+  if (v_kind == ${Kind.Star.toFixed(1)}) away = star(vec2(at.x, -at.y), v_radius);
+  else if (v_kind == ${Kind.Cross.toFixed(1)}) {
     float aside = 0.7071 * abs(abs(at.x) - abs(at.y)) - max(1.0, 0.16 * v_radius);
     away = max(aside, max(abs(at.x), abs(at.y)) - v_radius);
   }
-  else away = star(vec2(at.x, -at.y), v_radius);
+  else {
+    float thick = halfRing(v_radius);
+    away = abs(length(at) - v_radius + thick) - thick;
+  }
   float alpha = clamp(0.5 - away + v_halo, 0.0, 1.0);
-  if (alpha <= 0.0) discard;
   vec3 inside = v_halo > 0.0 ? mix(u_page, v_colour, clamp(0.5 - away, 0.0, 1.0)) : v_colour;
   colour = vec4(inside * alpha, alpha);
 }`;

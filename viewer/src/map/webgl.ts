@@ -3,11 +3,19 @@
 import * as twgl from "twgl.js";
 import { css, type Rgb, type Theme } from "./colours";
 import type { Camera } from "./camera";
+import type { Cables } from "./cables";
 import { Ground } from "./ground";
 import { clear, type Box } from "./overlap";
-import { MARK_FRAGMENT, MARK_VERTEX, STROKE_FRAGMENT, STROKE_VERTEX } from "./shaders";
+import {
+  PLAIN_FRAGMENT,
+  PLAIN_VERTEX,
+  SIGN_FRAGMENT,
+  SIGN_VERTEX,
+  STROKE_FRAGMENT,
+  STROKE_VERTEX,
+} from "./shaders";
 import { Kind, radiusOf, thickness } from "./shapes";
-import type { Background, Cables, Label, Mark, Scene, Strokes } from "./scene";
+import type { Background, Label, Mark, Scene, Strokes } from "./scene";
 
 /** Widest stroke, in pixels. */
 const WIDEST = 16;
@@ -20,8 +28,12 @@ const MANY = 6000;
 interface Painted {
   info: twgl.BufferInfo;
   array: twgl.VertexArrayInfo;
-  /** What the buffers hold. */
-  cables?: Cables;
+}
+
+interface PaintedStrokes extends Painted {
+  /** What the buffers hold, and how many strokes they have room for. */
+  cables: Cables;
+  room: number;
 }
 
 /** What a frame is painted with: size in pixels, pixels of a unit, and those of a CSS pixel. */
@@ -34,15 +46,19 @@ interface View {
 }
 
 const STROKES = ["cables", "branches", "chosen"] as const;
-const MARKS = ["hosts", "switches", "moving"] as const;
+const MARKS = ["hosts", "switches", "senders", "signs"] as const;
+/** Room for strokes, times what is needed, where those of other instants will be more. */
+const SPARE = 1.5;
 
 /** Draws scenes on a canvas. */
 export class Painter {
   private readonly gl: WebGL2RenderingContext;
   private readonly strokes: twgl.ProgramInfo;
-  private readonly marks: twgl.ProgramInfo;
+  private readonly plain: twgl.ProgramInfo;
+  private readonly signs: twgl.ProgramInfo;
   private readonly ground: Ground;
-  private readonly buffers = new Map<string, Painted>();
+  private readonly strokeBuffers = new Map<string, PaintedStrokes>();
+  private readonly markBuffers = new Map<string, Painted>();
   private scene: Scene | null = null;
 
   /** Null if the browser has no WebGL. */
@@ -54,7 +70,8 @@ export class Painter {
   private constructor(gl: WebGL2RenderingContext) {
     this.gl = gl;
     this.strokes = twgl.createProgramInfo(gl, [STROKE_VERTEX, STROKE_FRAGMENT]);
-    this.marks = twgl.createProgramInfo(gl, [MARK_VERTEX, MARK_FRAGMENT]);
+    this.plain = twgl.createProgramInfo(gl, [PLAIN_VERTEX, PLAIN_FRAGMENT]);
+    this.signs = twgl.createProgramInfo(gl, [SIGN_VERTEX, SIGN_FRAGMENT]);
     this.ground = new Ground(gl);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
@@ -101,7 +118,8 @@ export class Painter {
     if (!isLarge) this.drawMarks("hosts", view, theme);
     this.drawMarks("switches", view, theme);
     this.drawStrokes("chosen", view);
-    this.drawMarks("moving", view, theme);
+    this.drawMarks("senders", view, theme);
+    this.drawMarks("signs", view, theme);
   }
 
   private clear(theme: Theme, { u_size }: View): void {
@@ -112,54 +130,62 @@ export class Painter {
   }
 
   private drawStrokes(name: (typeof STROKES)[number], view: View): void {
-    const painted = this.buffers.get(name);
-    if (!painted?.info.numElements) return;
+    const painted = this.strokeBuffers.get(name);
+    if (!painted?.cables.length) return;
     const { opacity, background } = this.scene![name];
     const part = background ? drawnPart(background, view) : 1;
     this.gl.useProgram(this.strokes.program);
     twgl.setBuffersAndAttributes(this.gl, this.strokes, painted.array);
     twgl.setUniforms(this.strokes, { ...view, u_opacity: Math.min(1, opacity / part ** 0.25) });
-    const strokes = Math.ceil((part * painted.info.numElements) / 6);
+    const strokes = Math.ceil(part * painted.cables.length);
     twgl.drawBufferInfo(this.gl, painted.array, this.gl.TRIANGLES, 6 * strokes);
   }
 
   private drawMarks(name: (typeof MARKS)[number], view: View, theme: Theme): void {
-    const painted = this.buffers.get(name);
+    const painted = this.markBuffers.get(name);
     if (!painted?.info.numElements) return;
-    this.gl.useProgram(this.marks.program);
-    twgl.setBuffersAndAttributes(this.gl, this.marks, painted.array);
-    twgl.setUniforms(this.marks, { ...view, u_page: shares(theme.page) });
+    const program = this.programOf(name);
+    this.gl.useProgram(program.program);
+    twgl.setBuffersAndAttributes(this.gl, program, painted.array);
+    twgl.setUniforms(program, { ...view, u_page: shares(theme.page) });
     this.gl.drawArrays(this.gl.POINTS, 0, painted.info.numElements);
   }
 
-  /** Strokes of the same cables change their looks only. */
-  private loadStrokes(name: string, strokes: Strokes): void {
+  private programOf(name: (typeof MARKS)[number]): twgl.ProgramInfo {
+    return name === "signs" ? this.signs : this.plain;
+  }
+
+  /** Buffers are made again only where strokes need more room: those of the next instant are about as many. */
+  private loadStrokes(name: string, { cables, looks }: Strokes): void {
     const { gl } = this;
-    const { cables, looks } = strokes;
-    const corners = new Uint32Array(4 * cables.length);
-    for (let at = 0; at < cables.length; at++) corners.fill(looks[at], 4 * at, 4 * at + 4);
-    const bytes = new Uint8Array(corners.buffer);
-    const before = this.buffers.get(name);
-    if (before?.cables === cables) {
-      twgl.setAttribInfoBufferFromArray(gl, before.info.attribs!.a_look, bytes);
+    const before = this.strokeBuffers.get(name);
+    const { length } = cables;
+    const ends = before?.cables === cables ? null : fourTimes(cables.ends, 4);
+    const bytes = new Uint8Array(fourTimes(looks, 1).buffer);
+    if (before && length <= before.room) {
+      const { a_ends, a_look } = before.info.attribs!;
+      if (ends) twgl.setAttribInfoBufferFromArray(gl, a_ends, ends);
+      twgl.setAttribInfoBufferFromArray(gl, a_look, bytes);
+      before.cables = cables;
       return;
     }
     this.free(name);
+    const room = Math.ceil(before ? SPARE * length : length);
     const info = twgl.createBufferInfoFromArrays(gl, {
-      a_ends: { data: fourTimes(cables.ends, 4), numComponents: 4 },
+      a_ends: { data: ends ?? fourTimes(cables.ends, 4), numComponents: 4 },
       a_corner: {
-        data: repeated([0, -1, 0, 1, 1, -1, 1, 1], cables.length),
+        data: repeated([0, -1, 0, 1, 1, -1, 1, 1], room),
         numComponents: 2,
         normalize: false,
       },
       a_look: { data: bytes, numComponents: 4, normalize: true },
-      indices: { data: quads(cables.length) },
+      indices: { data: quads(room) },
     });
     const array = twgl.createVertexArrayInfo(gl, this.strokes, info);
-    this.buffers.set(name, { info, array, cables });
+    this.strokeBuffers.set(name, { info, array, cables, room });
   }
 
-  private loadMarks(name: string, marks: readonly Mark[]): void {
+  private loadMarks(name: (typeof MARKS)[number], marks: readonly Mark[]): void {
     const { gl } = this;
     const length = marks.length;
     const [places, radii] = [new Float32Array(2 * length), new Float32Array(4 * length)];
@@ -168,11 +194,14 @@ export class Painter {
       const { x, y, colour, look } = marks[at];
       places[2 * at] = x;
       places[2 * at + 1] = y;
-      radii.set([look.radius, look.least, look.most, look.grown], 4 * at);
+      radii[4 * at] = look.radius;
+      radii[4 * at + 1] = look.least;
+      radii[4 * at + 2] = look.most;
+      radii[4 * at + 3] = look.grown;
       words[at] = packed(colour, look.kind);
     }
     const looks = new Uint8Array(words.buffer);
-    const before = this.buffers.get(name);
+    const before = this.markBuffers.get(name);
     if (before) {
       const { a_place, a_radius, a_look } = before.info.attribs!;
       twgl.setAttribInfoBufferFromArray(gl, a_place, places);
@@ -187,12 +216,12 @@ export class Painter {
       a_look: { data: looks, numComponents: 4, normalize: true },
     });
     info.numElements = length;
-    const array = twgl.createVertexArrayInfo(gl, this.marks, info);
-    this.buffers.set(name, { info, array });
+    const array = twgl.createVertexArrayInfo(gl, this.programOf(name), info);
+    this.markBuffers.set(name, { info, array });
   }
 
   private free(name: string): void {
-    const painted = this.buffers.get(name);
+    const painted = this.strokeBuffers.get(name);
     if (!painted) return;
     const { info, array } = painted;
     this.gl.bindVertexArray(null);
@@ -200,7 +229,7 @@ export class Painter {
     for (const attribute of Object.values(info.attribs ?? {}))
       this.gl.deleteBuffer(attribute.buffer);
     if (info.indices) this.gl.deleteBuffer(info.indices);
-    this.buffers.delete(name);
+    this.strokeBuffers.delete(name);
   }
 }
 
@@ -238,12 +267,12 @@ export function lookWidth(look: number): number {
   return ((look >>> 24) * WIDEST) / 255;
 }
 
-function fourTimes(values: Float32Array, width: number): Float32Array {
-  const copies = new Float32Array(4 * values.length);
-  for (let at = 0; at < values.length; at += width) {
-    const one = values.subarray(at, at + width);
-    for (let copy = 0; copy < 4; copy++) copies.set(one, 4 * at + copy * width);
-  }
+/** Values of so many numbers, each four times. */
+function fourTimes<T extends Float32Array | Uint32Array>(values: T, width: number): T {
+  const copies = new (values.constructor as new (length: number) => T)(4 * values.length);
+  for (let at = 0, to = 0; at < values.length; at += width)
+    for (let copy = 0; copy < 4; copy++)
+      for (let part = 0; part < width; part++) copies[to++] = values[at + part];
   return copies;
 }
 
@@ -253,12 +282,13 @@ function repeated(corners: number[], times: number): Int8Array {
   return all;
 }
 
+/** Corners of the two triangles of a stroke. */
+const CORNERS = [0, 1, 2, 2, 1, 3];
+
 function quads(count: number): Uint32Array {
   const indices = new Uint32Array(6 * count);
-  for (let at = 0; at < count; at++) {
-    const first = 4 * at;
-    indices.set([first, first + 1, first + 2, first + 2, first + 1, first + 3], 6 * at);
-  }
+  for (let at = 0; at < indices.length; at++)
+    indices[at] = 4 * Math.floor(at / 6) + CORNERS[at % 6];
   return indices;
 }
 
