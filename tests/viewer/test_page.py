@@ -29,6 +29,7 @@ from tests.viewer.conftest import (
 pytestmark = pytest.mark.needs("chromium")
 
 LAST = "t=0.4"
+UTILISATION = "utilisation, share, at most one packet above 1"
 IB_CC = {"control.scheme": "ib-cc", "control.ib-cc.switch.marking-rate": 128}
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -258,8 +259,27 @@ def test_tables_are_sorted_by_their_columns(open_page: Opener, page_file: Path) 
     for order, reverse in (("descending", True), ("ascending", False)):
         heading.get_by_role("button").click()
         assert heading.get_attribute("aria-sort") == order
-        shown = _numbers(table_csv(page, "Ports, 0 ms to 0.4 ms"), "utilisation, share")
+        shown = _numbers(table_csv(page, "Ports, 0 ms to 0.4 ms"), UTILISATION)
         assert shown == sorted(shown, reverse=reverse)
+
+
+def test_the_utilisation_in_a_csv_is_at_most_one_packet_above_1(
+    open_page: Opener, tmp_path: Path, run: silvan.Result
+) -> None:
+    """Oracle: the size of the packets, all of which have the same, and the rate of the links."""
+    sampled = silvan.run(run.scenario.override({"probe.interval": "5 us"}))
+    page = open_page(write_page([sampled], tmp_path / "short.html"))
+    ports = [row for row in run.ports.to_pylist() if row["xmit_pkts"]]
+    (packet_bytes,) = {row["xmit_bytes"] / row["xmit_pkts"] for row in ports}
+    (link_gbps,) = {row["link_gbps"] for row in ports}
+    largest = []
+    for at_us in range(200, 260, 5):
+        window = [at_us / 1e3, (at_us + 5) / 1e3]
+        page.evaluate("([a, b]) => (location.hash = `window=${a}-${b}`)", window)
+        title = f"Ports, {window[0]:g} ms to {window[1]:g} ms"
+        expect(page.get_by_role("region", name=title)).to_be_visible()
+        largest.append(max(_numbers(table_csv(page, title), UTILISATION)))
+    assert 1 < max(largest) <= 1 + 8 * packet_bytes / (link_gbps * 5e3)
 
 
 def test_search_by_name_and_lid_with_keys_only(

@@ -319,7 +319,12 @@ function topPorts(run: Run): Ranked {
     columns: [
       { name: "port", isName: true },
       { name: "waiting", unit: "share", show: asPercent },
-      { name: "utilisation", unit: "share", show: asUtilisation },
+      {
+        name: "utilisation",
+        // Packets are counted whole, when they are sent.
+        unit: run.facts.diagnosis ? "share" : "share, at most one packet above 1",
+        show: asUtilisation,
+      },
       ...(run.facts.diagnosis
         ? [{ name: "lost", unit: "Gbit/s", show: asGbps }]
         : [
