@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shlex
 import statistics
 from pathlib import Path
 
@@ -286,6 +287,33 @@ def test_a_scheme_of_ones_own_takes_part_in_all_cases(
     assert "small: schemes in all cases" in (folder / "arena.html").read_text()
     facts = json.loads((folder / "arena.json").read_text())
     assert facts["seeds"] == [1]
+    # The command that the page gives makes the same numbers.
+    again = command(*shlex.split(facts["command"])[1:], "--out", tmp_path / "again")
+    assert again.status == 0, again.stderr
+    same = (tmp_path / "again" / folder.name / "arena.csv").read_text()
+    assert same == (folder / "arena.csv").read_text()
+
+
+def test_the_command_of_a_case_tunes_settings_as_the_whole_arena_does(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    """Oracle: the rows of one case, made by its own command, are those of the arena."""
+    words = ("--schemes", "hpcc", "--seeds", "1", "--trials", "2", "--set", "packet.mtu=1 KiB")
+    done = command("compare", file, "--arena", *words, "--out", tmp_path)
+    assert done.status == 0, done.stderr
+    folder = tmp_path / "arena-small"
+    rows = (folder / "arena.csv").read_text().splitlines()
+    (slower,) = [
+        one["command"]
+        for one in json.loads((folder / "arena.json").read_text())["cases"]
+        if one["name"] == "slower"
+    ]
+    again = command(*shlex.split(slower)[1:], "--out", tmp_path / "again")
+    assert again.status == 0, again.stderr
+    same = (tmp_path / "again" / folder.name / "arena.csv").read_text().splitlines()
+    assert [one for one in same if one.startswith("slower")] == [
+        one for one in rows if one.startswith("slower")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,12 @@ class Arena:
             )
         return replace(self, cases=kept)
 
+    def tuned_on(self, group: str) -> Case | None:
+        """Return the case that the settings of a group are tuned on, or None if they are not."""
+        if self.trials == 1:
+            return None
+        return next((one for one in self.cases if one.group == group and one.is_tuned), None)
+
     @property
     def links(self) -> list[str]:
         """Kinds of links of its cases, in their order."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from silvan import _silvan
+from silvan.arena.definition import Case
 from silvan.arena.judge import Entry
 from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.run import ArenaResult
@@ -33,7 +34,9 @@ _NOTES = (
 )
 
 
-def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> list[Path]:
+def write_arena(
+    result: ArenaResult, folder: Path, command: Sequence[str], chosen: Sequence[str] = ()
+) -> list[Path]:
     """Write the page of an arena, and its numbers.
 
     Parameters
@@ -43,7 +46,9 @@ def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> li
     folder : Path
         Where to write.
     command : sequence of str
-        The words of the command that makes it.
+        The words of the command that makes it, without those that choose cases.
+    chosen : sequence of str
+        The words that choose cases; by default the command runs all.
 
     Returns
     -------
@@ -59,7 +64,7 @@ def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> li
         "arena": result.arena.name,
         "version": _silvan.version(),
         "build": build_id(),
-        "command": shlex.join(command),
+        "command": shlex.join([*command, *chosen]),
         "seeds": list(result.arena.seeds),
         "tuning": {"trials": result.arena.trials, "seeds": list(result.arena.tuning_seeds)},
         "tuned_settings": result.settings,
@@ -69,6 +74,7 @@ def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> li
                 "title": one.title,
                 "link": one.link,
                 "objective": str(one.objective),
+                "command": _of_case(result, one, command),
                 "left_out": result.absent[one.name],
             }
             for one in result.arena.cases
@@ -77,7 +83,7 @@ def write_arena(result: ArenaResult, folder: Path, command: Sequence[str]) -> li
     }
     write_text(folder / FACTS, json.dumps(facts, indent=1, allow_nan=False) + "\n")
     write_text(folder / ROWS, _csv(result.entries))
-    write_report(_report(result, command), folder / PAGE)
+    write_report(_report(result, command, chosen), folder / PAGE)
     return [folder / PAGE, folder / ROWS, folder / FACTS]
 
 
@@ -124,9 +130,9 @@ def _csv(entries: Sequence[Entry]) -> str:
     return text.getvalue()
 
 
-def _report(result: ArenaResult, command: Sequence[str]) -> Report:
+def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) -> Report:
     runs: list[ReportRun] = []
-    sections = [_summary(result, command)]
+    sections = [_summary(result, [*command, *chosen])]
     for case in result.arena.cases:
         entries = [one for one in result.entries if one.case == case.name]
         places: list[list[int]] = []
@@ -146,7 +152,7 @@ def _report(result: ArenaResult, command: Sequence[str]) -> Report:
             Section(
                 case.name,
                 case.title,
-                shlex.join([*command, "--cases", case.name]),
+                _of_case(result, case, command),
                 notes=[
                     f"Links: {link_title(case.link)}.",
                     f"To be reached: {case.objective}.",
@@ -164,6 +170,12 @@ def _report(result: ArenaResult, command: Sequence[str]) -> Report:
         runs=runs,
         notes=_notes(result),
     )
+
+
+def _of_case(result: ArenaResult, case: Case, command: Sequence[str]) -> str:
+    """Write the command that makes a case, together with the one that its settings are tuned on."""
+    needed = [one.name for one in (result.arena.tuned_on(case.group), case) if one is not None]
+    return shlex.join([*command, "--cases", ",".join(dict.fromkeys(needed))])
 
 
 def _notes(result: ArenaResult) -> list[str]:

@@ -140,12 +140,8 @@ def _estimate(
     known = [*own, *finished]
     hops = sum(one.numbers["packet_hops"] for one in known if one.numbers)
     spent_s = sum(one.processor_s for one in known)
-    tuned_on = next((one for one in arena.cases if one.group == case.group and one.is_tuned), None)
-    searched = (
-        arena.trials > 1
-        and tuned_on is not None
-        and search_of(tuned_on.scenario, baseline) is not None
-    )
+    tuned_on = arena.tuned_on(case.group)
+    searched = tuned_on is not None and search_of(tuned_on.scenario, baseline) is not None
     seeds = len(arena.tuning_seeds)
     # Without control the trials are judged by runs on the same seeds.
     of_search = arena.trials * seeds if searched else seeds * (baseline.name == without.name)

@@ -103,7 +103,15 @@ def compare_arena(
     if plan:
         _put_plan(arena, planned, workers, as_json=as_json)
         return
-    files = write_arena(result, folder, _command(file, schemes, quick=quick))
+    words = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
+    words += ["--quick"] if quick else []
+    words += ["--schemes", ",".join(schemes)] if schemes else []
+    words += [word for one in assignments or [] for word in ("--set", one)]
+    words += ["--add", scheme] if scheme else []
+    words += ["--seeds", str(seeds)] if seeds is not None else []
+    words += ["--trials", str(trials)] if trials is not None else []
+    chosen = [*(["--cases", cases] if cases else []), *(["--links", links] if links else [])]
+    files = write_arena(result, folder, words, chosen)
     if as_json:
         put_json([one.to_dict() for one in result.entries])
     else:
@@ -176,12 +184,6 @@ def _with_seeds(arena: Arena, seeds: int) -> Arena:
             f"give at most {min(both) - chosen[0]}",
         )
     return replace(arena, seeds=chosen)
-
-
-def _command(file: Path | None, schemes: Sequence[str], *, quick: bool) -> list[str]:
-    words = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
-    words += ["--schemes", ",".join(schemes)] if schemes else []
-    return [*words, *(["--quick"] if quick else [])]
 
 
 def _table(result: ArenaResult) -> Table:
