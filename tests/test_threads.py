@@ -52,6 +52,16 @@ del IN_BAND["control.feedback.delay"]
 
 LANES: dict[str, TomlValue] = {"vl.data-vls": 2, "vl.sl-to-vl": [0, 1] * 8, "traffic.nodes.sl": 1}
 ADAPTIVE: dict[str, TomlValue] = {"fabric.path-choice": "adaptive"}
+RCCC: dict[str, TomlValue] = {"control.scheme": "rccc", "control.feedback.delay": "1 us"}
+BY_OUTPUT: dict[str, TomlValue] = {
+    "control.scheme": "vl-mapping",
+    "control.vl-mapping.mapping": "obqa",
+    "vl.data-vls": 3,
+}
+FIFO: dict[str, TomlValue] = {**CONTROL, "switch.queueing": "fifo", "vl.data-vls": 2}
+READS: dict[str, TomlValue] = {"switch.read-limit": 1, "switch.bypass-limit": 2}
+BUFFERS: dict[str, TomlValue] = {"switch.output-buffer.size": "8 KiB"}
+DFTREE: dict[str, TomlValue] = {"control.scheme": "dftree", "vl.data-vls": 2}
 DCQCN: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.feedback.delay": "1 us"}
 SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
 PROGRAM: dict[str, TomlValue] = {
@@ -64,8 +74,14 @@ PROGRAM: dict[str, TomlValue] = {
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN, PROGRAM],
-    ids=["none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn", "program"],
+    [
+        *({}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN, PROGRAM),
+        *(RCCC, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS),
+    ],
+    ids=[
+        *("none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn", "program"),
+        *("rccc", "vl-mapping", "dftree", "fifo", "reads", "output-buffers"),
+    ],
 )
 def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
     scenario = TREE.override(changes)
@@ -93,11 +109,11 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"switch.queueing": "fifo"},
         {"fabric.path-choice": "adaptive", "host.in-order": True},
-        {"control.scheme": "rccc"},
+        {"control.scheme": "ecn"},
+        {"control.scheme": "rccc", "control.feedback.delay": "100 ns"},
     ],
-    ids=["fifo", "in-order", "rccc"],
+    ids=["in-order", "ecn", "late-grants"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
@@ -112,8 +128,8 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
 
 
 def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "fifo.toml"
-    file.write_text(TREE.override({"switch.queueing": "fifo", "run.duration": "50 us"}).to_toml())
+    file = tmp_path / "ecn.toml"
+    file.write_text(TREE.override({"control.scheme": "ecn", "run.duration": "50 us"}).to_toml())
     outcome = command("run", str(file), "--threads", "2", "--json")
     (run,) = json.loads(outcome.stdout)["runs"]
     assert run["summary"]["threads"] == 1

@@ -161,12 +161,11 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
         && !needs.buffer_full
         && !needs.link
         && !needs.credit
-        && !needs.receive
+        && fabric.knows_grants(source)
         && !needs.started
         && !needs.answer_grant
         && !needs.select_discard
         && !needs.holds_head
-        && !needs.select_vl
         && (W::LINKS_HOSTS || !workload.needs_delivery());
     assert!(alone, "hosts and ports depend on each other at once");
 }

@@ -31,8 +31,8 @@ const TO_SEND: u32 = 1;
 pub(crate) struct Notifications {
     params: FeedbackParams,
     coalescer: Option<Coalescer>,
-    /// Notifications that wait to be sent, per host.
-    queues: Vec<VecDeque<Packet>>,
+    /// Notifications that wait to be sent, per host, and since when.
+    queues: Vec<VecDeque<(u64, Packet)>>,
     /// When CNPs were sent past the fabric that have not been charged yet, per host, in order.
     charges: Vec<VecDeque<u64>>,
     /// With windows: when CNPs past the fabric arrive at each host in the open window or have arrived before,
@@ -79,7 +79,19 @@ impl Notifications {
 
     /// Calls `each` for every notification that waits at its host.
     pub fn for_each_waiting(&self, each: impl FnMut(&Packet)) {
-        self.queues.iter().flatten().for_each(each);
+        let waiting = self.queues.iter().flatten();
+        waiting.map(|(_, packet)| packet).for_each(each);
+    }
+
+    /// Adds a notification to those that wait at a host. Those of one instant are ordered by what they are, since the events
+    /// that they come from have no order.
+    fn queue(&mut self, now: u64, host: u32, notification: Packet) {
+        let queue = &mut self.queues[host as usize];
+        let order = notification.order();
+        let later = queue.iter().rev();
+        let later = later.take_while(|(since, other)| *since == now && other.order() > order);
+        let place = queue.len() - later.count();
+        queue.insert(place, (now, notification));
     }
 
     /// The flags and acknowledged bytes of the notification that this delivery causes, if any.
@@ -207,7 +219,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     // host may still have to inject before `now`.
                     let collected_at = if F::LOOKAHEAD { self.now } else { now };
                     self.charge_injection(collected_at, host);
-                    self.notifications.charges[host as usize].push_back(done);
+                    let charges = &mut self.notifications.charges[host as usize];
+                    let place = charges.partition_point(|&sent| sent <= done);
+                    charges.insert(place, done);
                     self.plane.hosts[host as usize].charges += 1;
                 }
                 let at = done + delay.as_ps();
@@ -282,7 +296,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn feedback_event(&mut self, now: u64, host: u32, argument: u32) {
         let packet = self.plane.events.remove_packet(argument >> 1);
         if argument & 1 == TO_SEND {
-            self.notifications.queues[host as usize].push_back(packet);
+            self.notifications.queue(now, host, packet);
             self.plane.hosts[host as usize].notifications += 1;
             self.wake_host(host, now);
             return;
@@ -391,7 +405,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if !priority && !data_waits && !self.plane.hosts[host as usize].data_sent_last {
             return false;
         }
-        let Some(&packet) = self.notifications.queues[host as usize].front() else {
+        let Some(&(_, packet)) = self.notifications.queues[host as usize].front() else {
             return false;
         };
         let port = self.plane.hosts[host as usize].port;

@@ -41,6 +41,7 @@ mod levels;
 mod linked_hosts;
 mod links;
 mod needs;
+mod ordered;
 mod variant;
 
 mod packet;

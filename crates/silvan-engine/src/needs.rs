@@ -9,6 +9,14 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl CompiledFabric {
+    /// Whether what the receivers of a scheme grant is known before the window in which it arrives, or they grant nothing. Where
+    /// destinations bring packets into order, a host may receive several at one instant, which have no order in a window.
+    pub fn knows_grants<C: SourceControl>(&self, source: &C) -> bool {
+        let plane = &self.0;
+        let reorders = plane.reordering.is_some() && plane.config.host.in_order;
+        !source.needs_receive() || plane.grants_later() && !reorders
+    }
+
     /// Checks that the links have what a scheme needs.
     ///
     /// # Errors

@@ -81,6 +81,12 @@ impl Packet {
         self.ends
     }
 
+    /// What notifications that a host has at one instant are ordered by; those that do not differ in it are alike.
+    pub fn order(&self) -> (u64, u64, u64) {
+        let bytes = if self.is(EXTENDED) { 0 } else { self.born };
+        (self.ends, self.rest, bytes)
+    }
+
     /// Sending host.
     #[inline]
     pub fn source(&self) -> u32 {

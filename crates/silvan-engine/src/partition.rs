@@ -33,6 +33,7 @@ use silvan_model::EngineError;
 use crate::deadlock::DeadlockChecks;
 use crate::engine::{Engine, check_independence, earliest};
 use crate::linked_hosts::link_hosts;
+use crate::needs::Needs;
 use crate::plane::LATEST;
 use crate::variant::{CompiledFabric, EngineVariant, GeneralLookahead, Lookahead};
 use crate::windows::OpenWindow;
@@ -126,7 +127,9 @@ where
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
         let assignment = Assignment::new(&fabric.0, threads * parts);
-        let planes = fabric.0.split(&assignment);
+        // Where a switch chooses lanes it looks at the routes of the next one.
+        let looks_ahead = Needs::of(&switch, &source, fabric.0.vls).select_next_vl;
+        let planes = fabric.0.split(&assignment, looks_ahead);
         let mut parts: Vec<_> = planes
             .into_iter()
             .map(|plane| {
@@ -284,9 +287,11 @@ where
         // The same window for all parts, but for whether something happens in it.
         let mut open: Option<OpenWindow> = None;
         for part in &mut held {
-            let window = part.window_at_switches(end);
-            // A part that has sent something does not skip the next window.
-            part.plane.remote.hand_over(exchange, number);
+            let mut window = part.window_at_switches(end);
+            // A part that has sent something, perhaps from its hosts since it handed over last, does not skip the next window.
+            if part.plane.remote.hand_over(exchange, number) {
+                window.next = window.limit;
+            }
             if W::LINKS_HOSTS && part.are_hosts_linked(window.limit) {
                 flags |= LINKED;
             }

@@ -85,22 +85,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let plane = &mut self.plane;
         let out = &plane.outs[output as usize];
         if out.waiting == 0 && out.free_at < now {
-            let starts = if plane.vls_in::<F>() == 1 {
-                let blocked = plane
-                    .read_limits::<F>()
-                    .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
-                    || plane.is_behind::<F>(port, vl);
-                !blocked && plane.may_send::<F>(now, lane, packet.blocks())
+            let blocked = plane
+                .read_limits::<F>()
+                .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
+                || plane.is_behind::<F>(port, vl);
+            let starts = if blocked {
+                false
+            } else if plane.vls_in::<F>() == 1 {
+                plane.may_send::<F>(now, lane, packet.blocks())
             } else {
                 F::LOOKAHEAD && plane.charge_alone::<F>(now, output, lane, &packet)
             };
             if starts {
-                let wire = u32::from(packet.wire());
+                let mut queued_bytes = u32::from(packet.wire());
                 if self.plane.vls_in::<F>() > 1 {
-                    self.notify_queued(now, output, lane, port, &packet, wire);
+                    self.notify_queued(now, output, lane, port, &packet, queued_bytes);
+                    queued_bytes += self.plane.held_back_bytes::<F>(lane);
                 }
                 self.plane.credits[lane].pointer = advance_pointer(local);
-                self.transmit(now, output, lane, Some((port, now)), packet, wire);
+                self.transmit(now, output, lane, Some((port, now)), packet, queued_bytes);
                 if self.needs_buffer_full() {
                     self.check_full(now, port, vl);
                 }

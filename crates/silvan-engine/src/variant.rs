@@ -35,8 +35,8 @@ pub struct General;
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead;
 
-/// The same for every fabric whose ports have no immediate effect on each other but through the choices of their
-/// switch: with several virtual lanes, links of different speed, or packets whose switches choose among ports.
+/// The same for every fabric whose switches have no immediate effect on each other: with several virtual lanes, links of different
+/// speed, packets whose switches choose among ports, output buffers, single queues, limits on reads or overtaking.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneralLookahead;
 
@@ -92,19 +92,16 @@ impl CompiledFabric {
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Whether the variant [`Lookahead`] can run it: it is plain, and [`GeneralLookahead`] can.
+    /// Whether the variant [`Lookahead`] can run it: it is plain, without output buffers, and [`GeneralLookahead`] can.
     pub fn has_lookahead(&self) -> bool {
-        self.is_plain() && self.has_windows()
+        self.is_plain() && !self.0.orders_ports() && self.has_windows()
     }
 
-    /// Whether the variant [`GeneralLookahead`] can run it: heads and credits need some time to reach the next port, at a
-    /// switch an input has no effect on another one (limits on reads, overtaking, single queues), paths do not depend on
-    /// the state of other switches, and links have credits.
+    /// Whether the variant [`GeneralLookahead`] can run it: heads and credits need some time to reach the next switch, paths do
+    /// not depend on the state of other switches, and links have credits.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
         plane.pauses.is_none()
-            && plane.reads.is_none()
-            && plane.fifos.is_none()
             && (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
             && plane.window().is_some()
     }

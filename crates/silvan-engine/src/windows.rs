@@ -14,6 +14,8 @@
 //! the window all the same. Programs that link hosts go on before these, where they are notified of something
 //! (`linked_hosts.rs`).
 
+use std::ops::Range;
+
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
@@ -22,7 +24,7 @@ use crate::linked_hosts::link_hosts;
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
 use crate::prefetching::WorkingSet;
-use crate::records::Next;
+use crate::records::{Next, OutPort};
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::HostId;
@@ -39,11 +41,15 @@ impl Plane {
     /// windows worth opening.
     pub fn window(&self) -> Option<(u32, u64)> {
         let outs = self.outs.iter().zip(self.head_delay.iter());
+        // What is between a switch and its output buffers stays within the switch.
+        let leaves =
+            |out: &OutPort| out.kind == Next::Input && (out.next as usize) < self.fabric_ports;
         let delays = || {
-            let to_switches = outs.clone().filter(|(out, _)| out.kind == Next::Input);
+            let to_switches = outs.clone().filter(|(out, _)| leaves(out));
             to_switches.map(|(_, &delay)| delay)
         };
-        let cabled = self.ins.iter().filter(|port| port.upstream != NONE);
+        let inputs = self.ins.iter().take(self.fabric_ports);
+        let cabled = inputs.filter(|port| port.upstream != NONE);
         let credit_delay = cabled.map(|port| self.credit_delays[usize::from(port.credit_delay)]);
         let shift = delays().chain(credit_delay).min()?.checked_ilog2()?;
         let longest = delays().max().unwrap_or(0) + self.longest_wait();
@@ -58,6 +64,16 @@ impl Plane {
         let shortest = self.shortest_to_host().unwrap_or(0) + delay.as_ps();
         self.window()
             .is_some_and(|(shift, _)| shortest >> shift > 0)
+    }
+
+    /// Whether a grant past the fabric arrives after the window that follows that in which it is sent: a host may send it
+    /// when the parts of a divided fabric have handed over what they have sent in the window.
+    pub fn grants_later(&self) -> bool {
+        let BecnPath::OutOfBand { delay } = self.config.feedback.path else {
+            return true;
+        };
+        self.window()
+            .is_some_and(|(shift, _)| delay.as_ps() >> shift > 1)
     }
 
     /// Shortest propagation to a host.
@@ -151,8 +167,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             window.next = self.plane.events.next_window(end);
             return window;
         }
-        self.window_of_heads(limit);
-        self.window_of_outputs(limit, window_end);
+        if !F::PLAIN && self.plane.orders_ports() {
+            self.window_of_switches(limit, window_end);
+        } else {
+            self.window_of_heads(limit);
+            self.window_of_outputs(limit, window_end);
+        }
         if S::ACTIVE || C::ACTIVE || W::LINKS_HOSTS {
             self.fill_window(window_end);
         }
@@ -225,7 +245,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Finds the outputs of heads, and those that several of them want.
-    fn resolve_window_heads(&mut self, heads: &mut [Head]) {
+    pub(crate) fn resolve_window_heads(&mut self, heads: &mut [Head]) {
         let plane = &mut self.plane;
         if plane.working_set == WorkingSet::ExceedsCaches {
             plane.resolve_heads(heads);
@@ -308,9 +328,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();
-        let due = events.partition_point(|event| event.time < limit);
-        for (index, event) in events[..due].iter().enumerate() {
+        let mut due = events.partition_point(|event| event.time < limit);
+        let mut index = 0;
+        while index < due {
             self.prefetch_window_feedback(&events, index);
+            let event = events[index];
+            index += 1;
             let (now, host) = (event.time, event.id());
             loop {
                 let at = self.plane.hosts[host as usize].wake_at;
@@ -323,6 +346,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 phase::FEEDBACK => {
                     self.events += 1;
                     self.feedback_event(now, host, event.argument());
+                }
+                phase::RECEIVED => {
+                    self.events += 1;
+                    let packet = self.plane.events.remove_packet(event.argument());
+                    self.receive(now, host, event.argument(), &packet);
+                    due += self.add_granted(&mut events, index..due, limit);
                 }
                 phase::DELIVERED => {
                     self.workload
@@ -339,6 +368,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         events.drain(..due);
         *self.plane.events.calendar.for_hosts() = events;
+    }
+
+    /// Adds to the events of hosts that are still `to_come` in the window what a receiver has just decided to send in it.
+    /// Returns their number.
+    fn add_granted(&mut self, events: &mut Vec<Event>, to_come: Range<usize>, limit: u64) -> usize {
+        self.plane.events.fill_window(limit);
+        let mut end = to_come.end;
+        while let Some(event) = self.plane.events.calendar.for_hosts().pop() {
+            let before = events[to_come.start..end].partition_point(|other| *other < event);
+            events.insert(to_come.start + before, event);
+            end += 1;
+        }
+        end - to_come.end
     }
 
     fn window_of_hosts(&mut self, limit: u64, window_end: u64) {

@@ -54,7 +54,9 @@ impl Engines for Fastest {
         );
         let delays_credits = network.may_delay_credits || control.switch.delays_credits();
         let independent = match acts {
-            true => fabric.knows_feedback() && !delays_credits,
+            true => {
+                fabric.knows_feedback() && !delays_credits && fabric.knows_grants(&control.source)
+            }
             false => !fabric.acknowledges(),
         };
         let has_windows = fabric.has_windows() && independent && load.fits_windows();

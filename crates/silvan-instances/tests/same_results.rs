@@ -74,7 +74,7 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 9] = [
+const SEPARATE: [&str; 12] = [
     "timely",
     "hpcc",
     "swift",
@@ -82,9 +82,15 @@ const SEPARATE: [&str; 9] = [
     "reps",
     "pair-backpressure",
     "half",
+    "rccc",
+    "vl-mapping",
+    "dftree",
     "nscc-reps",
     "swift-reps",
 ];
+
+/// Those that choose lanes.
+const CHOOSES_LANES: [&str; 2] = ["vl-mapping", "dftree"];
 
 fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
     run(engines, scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
@@ -134,8 +140,8 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         "generator = \"xgft\"\nchildren = [3, 3]\nparents = [1, 3]\npath-choice = \"spray-random\"\n",
     ];
     let drawn = draw(7) as usize;
-    let over_waypoints = drawn >= fabrics.len();
-    let fabric = match over_waypoints {
+    let mut over_waypoints = drawn >= fabrics.len();
+    let mut fabric = match over_waypoints {
         true => format!(
             "generator = \"dragonfly\"\nswitches-per-group = 2\nhosts-per-switch = 2\nglobal-per-switch = 1\npath-choice = \"{}\"\n",
             ["valiant", "ugal-l", "par"][draw(3) as usize]
@@ -143,15 +149,25 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         false => fabrics[drawn].to_owned(),
     };
     let scheme = schemes[draw(schemes.len() as u64) as usize];
+    let mut mapping = String::new();
+    if CHOOSES_LANES.contains(&scheme) {
+        // On fabrics that need no lanes; by output, on those where switches do not choose.
+        over_waypoints = false;
+        let name = ["obqa", "vftree", "dbbm", "flow2sl"][draw(4) as usize];
+        let count = if name == "obqa" { 3 } else { fabrics.len() };
+        fabric = fabrics[drawn % count].to_owned();
+        mapping = format!("[control.vl-mapping]\nmapping = \"{name}\"\n");
+    }
     let speed = ["SDR", "QDR", "HDR"][draw(3) as usize];
     let mtu = ["256 B", "1 KiB", "4 KiB"][draw(3) as usize];
     let lanes = [
         "",
         "[vl]\ndata-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n",
     ];
-    let lanes = match over_waypoints {
-        true => "[vl]\ndata-vls = 6\n",
-        false => lanes[draw(2) as usize],
+    let lanes = match (over_waypoints, mapping.is_empty()) {
+        (true, _) => "[vl]\ndata-vls = 6\n",
+        (false, false) => "[vl]\ndata-vls = 3\n",
+        (false, true) => lanes[draw(2) as usize],
     };
     let mut programs = String::new();
     let jobs = 1 + draw(2);
@@ -179,7 +195,7 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
     let eager = ["0 B", "4 KiB", "1 MiB"][draw(3) as usize];
     let overhead = ["0 ns", "300 ns"][draw(2) as usize];
     format!(
-        "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n[packet]\nmtu = \"{mtu}\"\n{lanes}[control]\nscheme = \"{scheme}\"\n\
+        "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n[packet]\nmtu = \"{mtu}\"\n{lanes}[control]\nscheme = \"{scheme}\"\n{mapping}\
          {programs}{background}[traffic.messaging]\neager-limit = \"{eager}\"\noverhead = \"{overhead}\"\n\
          [probe]\ninterval = \"74 us\"\nports = true\nclasses = true\nlatency = \"host\"\nmessages = true\n[run]\nduration = \"29600 us\"\n"
     )
@@ -223,11 +239,12 @@ fn outcome(engines: &dyn Engines, scenario: &Scenario) -> Result<(u64, Vec<Table
         .map_err(|error| error.to_string())
 }
 
-/// Acknowledgements carry what switches have written into their packets, past the fabric and through it.
+/// Acknowledgements carry what switches have written into their packets, and receivers send grants, past the fabric and
+/// through it.
 #[test]
 fn drawn_schemes_have_the_same_messages_by_windows_on_any_number_of_threads() {
     let mut seen = BTreeSet::new();
-    for number in 1..=128 {
+    for number in 1..=160 {
         let scenario = drawn_separate(number);
         let alone = outcome(&Fastest, &scenario);
         assert_eq!(alone, outcome(&Shared, &scenario), "{number}");

@@ -15,7 +15,8 @@ use silvan_core::{Bytes, Span, Time, Vl};
 use super::flows::{check_bytes, check_span, key};
 use crate::flow_table::FlowTable;
 use crate::hooks::{
-    Feedback, Flow, PacketView, PortVl, QueueView, Settings, SourceControl, SwitchControl,
+    Feedback, Flow, PacketView, PerHost, PerPortVl, PortVl, QueueView, Settings, SourceControl,
+    SwitchControl,
 };
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
 
@@ -132,6 +133,8 @@ impl SwitchControl for HotspotMarker {
 /// Nothing of it changes during a run.
 impl Settings for HotspotMarker {}
 
+impl PerPortVl for HotspotMarker {}
+
 /// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneByHotspot {
@@ -169,6 +172,8 @@ impl SourceControl for LaneByHotspot {
 
 /// Nothing of it changes during a run.
 impl Settings for LaneByHotspot {}
+
+impl PerHost for LaneByHotspot {}
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,7 @@
 //! queues, and where the smoothed part of marked packets is above a target, the receiver pulls more slowly
 //! ([`marks`]).
 
+mod flow;
 mod marks;
 
 use std::collections::VecDeque;
@@ -32,10 +33,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Span, Time};
 
+use flow::{Remote, Sender, key_of};
+
 use super::flows::{Senders, check_bytes, check_part, check_span, check_thresholds, ps};
 use super::red::RedMarker;
 use crate::flow_table::FlowTable;
-use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, Settings, SourceControl};
+use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, PerHost, Settings, SourceControl};
 use crate::schemes::{DataPlane, Scheme, SchemeError, Setup, quantity};
 
 /// Which of the flows with a backlog is pulled next.
@@ -167,44 +170,6 @@ struct Rules {
     marks: bool,
 }
 
-/// A flow at its sender.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sender {
-    /// What it may send; below zero by less than a packet.
-    credit: i64,
-    /// The last pull, and the rate that came of the last two, in bytes in a picosecond.
-    pulled: Time,
-    rate: f64,
-}
-
-/// A flow at its receiver.
-#[derive(Clone, Copy, Debug, Default)]
-struct Remote {
-    /// What has arrived and has not been pulled again.
-    owed: i64,
-    /// What it may send, or has sent, that has no time on the receiver's schedule.
-    unasked: i64,
-    /// What waited behind the packet that was sent last, and when that was.
-    behind: i64,
-    reported: Time,
-    /// Whether it waits in one of the queues.
-    queued: bool,
-    resting: bool,
-}
-
-impl Remote {
-    /// Its credit, wherever that is.
-    fn outstanding(&self, rules: &Rules) -> i64 {
-        rules.window - self.owed
-    }
-
-    /// Whether more waits at the sender than it has credit for. Nothing is known of the next message, but that it
-    /// needs a packet.
-    fn has_backlog(&self, rules: &Rules) -> bool {
-        self.behind.max(rules.mtu) > self.outstanding(rules)
-    }
-}
-
 /// A host that receives.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
@@ -221,11 +186,6 @@ struct Receiver {
     byte_time: f64,
     /// What marks leave of the rate of the pulls.
     marks: marks::PullRate,
-}
-
-/// Key of a flow among those to its receiver.
-fn key_of(flow: Flow) -> u32 {
-    (flow.source.index() as u32) << 4 | u32::from(flow.sl.as_u8())
 }
 
 impl Receiver {
@@ -458,7 +418,7 @@ impl SourceControl for Credits {
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
-            if state.credit > 0 { link } else { state.rate }
+            if state.credit > 0 { link } else { state.rate() }
         })
     }
 
@@ -477,7 +437,7 @@ impl SourceControl for Credits {
             .sending(flow, wire_time, payload, |_, _| Sender {
                 credit: window,
                 pulled: now,
-                rate: 0.0,
+                ..Sender::default()
             });
         state.credit -= i64::from(payload);
     }
@@ -486,8 +446,12 @@ impl SourceControl for Credits {
         let Some(state) = self.senders.get_mut(flow) else {
             return false;
         };
-        state.rate = f64::from(bytes) / ps(now.since(state.pulled)).max(1.0);
-        state.pulled = now;
+        // Two may arrive at one instant, in any order.
+        if now > state.pulled {
+            (state.gap, state.granted) = (now.since(state.pulled), 0);
+            state.pulled = now;
+        }
+        state.granted += i64::from(bytes);
         let was_open = state.credit > 0;
         state.credit += i64::from(bytes);
         state.credit > 0 && !was_open
@@ -500,6 +464,8 @@ impl SourceControl for Credits {
 }
 
 impl Settings for Credits {}
+
+impl PerHost for Credits {}
 
 #[cfg(test)]
 #[path = "rccc/tests.rs"]

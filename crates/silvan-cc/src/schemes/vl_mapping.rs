@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Time, Vl};
 
-use crate::hooks::{Flow, LaneView, Settings, SourceControl, SwitchControl};
+use crate::hooks::{Flow, LaneView, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use crate::schemes::{Scheme, SchemeError, Setup, SwitchPort};
 
 /// Which packets share a lane.
@@ -195,6 +195,9 @@ impl SwitchControl for LaneByOutput {
 
 impl Settings for LaneByOutput {}
 
+/// Nothing of it changes.
+impl PerPortVl for LaneByOutput {}
+
 /// The hosts.
 #[derive(Clone, Debug)]
 pub struct LaneOf {
@@ -216,6 +219,9 @@ impl SourceControl for LaneOf {
 }
 
 impl Settings for LaneOf {}
+
+/// Nothing of it changes.
+impl PerHost for LaneOf {}
 
 #[cfg(test)]
 mod tests {

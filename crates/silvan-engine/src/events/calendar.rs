@@ -46,6 +46,8 @@ pub(crate) struct Calendar {
     posted: Vec<Posted>,
     /// Deliveries of the open window that the workload is notified of, where it links hosts.
     deliveries: Vec<Event>,
+    /// Reads that end in the open window, where they are limited.
+    read_ends: Vec<Event>,
     /// By host: the last window in which feedback reached it.
     fed: Table<u64>,
     /// The stamp of the window in which a head was last seen for an output, one higher if there was more
@@ -70,6 +72,7 @@ impl Calendar {
             for_hosts: Vec::new(),
             posted: Vec::new(),
             deliveries: Vec::new(),
+            read_ends: Vec::new(),
             fed: vec![u64::MAX; hosts].into(),
             seen: vec![0; outputs + 1].into(),
             stamp: 0,
@@ -86,7 +89,8 @@ impl Calendar {
     /// Whether nothing is noted for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.for_hosts.is_empty() && self.deliveries.is_empty() && self.is_empty_at(self.window)
+        let lists = [&self.for_hosts, &self.deliveries, &self.read_ends];
+        lists.iter().all(|list| list.is_empty()) && self.is_empty_at(self.window)
     }
 
     /// When the next window begins for which something is noted.
@@ -184,6 +188,22 @@ impl Calendar {
         &mut self.deliveries
     }
 
+    /// The reads that end in the open window.
+    #[inline]
+    pub fn read_ends(&mut self) -> &mut Vec<Event> {
+        &mut self.read_ends
+    }
+
+    /// Notes the end of a read if it is in the open window. Returns whether it is.
+    #[inline]
+    pub fn add_read_end(&mut self, event: Event) -> bool {
+        let is_now = event.time >> self.shift == self.window;
+        if is_now {
+            self.read_ends.push(event);
+        }
+        is_now
+    }
+
     /// Notes which hosts these events of the open window reach.
     pub fn mark_fed(&mut self, events: &[Event]) {
         for event in events {
@@ -252,7 +272,8 @@ impl Calendar {
         let noted: usize = lists.map(Vec::capacity).sum();
         heads * size_of::<Head>()
             + self.together.capacity() * size_of::<u128>()
-            + (self.for_hosts.capacity() + self.deliveries.capacity()) * size_of::<Event>()
+            + (self.for_hosts.capacity() + self.deliveries.capacity() + self.read_ends.capacity())
+                * size_of::<Event>()
             + self.posted.capacity() * size_of::<Posted>()
             + self.fed.capacity() * 8
             + (noted + self.seen.capacity()) * 4

@@ -10,16 +10,18 @@ pub(crate) mod phase {
     pub const READ_END: u32 = 1;
     /// An output arbitrates: it fell free or has new credits.
     pub const ARBITRATE: u32 = 2;
+    /// With windows: the destination has received a packet, which its scheme is notified of.
+    pub const RECEIVED: u32 = 3;
     /// The destination has received a packet.
-    pub const DELIVERED: u32 = 3;
+    pub const DELIVERED: u32 = 4;
     /// A notification reaches its source, or is to be sent by the destination.
-    pub const FEEDBACK: u32 = 4;
+    pub const FEEDBACK: u32 = 5;
     /// A credit reaches a host that watches its credits.
-    pub const CREDIT: u32 = 5;
+    pub const CREDIT: u32 = 6;
     /// The traffic changes by itself.
-    pub const CHANGE: u32 = 6;
+    pub const CHANGE: u32 = 7;
     /// A host may inject.
-    pub const HOST: u32 = 7;
+    pub const HOST: u32 = 8;
 }
 
 pub(super) const PHASE_SHIFT: u32 = 28;

@@ -102,17 +102,36 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let (done, to) = (delivery.done, delivery.host);
         let host = &mut self.plane.hosts[to as usize];
         self.stats.record(delivery, host);
-        let receives = C::ACTIVE && self.needs.receive;
+        let mut receives = C::ACTIVE && self.needs.receive;
+        if F::LOOKAHEAD && receives {
+            // Of what a host receives, programs are notified before it goes on.
+            self.schedule_receipt(done, phase::RECEIVED, to, packet, Some(delivery.behind));
+            receives = false;
+        }
         let tells = !F::LOOKAHEAD || W::LINKS_HOSTS;
         if tells && (receives || self.notifies(packet.class(), packet.is(LAST))) {
-            let slot = self.plane.events.store_packet(packet);
-            if receives {
-                self.plane.extensions.keep_behind(slot, delivery.behind);
-            }
-            self.plane
-                .events
-                .push(Event::new(done, phase::DELIVERED, to, slot));
+            let behind = receives.then_some(delivery.behind);
+            self.schedule_receipt(done, phase::DELIVERED, to, packet, behind);
         }
+    }
+
+    /// Schedules what follows from a delivery at `done`; the scheme of the receiver wants to know what waited `behind` the
+    /// packet.
+    #[inline(always)]
+    fn schedule_receipt(
+        &mut self,
+        done: u64,
+        phase: u32,
+        host: u32,
+        packet: Packet,
+        behind: Option<u32>,
+    ) {
+        let plane = &mut self.plane;
+        let slot = plane.events.store_packet(packet);
+        if let Some(behind) = behind {
+            plane.extensions.keep_behind(slot, behind);
+        }
+        plane.events.push(Event::new(done, phase, host, slot));
     }
 
     /// Whether the workload is notified of the delivery of a packet of this class, which is the last of its message or not.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::packet::NONE;
 use crate::plane::Plane;
-use crate::records::Next;
+use crate::records::{Next, OutPort};
+use silvan_core::PortId;
 
 /// The number of a part.
 pub(crate) type PartId = u16;
@@ -48,14 +49,15 @@ impl Assignment {
         let part = |switch: usize| parts[switch].unwrap_or(0) as PartId;
         let of_host = |port: u32| {
             let upstream = plane.ins[port as usize].upstream;
-            part(plane.ins[upstream as usize].element as usize)
+            part(plane.switch_of(upstream) as usize)
         };
         let hosts: Arc<[PartId]> = plane.hosts.iter().map(|host| of_host(host.port)).collect();
         let mut elements: Vec<PartId> = (0..plane.elements.len()).map(part).collect();
         for (host, &part) in plane.hosts.iter().zip(hosts.iter()) {
             elements[plane.ins[host.port as usize].element as usize] = part;
         }
-        let ports = plane.ins.iter().map(|port| elements[port.element as usize]);
+        let ports = 0..plane.ins.len() as u32;
+        let ports = ports.map(|port| elements[plane.switch_of(port) as usize]);
         Self {
             ports: ports.collect(),
             hosts,
@@ -86,21 +88,20 @@ impl Plane {
         if self.elements[switch].table == NONE {
             return 0;
         }
-        let outputs = self.outputs_of(switch);
-        outputs
-            .filter(|&output| self.outs[output].kind == Next::Host)
-            .count()
+        let links = self.links_of(switch);
+        links.filter(|out| out.kind == Next::Host).count()
     }
 
-    fn outputs_of(&self, element: usize) -> std::ops::Range<usize> {
+    /// The ends of the cables of an element.
+    fn links_of(&self, element: usize) -> impl Iterator<Item = &OutPort> {
         let element = self.elements[element];
-        element.base as usize..(element.base + element.ports) as usize
+        let ports = element.base..element.base + element.ports;
+        ports.map(|port| &self.outs[self.link_port(PortId::new(port as usize))])
     }
 
     /// The switches at the far ends of the cables of a switch.
     fn neighbours(&self, switch: usize) -> impl Iterator<Item = usize> + '_ {
-        let outputs = self.outputs_of(switch).map(|output| &self.outs[output]);
-        outputs
+        self.links_of(switch)
             .filter(|out| out.kind == Next::Input)
             .map(|out| out.next_element as usize)
     }

@@ -124,9 +124,9 @@ impl Contents for Parcel {
 pub(super) type Exchange = Inboxes<Parcel>;
 
 impl Remote {
-    /// Hands over what this part has sent in a window.
-    pub fn hand_over(&mut self, exchange: &Exchange, window: usize) {
-        exchange.hand_over(window, usize::from(self.own), &mut self.parcels);
+    /// Hands over what this part has sent in a window. Returns whether it has sent anything.
+    pub fn hand_over(&mut self, exchange: &Exchange, window: usize) -> bool {
+        exchange.hand_over(window, usize::from(self.own), &mut self.parcels)
     }
 
     /// The number of this part.

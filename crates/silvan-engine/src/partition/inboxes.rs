@@ -29,15 +29,18 @@ impl<T: Contents> Inboxes<T> {
         &self.places[window % 2][from * self.parts + to]
     }
 
-    /// Hands over what a part has sent in a window, by receiver.
-    pub fn hand_over(&self, window: usize, from: usize, sent: &mut [T]) {
+    /// Hands over what a part has sent in a window, by receiver. Returns whether it has sent anything.
+    pub fn hand_over(&self, window: usize, from: usize, sent: &mut [T]) -> bool {
+        let mut any = false;
         for (to, contents) in sent.iter_mut().enumerate() {
             if !contents.is_empty() {
                 let place = self.place(window, from, to);
                 let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
                 std::mem::swap(&mut *place, contents);
+                any = true;
             }
         }
+        any
     }
 
     /// Calls `receive` with what each other part has sent to this one in a window, in the order of the parts; it

@@ -10,8 +10,9 @@ use crate::records::{Next, Sender};
 use crate::table::Table;
 
 impl Plane {
-    /// The planes of all parts of a fabric in which no packet has moved yet.
-    pub(super) fn split(mut self, assignment: &Assignment) -> Vec<Self> {
+    /// The planes of all parts of a fabric in which no packet has moved yet; with the tables of the switches next to the own
+    /// ones if those `look_ahead`.
+    pub(super) fn split(mut self, assignment: &Assignment, look_ahead: bool) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);
         let choices = self.routing.choices.take_tables();
@@ -21,7 +22,7 @@ impl Plane {
             plane.remote = Remote::new(part as PartId, assignment.clone());
             plane.mark_remote_ports();
             plane.keep_own_queues(&queues);
-            plane.keep_own_tables(&tables, &choices, detours.as_ref());
+            plane.keep_tables(look_ahead, &tables, &choices, detours.as_ref());
             plane
         };
         (0..assignment.parts()).map(part).collect()
@@ -51,24 +52,31 @@ impl Plane {
             let port = index / vls;
             let first = lane.queues as usize;
             lane.queues = self.queues.len() as u32;
-            if self.elements[self.ins[port].element as usize].table != NONE
-                && !self.remote.has_port(port as u32)
-            {
+            let is_stage = port >= self.fabric_ports;
+            let is_host = self.elements[self.ins[port].element as usize].table == NONE && !is_stage;
+            if !is_host && !self.remote.has_port(port as u32) {
                 let ports = self.elements[self.ins[port].element as usize].ports as usize;
                 self.queues.extend_from_slice(&queues[first..first + ports]);
             }
         }
     }
 
-    /// Copies the tables of the own switches from those of all.
-    fn keep_own_tables(
+    /// Copies the tables of the own switches from those of all, and perhaps of those next to them.
+    fn keep_tables(
         &mut self,
+        look_ahead: bool,
         tables: &Table<u8>,
         choices: &ChoiceTables,
         detours: Option<&Table<u8>>,
     ) {
         if self.rule.is_some() {
             return;
+        }
+        let mut is_next = vec![false; self.elements.len()];
+        for (port, out) in self.outs.iter().enumerate() {
+            if look_ahead && out.kind == Next::Input && !self.remote.has_port(port as u32) {
+                is_next[out.next_element as usize] = true;
+            }
         }
         // With the entry behind the last host.
         let entries = self.hosts.len() + 1;
@@ -77,7 +85,7 @@ impl Plane {
                 continue;
             }
             let first = element.table as usize;
-            element.table = if self.remote.has_port(element.base) {
+            element.table = if self.remote.has_port(element.base) && !is_next[index] {
                 NONE
             } else {
                 self.tables

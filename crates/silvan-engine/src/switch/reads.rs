@@ -31,9 +31,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let end = plane.read_end_of(now, tail);
-        plane
-            .events
-            .push(Event::new(end, phase::READ_END, input, 0));
+        let event = Event::new(end, phase::READ_END, input, 0);
+        if !F::LOOKAHEAD || !plane.events.calendar.add_read_end(event) {
+            plane.events.push(event);
+        }
     }
 
     /// A read ends: the outputs that wait for this input arbitrate in round-robin order.

@@ -115,9 +115,9 @@ pub struct RunSection {
     /// Seed of all random choices; the same seed gives the same results.
     pub seed: u64,
     /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
-    /// idle processors. Results do not depend on it. Switches with output buffers, one queue per input, or limits on
-    /// reads or overtaking, `ugal-g`, `host.in-order` where packets may overtake each other, links with PFC, sequences, and
-    /// schemes other than `none`, `ib-cc`, `dcqcn`, `timely`, `hpcc`, `swift`, `nscc`, `reps`, `pair-backpressure` and `half` use one thread.
+    /// idle processors. Results do not depend on it. `ugal-g`, `host.in-order` where packets may overtake each other, links with
+    /// PFC, sequences, delays below 16 ns, recorded packets, and the schemes `ecn`, `pft`, `srp`, `congestion-isolation`,
+    /// `recn` and `python` use one thread.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
 }

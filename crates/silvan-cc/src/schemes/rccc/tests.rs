@@ -46,6 +46,24 @@ fn received(credits: &mut Credits, now: Time, flow: Flow, arrival: Arrival) -> V
     grants.drain().collect()
 }
 
+/// Pulls of one instant have no order: what they grant together makes the rate.
+#[test]
+fn pulls_of_one_instant_may_come_in_any_order() {
+    let rate = |pulls: [u32; 2]| {
+        let mut credits = credits(1, Order::RoundRobin);
+        credits.on_send(at(1), flow(), PACKET, 3_500);
+        credits.on_grant(at(2), flow(), 1_000);
+        for pull in pulls {
+            credits.on_grant(at(4), flow(), pull);
+        }
+        let limits = credits.flow_limits(at(4), flow().source);
+        limits.iter().map(|limit| limit.rate).collect::<Vec<_>>()
+    };
+    assert_eq!(rate([1_000, 500]), rate([500, 1_000]));
+    assert_eq!(rate([1_000, 500]), rate([1_500, 0]));
+    assert!(!rate([1_000, 500]).is_empty());
+}
+
 #[test]
 fn a_flow_sends_its_window_and_waits_for_pulls() {
     let mut credits = credits(3, Order::RoundRobin);

@@ -167,15 +167,15 @@ impl Case {
 
     /// The same where nothing has an effect elsewhere for 17 ns.
     pub fn lookahead(self) -> Self {
-        self.plain().with_windows()
+        self.plain().with_independent_ports().with_windows()
     }
 
-    /// The same without limits on reads, overtaking or single queues, with paths that may be chosen packet by packet.
+    /// The same, with paths that may be chosen packet by packet. In half of the cases a port has no immediate effect on another
+    /// one of its switch.
     pub fn general_lookahead(mut self) -> Self {
-        let switch = &mut self.config.switch;
-        (switch.read_limit, switch.bypass_limit) = (None, None);
-        switch.read_speedup_percent = 100;
-        switch.queueing = Queueing::Voq;
+        if self.seed >> 40 & 1 == 0 {
+            self = self.with_independent_ports();
+        }
         let choices = [
             PathChoice::Table,
             PathChoice::Adaptive,
@@ -195,11 +195,20 @@ impl Case {
         self.with_windows()
     }
 
+    /// The same without limits on reads or overtaking, single queues and output buffers.
+    fn with_independent_ports(mut self) -> Self {
+        let switch = &mut self.config.switch;
+        (switch.read_limit, switch.bypass_limit) = (None, None);
+        switch.read_speedup_percent = 100;
+        switch.queueing = Queueing::Voq;
+        switch.output_buffer = None;
+        self
+    }
+
     fn with_windows(self) -> Self {
         let mut case = self;
         let least = Span::from_ns(17);
         let switch = &mut case.config.switch;
-        switch.output_buffer = None;
         switch.latency = switch.latency.max(least);
         switch.credit_delay = switch.credit_delay.max(least);
         case.config.feedback.carrier = BecnCarrier::Cnp;

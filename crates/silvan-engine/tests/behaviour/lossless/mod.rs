@@ -9,8 +9,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant, Queueing,
-    SwitchParams,
+    Arbitration, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant, OutputBuffer,
+    Queueing, SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -210,10 +210,12 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
     assert!(charged.get() > 10, "{} cases with charges", charged.get());
 }
 
-/// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths.
+/// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths, ports of a switch that
+/// have immediate effects on each other.
 #[test]
 fn general_lookahead_engine_equals_general_engine() {
     let (served, reordered, longer) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let ordered = Cell::new([0; 4]);
     let result = runner(512).run(&cases(), |case| {
         let case = case.general_lookahead();
         let (routed, _) = case.build();
@@ -222,6 +224,17 @@ fn general_lookahead_engine_equals_general_engine() {
             return Ok(());
         }
         served.set(served.get() + 1);
+        let switch = &case.config.switch;
+        let mut counts = ordered.get();
+        for (count, is_drawn) in counts.iter_mut().zip([
+            switch.read_limit.is_some(),
+            switch.bypass_limit.is_some(),
+            switch.queueing == Queueing::Fifo,
+            switch.output_buffer.is_some(),
+        ]) {
+            *count += u32::from(is_drawn);
+        }
+        ordered.set(counts);
         let (engine, _) = compare(&case, &routed, Engine::general_lookahead, || {
             (NoControl, NoControl)
         })?;
@@ -248,6 +261,8 @@ fn general_lookahead_engine_equals_general_engine() {
     // Paths are chosen in some of the drawn cases.
     assert!(reordered.get() > 100, "{} reordered", reordered.get());
     assert!(longer.get() > 50, "{} with detours", longer.get());
+    let counts = ordered.get();
+    assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
 }
 
 /// The same with InfiniBand's congestion control.
@@ -312,7 +327,7 @@ fn settings_make_fabrics_less_plain() {
     }
 }
 
-/// Each setting by which ports would have an immediate effect on each other.
+/// Each setting by which ports would have an immediate effect on each other, within a switch or beyond it.
 #[test]
 fn immediate_effects_prevent_lookahead() {
     let star = Routed::star(&[cable(Speed::Ddr); 3]);
@@ -332,6 +347,17 @@ fn immediate_effects_prevent_lookahead() {
     for config in [
         with(|config| config.switch.read_limit = Some(1)),
         with(|config| config.switch.queueing = Queueing::Fifo),
+        with(|config| {
+            config.switch.output_buffer = Some(OutputBuffer {
+                cut_through: false,
+                size: config.switch.buffer,
+                speedup_percent: 100,
+            });
+        }),
+    ] {
+        assert_eq!(has_lookahead(&config), (false, true), "{config:?}");
+    }
+    for config in [
         with(|config| config.switch.latency = Span::ZERO),
         with(|config| config.switch.credit_delay = Span::ZERO),
         with(|config| config.switch.latency = Span::from_us(50)),
