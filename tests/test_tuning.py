@@ -215,6 +215,89 @@ def test_settings_that_do_not_hold_elsewhere_are_not_written(tmp_path: Path) -> 
     assert not (tmp_path / "out" / "opensm.conf").exists()
 
 
+STEEP = 'control.ib-cc.adapter.cct={shape="linear",slope=3.0}'
+
+
+def steep(file: Path, out: Path, *goals: str) -> tuple[str | Path, ...]:
+    """Search where congestion control starves the hotspot, whatever is found."""
+    file.write_text(HOTSPOT)
+    words: list[str | Path] = ["tune", file, "--trials", "8", "--out", out, "--set", STEEP]
+    words += ["--vary", "control.ib-cc.adapter.ccti-timer=40..600"]
+    words += ["--seeds", "2", "--held-out-seeds", "2"]
+    for goal in goals:
+        words += ["--objective", goal]
+    return tuple(words)
+
+
+def hotspot_gbps(overrides: Mapping[str, Any]) -> float:
+    """Give the rate of the hotspot on the seeds held out."""
+    from silvan.measures import receive_rates_gbps
+
+    one = silvan.Scenario.from_toml(HOTSPOT, overrides=overrides)
+    rates = [receive_rates_gbps(silvan.run(one, seed=seed))["hotspots_gbps"] for seed in (3, 4)]
+    assert None not in rates
+    return sum(rates) / 2
+
+
+def test_settings_that_are_worse_than_none_are_not_written(
+    tmp_path: Path, command: Command
+) -> None:
+    """Oracle: runs made apart, with the settings found, those before, and without any."""
+    words = steep(tmp_path / "hotspot.toml", tmp_path / "out", "maximize hotspots_gbps")
+    done = command(*words, "--json")
+    assert done.status == 0, done.stderr
+    found = json.loads(done.stdout)
+    timer = "control.ib-cc.adapter.ccti-timer"
+    start = {
+        "control.scheme": "ib-cc",
+        "control.ib-cc.adapter.cct": {"shape": "linear", "slope": 3.0},
+    }
+    off = hotspot_gbps({"control.scheme": "none"})
+    tuned, before = hotspot_gbps({**start, timer: found["settings"][timer]}), hotspot_gbps(start)
+    assert before < tuned < off
+    assert found["verdicts"] == {"start": ["better"], "off": ["worse"]}
+    warning = (
+        "warning: on the seeds held out the tuned settings are worse than congestion control off: "
+        f"{tuned:.4g} and {off:.4g}"
+    )
+    assert found["comparisons"][1] == warning
+    assert json.loads((tmp_path / "out" / "tune.json").read_text())["comparisons"][1] == warning
+    assert not found["is_better"]
+    for name in ("opensm.conf", "tuned.toml"):
+        (tmp_path / "out" / name).write_text("of a shorter search")
+    shown = command(*words).stderr.splitlines()
+    assert warning in shown
+    assert shown[-1] == (
+        "nothing written: the settings found are not better than congestion control off"
+    )
+    assert not (tmp_path / "out" / "opensm.conf").exists()
+    assert not (tmp_path / "out" / "tuned.toml").exists()
+
+
+def test_files_say_where_settings_are_worse_than_none(tmp_path: Path, command: Command) -> None:
+    goals = ("maximize hotspots_gbps", "maximize min(3, other_receivers_gbps)")
+    done = command(*steep(tmp_path / "hotspot.toml", tmp_path / "out", *goals), "--json")
+    assert done.status == 0, done.stderr
+    found = json.loads(done.stdout)
+    # The table of scores has what the verdicts are about.
+    score = {name: one["objectives"] for name, one in found["held_out"].items()}
+    assert score["start"][0] < score["tuned"][0] < score["off"][0]
+    assert score["off"][1] < score["tuned"][1] == score["start"][1] == 3
+    assert found["verdicts"] == {"start": ["better", "equal"], "off": ["worse", "better"]}
+    assert found["is_better"]
+    warning = (
+        "warning: on the seeds held out the tuned settings are worse than congestion control off "
+        f"in objective 1, {goals[0]}: {score['tuned'][0]:.4g} and {score['off'][0]:.4g}"
+    )
+    assert warning in done.stderr.splitlines()
+    for name in ("opensm.conf", "tuned.toml"):
+        lines = (tmp_path / "out" / name).read_text().splitlines()
+        comments = list(itertools.takewhile(lambda line: line.startswith("#"), lines))
+        assert f"# {warning}" in comments
+        assert len(comments) == 1 + len(found["comparisons"])
+    silvan.Scenario.from_file(tmp_path / "out" / "tuned.toml")
+
+
 def test_any_trial_can_be_picked(tmp_path: Path) -> None:
     goals = [
         Objective.parse("maximize other_receivers_gbps"),

@@ -100,8 +100,9 @@ def tune(
     """Search for settings of congestion control, for OpenSM.
 
     Each trial is simulated with several seeds. The settings found are then judged with seeds that
-    the search has not used. If they are better there, too, silvan writes them to opensm.conf in
-    the output folder. The same command goes on with a search that was stopped or killed.
+    the search has not used. If they are better there than the scenario's own, and than none,
+    silvan writes them to opensm.conf in the output folder. The same command goes on with a search
+    that was stopped or killed.
     """
     from silvan.tuning.runs import STUDY
     from silvan.tuning.tune import OBJECTIVE, PARAMETERS, Objective
@@ -211,8 +212,11 @@ def _scores(result: TuneResult, objectives: Sequence[Objective]) -> Table:
 def _remarks(result: TuneResult) -> None:
     if not result.seeds_place:
         note("the seed places no hosts in this load, so the seeds held out are a weak check")
+    for line in result.comparisons:
+        note(line)
     if result.files:
         note(f"wrote {' and '.join(map(str, result.files))}")
+    elif "better" in result.verdicts["off"]:
+        note("nothing written: the settings found are not better than those before")
     else:
-        where = "on the seeds held out" if result.held_out else "than before"
-        note(f"the settings found are not better {where}: nothing written")
+        note("nothing written: the settings found are not better than congestion control off")

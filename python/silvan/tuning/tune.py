@@ -40,6 +40,19 @@ less than 95 % of what they get without congestion control."""
 CONF, TUNED, RESULT = "opensm.conf", "tuned.toml", "tune.json"
 """Files of the settings that were found."""
 
+REFERENCES: Mapping[str, str] = {
+    "start": "the settings before",
+    "off": "congestion control off",
+}
+"""What tuned settings are compared with, in words."""
+
+_COMPARED = {
+    "better": "better than",
+    "equal": "neither better nor worse than",
+    "worse": "worse than",
+    "unknown": "of an unknown value next to",
+}
+
 RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
 
 
@@ -114,9 +127,15 @@ class TuneResult:
     seeds_place : bool
         Whether the seed places hosts, so that other seeds are other placements. Otherwise it only
         shifts when hosts start.
+    verdicts : dict
+        How the tuned settings compare with the ``"start"`` and with congestion control ``"off"``:
+        for each objective ``"better"``, ``"equal"``, ``"worse"``, or ``"unknown"`` if a run failed.
+        On the seeds held out, if there are any.
+    comparisons : tuple of str
+        The verdicts in words; of settings that are worse they begin with "warning: ".
     is_better : bool
-        Whether the tuned settings beat the start in some objective on the seeds held out, and are
-        worse in none.
+        Whether the tuned settings are better than the start in some objective and worse in none,
+        and better in some than congestion control off. Otherwise they are not written.
     front : list of dict
         Trials that no other beats in all objectives: number, values, objectives.
     runs : int
@@ -131,6 +150,8 @@ class TuneResult:
     searched: dict[str, Score]
     held_out: dict[str, Score]
     seeds_place: bool
+    verdicts: dict[str, tuple[str, ...]]
+    comparisons: tuple[str, ...]
     is_better: bool
     front: list[dict[str, Any]]
     runs: int
@@ -145,6 +166,8 @@ class TuneResult:
             "searched": {name: asdict(one) for name, one in self.searched.items()},
             "held_out": {name: asdict(one) for name, one in self.held_out.items()},
             "seeds_place": self.seeds_place,
+            "verdicts": self.verdicts,
+            "comparisons": self.comparisons,
             "is_better": self.is_better,
             "front": self.front,
             "importance": self.found.importance,
@@ -305,7 +328,8 @@ def tune(
         other = judge.scores(list(each.values()), others) if others else []
         held_out = dict(zip(each, other, strict=bool(other)))
         done = runs.done
-    better = _is_better(objectives, held_out or searched)
+    scores = held_out or searched
+    verdicts = {name: _verdicts(objectives, scores[name], scores["tuned"]) for name in REFERENCES}
     front = [
         {
             "number": number,
@@ -315,7 +339,10 @@ def tune(
         for number in found.front
     ]
     chosen = tuned.at({key: literal(value) for key, value in values.items()})
-    files = _write(out, chosen, is_better=better)
+    better = _is_better(verdicts)
+    lines = _comparisons(objectives, scores, verdicts, is_held_out=bool(held_out))
+    about_trial = f"silvan tune, trial {picked.number} of {len(found.trials)}: {scenario.name}"
+    files = _write(out, chosen, [about_trial, *lines], is_better=better)
     result = TuneResult(
         found,
         picked,
@@ -323,6 +350,8 @@ def tune(
         searched,
         held_out,
         _places(scenario),
+        verdicts,
+        lines,
         better,
         front,
         done,
@@ -410,23 +439,58 @@ def _picked(found: Found, pick: int | None, out: Path) -> Trial:
     return found.trials[pick]
 
 
-def _is_better(objectives: Sequence[Objective], scores: Mapping[str, Score]) -> bool:
-    gains = []
-    pairs = zip(scores["start"].objectives, scores["tuned"].objectives, strict=True)
-    for objective, (start, tuned) in zip(objectives, pairs, strict=True):
-        if start is None or tuned is None:
-            return False
-        gains.append(tuned - start if objective.direction == "maximize" else start - tuned)
-    return max(gains) > 0 and min(gains) >= 0
+def _verdicts(objectives: Sequence[Objective], reference: Score, tuned: Score) -> tuple[str, ...]:
+    def verdict(objective: Objective, before: float | None, after: float | None) -> str:
+        if before is None or after is None:
+            return "unknown"
+        gain = after - before if objective.direction == "maximize" else before - after
+        return "better" if gain > 0 else "worse" if gain < 0 else "equal"
+
+    pairs = zip(objectives, reference.objectives, tuned.objectives, strict=True)
+    return tuple(verdict(*one) for one in pairs)
 
 
-def _write(out: Path, chosen: Scenario, *, is_better: bool) -> tuple[Path, ...]:
+def _is_better(verdicts: Mapping[str, Sequence[str]]) -> bool:
+    start, off = verdicts["start"], verdicts["off"]
+    return "better" in start and set(start) <= {"better", "equal"} and "better" in off
+
+
+def _comparisons(
+    objectives: Sequence[Objective],
+    scores: Mapping[str, Score],
+    verdicts: Mapping[str, Sequence[str]],
+    *,
+    is_held_out: bool,
+) -> tuple[str, ...]:
+    """Put the verdicts into words."""
+    where = "on the seeds held out" if is_held_out else "on the seeds of the search"
+    several = len(objectives) > 1
+    lines = []
+    for name, words in REFERENCES.items():
+        for number, (objective, verdict) in enumerate(zip(objectives, verdicts[name], strict=True)):
+            before, after = (scores[one].objectives[number] for one in (name, "tuned"))
+            numbers = " and ".join(
+                "not known" if one is None else f"{one:.4g}" for one in (after, before)
+            )
+            of = f" in objective {number + 1}, {objective}" if several else ""
+            sign = "warning: " if verdict in ("worse", "unknown") else ""
+            lines.append(
+                f"{sign}{where} the tuned settings are {_COMPARED[verdict]} {words}{of}: {numbers}"
+            )
+    return tuple(lines)
+
+
+def _write(
+    out: Path, chosen: Scenario, remarks: Sequence[str], *, is_better: bool
+) -> tuple[Path, ...]:
     """Write the settings, or remove those of a shorter search that no longer hold."""
     files = (out / CONF, out / TUNED)
     if not is_better:
         for file in files:
             file.unlink(missing_ok=True)
         return ()
-    write_text(files[0], OpensmSettings.of(chosen).to_conf())
-    write_text(files[1], chosen.to_toml())
+    # A name may have any characters.
+    head = "".join(f"# {' '.join(line.split())}\n" for line in remarks)
+    write_text(files[0], head + OpensmSettings.of(chosen).to_conf())
+    write_text(files[1], head + chosen.to_toml())
     return files
