@@ -156,6 +156,11 @@ def decision(second: int, reason: str, action: str, **values: object) -> str:
     return event(second, "decision", **given)
 
 
+def low_ended(second: int, lost_bytes: float) -> str:
+    port = {"switch": "S2", "guid": "0x2", "port": 23, "far-end": "D"}
+    return event(second, "low-ended", port=port, **{"victims-lost-bytes": lost_bytes})
+
+
 def test_a_report_sums_up_a_dry_run(tmp_path: Path, command: Command) -> None:
     """Oracle: the sums by hand."""
     victims = [{"switch": "S1", "guid": "0x1", "port": port} for port in (15, 16)]
@@ -165,35 +170,80 @@ def test_a_report_sums_up_a_dry_run(tmp_path: Path, command: Command) -> None:
         decision(10, "victim-found", "lower", victim=victims[0]),
         decision(11, "victim-found", "nothing", victim=victims[1]),
         "a line of another program",
+        "[" * 100_000,
         decision(16, "time-limit", "restore", **{"victims-lost-bytes": 4e9}),
         decision(20, "victim-found", "lower", victim=victims[0]),
         event(22, "sm-lost", seconds=30.0),
+        low_ended(22, 1.5e9),
         decision(30, "victim-found", "lower", victim=victims[0]),
         # A line that is cut off.
         event(34, "swept", ports=1)[:-20],
         event(34, "swept", ports=1),
+        low_ended(35, 2.5e9),
+        event(35, "stopped", pending=0),
     ]
     log.write_text("\n".join(lines))
     outcome = command("dcms", "--report", log, "--json")
     assert outcome.status == 0
-    assert "2 lines are no events" in outcome.stderr
+    assert "3 lines are no events" in outcome.stderr
     report = json.loads(outcome.stdout)
     assert report["dry_run"] is True
-    assert report["last_s"] - report["first_s"] == 34
+    assert report["last_s"] - report["first_s"] == 35
     assert report["reasons"] == {"victim-found": 4, "time-limit": 1}
+    low_s, lost_bytes = 6 + 2 + 5, 4e9 + 1.5e9 + 2.5e9
     assert report["ports"] == [
         {
             "port": "S2:23",
             "far_end": "D",
             "lowered": 3,
-            "low_s": 6 + 2 + 4,
-            "lost_bytes": 4e9,
+            "low_s": low_s,
+            "lost_bytes": lost_bytes,
+            "known_s": low_s,
+            "unknown": 0,
+            "is_low": False,
             "victims": ["S1:15", "S1:16"],
         }
     ]
     shown = command("dcms", "--report", log).stdout
     assert "Dry run of" in shown
-    assert re.search(r"S2:23 +D +3 times +12.0 s +S1:15, S1:16 +4 GB", shown)
+    rate = f"{lost_bytes * 8e-9 / low_s:.3g} Gbit"
+    assert re.search(rf"S2:23 +D +3 times +13.0 s +S1:15, S1:16 +8 GB +{rate}", shown)
+
+
+def test_a_report_does_not_count_what_the_log_does_not_show_as_nothing(
+    tmp_path: Path, command: Command
+) -> None:
+    """Oracle: the definition: what victims lost is known at the end of each time."""
+    victim = {"switch": "S1", "guid": "0x1", "port": 15}
+    log = tmp_path / "dcms.log"
+    lines = [
+        event(0, "started", act=True, pending=0),
+        decision(10, "victim-found", "lower", victim=victim),
+        event(14, "swept", ports=1),
+    ]
+
+    def report() -> tuple[dict[str, float], str]:
+        log.write_text("\n".join(lines))
+        (port,) = json.loads(command("dcms", "--report", log, "--json").stdout)["ports"]
+        return port, command("dcms", "--report", log).stdout
+
+    # It still runs, or was killed just now.
+    port, shown = report()
+    assert (port["low_s"], port["known_s"], port["lost_bytes"]) == (4, 0, 0)
+    assert (port["lowered"], port["unknown"], port["is_low"]) == (1, 1, True)
+    assert re.search(r"S2:23 +D +1 time +4.0 s +S1:15 +not known yet *$", shown, re.MULTILINE)
+    assert "GB" not in shown
+    # It was killed, and another one has started.
+    lines.append(event(20, "started", act=True, pending=1))
+    port, shown = report()
+    assert (port["low_s"], port["unknown"], port["is_low"]) == (4, 1, False)
+    assert re.search(r"4.0 s +S1:15 +not known *$", shown, re.MULTILINE)
+    lines.append(decision(30, "victim-found", "lower", victim=victim))
+    lines.append(decision(36, "time-limit", "restore", **{"victims-lost-bytes": 3e9}))
+    port, shown = report()
+    assert (port["low_s"], port["known_s"], port["lost_bytes"]) == (10, 6, 3e9)
+    # 3 GB in the 6 s for which that is known.
+    assert re.search(r"2 times +10.0 s +S1:15 +3 GB; 1 time not known +4 Gbit", shown)
 
 
 def test_a_report_needs_a_log(tmp_path: Path, command: Command) -> None:

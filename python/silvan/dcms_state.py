@@ -18,8 +18,15 @@ LOG_BYTES = 1 << 30
 """Largest log that is read."""
 
 _STATUS_BYTES = 64 << 20
-# After these events no Marking_Rate is held low.
-_STARTS_OVER = ("sm-lost", "clock-went-back", "lease-lost", "stopping", "stopped")
+# What reading a line of another program may raise.
+_NO_EVENT = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 _NO_ACCESS = "run this as the user who runs silvan dcms"
 _NO_LOG = "give what silvan dcms --log json has written to standard error"
 
@@ -82,7 +89,14 @@ class LowPort:
     low_s : float
         How long it was low.
     lost_bytes : float
-        What its victims lost in this time by waiting.
+        What its victims lost by waiting, without what is unknown.
+    known_s : float
+        The part of the time for which that is known.
+    unknown : int
+        How often the log does not show what they lost, because the manager was killed, or because
+        the Marking_Rate is low at the end of the log.
+    is_low : bool
+        Whether it is low at the end of the log.
     victims : set of str
         The ports that waited for it.
     since : float, optional
@@ -94,6 +108,9 @@ class LowPort:
     lowered: int = 0
     low_s: float = 0.0
     lost_bytes: float = 0.0
+    known_s: float = 0.0
+    unknown: int = 0
+    is_low: bool = False
     victims: set[str] = field(default_factory=set)
     since: float | None = None
 
@@ -156,20 +173,25 @@ def read_report(path: Path) -> DcmsReport:
             if kind == "decision":
                 reasons[event["reason"]] += 1
                 _take(ports, event, time_s)
+            elif kind == "low-ended":
+                one = ports.get(port_name(event["port"]))
+                if one is not None:
+                    _end(one, time_s, float(event["victims-lost-bytes"]))
             elif kind == "started":
                 report.dry_run &= not event["act"]
                 # What was low before was restored, or is by this run.
-                _end(ports, times[-1] if times else time_s)
-            elif kind in _STARTS_OVER:
-                _end(ports, time_s)
-        except (ValueError, KeyError, TypeError, AttributeError):
+                for one in ports.values():
+                    _end(one, times[-1] if times else time_s)
+        except _NO_EVENT:
             report.skipped += bool(line.strip())
             continue
         times.append(time_s)
     if not times:
         raise ManagerError(f"{path}: no event of silvan dcms is in it", _NO_LOG)
     report.first_s, report.last_s = times[0], times[-1]
-    _end(ports, times[-1])
+    for one in ports.values():
+        one.is_low = one.since is not None
+        _end(one, times[-1])
     report.ports = sorted(ports.values(), key=lambda one: (-one.lost_bytes, -one.low_s, one.port))
     report.reasons = dict(reasons.most_common())
     return report
@@ -178,25 +200,34 @@ def read_report(path: Path) -> DcmsReport:
 def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> None:
     """Take a decision."""
     name = port_name(event["port"])
+    victim = port_name(event["victim"]) if event["reason"] == "victim-found" else None
     if event["action"] == "lower":
         one = ports.setdefault(name, LowPort(name, event["port"].get("far-end") or ""))
+        # Where lines are missing, an end may be.
+        _end(one, time_s)
         one.lowered += 1
         one.since = time_s
     elif name not in ports:
         return
     one = ports[name]
-    if event["reason"] == "victim-found":
-        one.victims.add(port_name(event["victim"]))
+    if victim is not None:
+        one.victims.add(victim)
     if (lost := event.get("victims-lost-bytes")) is not None:
-        one.lost_bytes += float(lost)
-        _end({name: one}, time_s)
+        _end(one, time_s, float(lost))
 
 
-def _end(ports: dict[str, LowPort], time_s: float) -> None:
-    for one in ports.values():
-        if one.since is not None:
-            one.low_s += max(0.0, time_s - one.since)
-            one.since = None
+def _end(one: LowPort, time_s: float, lost_bytes: float | None = None) -> None:
+    """End the time for which a Marking_Rate is low, with what victims lost if it is known."""
+    if one.since is None:
+        return
+    low_s = max(0.0, time_s - one.since)
+    one.since = None
+    one.low_s += low_s
+    if lost_bytes is None:
+        one.unknown += 1
+    else:
+        one.known_s += low_s
+        one.lost_bytes += lost_bytes
 
 
 def port_name(name: dict[str, Any]) -> str:

@@ -226,7 +226,10 @@ def test_a_dry_run_shows_its_state_and_what_victims_lose(serve: Serve) -> None:
     lost_gbps = sum(one["victims-lost-bytes"] for one in ended) * 8e-9
     lost_gbps /= sum(one["low-for-s"] for one in ended if "low-for-s" in one)
     assert lost_gbps == pytest.approx(32 - 2 * share, rel=0.1)
-    assert port["lost_bytes"] == sum(one["victims-lost-bytes"] for one in ended)
+    # What would be low when it stops is in the sum, too.
+    ended += manager.seen("low-ended")
+    assert port["lost_bytes"] == pytest.approx(sum(one["victims-lost-bytes"] for one in ended))
+    assert (port["lowered"], port["unknown"], port["is_low"]) == (len(ended), 0, False)
 
 
 def test_everything_is_restored_when_opensm_dies(serve: Serve) -> None:

@@ -105,3 +105,40 @@ def test_one_that_ends_is_followed_before_its_lease_is_over(serve: Serve) -> Non
             )
             assert stop(third) == 0
             assert stop(fourth) == 0
+
+
+def test_restoring_is_left_to_an_instance_that_is_in_charge(serve: Serve) -> None:
+    """Oracle: what the switch has."""
+    fabric = serve(TESTBED, time_scale=SCALE)
+    # It is renewed every second.
+    config = shared(fabric, "8 s")
+    # On a busy machine flows seem to end: no victim counts as gone here.
+    less = "utilization-change-threshold = "
+    config.write_text(config.read_text().replace(f"{less}4000000", f"{less}1000000000"))
+    with managed(fabric, config, "--act") as first:
+        until(fabric, lambda: first.seen("started"))
+        with managed(fabric, config, "--restore") as other:
+            assert other.ended() == 0
+        (left,) = other.seen("other-in-charge")
+        assert (left["level"], left["pending"]) == ("info", 0)
+        assert str(first.process.pid) in left["holder"]
+        start_flows(fabric)
+        until(fabric, lambda: first.seen("lowered"))
+        with managed(fabric, config, "--restore") as other:
+            assert other.ended() == 1
+        (left,) = other.seen("other-in-charge")
+        assert (left["level"], left["pending"]) == ("warning", 1)
+        assert not other.seen("elected")
+        assert marking(fabric) == "0"
+        with managed(fabric, config, "--once", "--act") as other:
+            assert other.ended() == 1
+        assert "is in charge of the state folder" in other.other
+        assert not other.seen("elected")
+        assert not first.seen("lease-lost")
+        # One that was killed renews nothing.
+        first.kill()
+    with managed(fabric, config, "--restore") as other:
+        assert other.ended() == 0
+    assert other.seen("restored")
+    assert not other.seen("other-in-charge")
+    assert marking(fabric) == ""

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::endpoint::{Endpoint, Limits};
 use crate::event::Event;
-use crate::journal::{StateError, StateFolder};
+use crate::journal::{Journal, StateError, StateFolder};
 use crate::leased::{Candidate, Leased};
 use crate::log::{Log, SharedLog};
 use crate::manager::{Manager, ManagerError, Task};
@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::settings::ManagerSettings;
 use crate::transport::TransportError;
-use crate::umad::{UmadTransport, clock};
+use crate::umad::UmadTransport;
 
 /// Time from one look at the lease to the next while another instance is in charge.
 const NAP: Duration = Duration::from_millis(100);
@@ -68,6 +68,16 @@ pub struct Daemon {
     observer: Option<Observer>,
     // Serves until the daemon is dropped.
     _endpoint: Option<Endpoint>,
+}
+
+/// How waiting for the lease has ended.
+enum LeaseOutcome {
+    /// This instance is in charge.
+    InCharge,
+    /// It was stopped before.
+    Stopped,
+    /// Another instance is in charge and will stay so, as far as can be seen: its name.
+    Other(String),
 }
 
 type DaemonManager = Manager<Leased<UmadTransport>, StateFolder>;
@@ -156,15 +166,23 @@ impl Daemon {
     }
 
     /// Waits until this instance is in charge, if it has a lease, and does the task; waits again when
-    /// the lease is lost. See [`Manager::run`].
+    /// the lease is lost. See [`Manager::run`]. Restoring is left to another instance that is in charge; it
+    /// gives the number of changes in the journal then.
     ///
     /// # Errors
     ///
     /// [`StartError`] if it cannot go on.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
         loop {
-            if !self.await_lease(task, stop)? {
-                return Ok(0);
+            match self.await_lease(task, stop)? {
+                LeaseOutcome::InCharge => {}
+                LeaseOutcome::Stopped if task == Task::Restore => return self.pending(),
+                LeaseOutcome::Stopped => return Ok(0),
+                LeaseOutcome::Other(holder) => {
+                    let pending = self.pending()?;
+                    self.log.take(&Event::OtherInCharge { holder, pending });
+                    return Ok(pending);
+                }
             }
             let mut manager = match self.next.take() {
                 Some(manager) => manager,
@@ -179,13 +197,18 @@ impl Daemon {
         }
     }
 
-    /// Gives whether this instance is in charge; otherwise it was stopped before.
-    fn await_lease(&mut self, task: Task, stop: &AtomicBool) -> Result<bool, StartError> {
+    /// The number of changes in the journal, which is not this instance's to write.
+    fn pending(&self) -> Result<usize, StartError> {
+        let state = StateFolder::open(&self.settings.state, Some(Arc::new(|| false)))?;
+        let journal = Journal::open(state).map_err(ManagerError::from)?;
+        Ok(journal.changes().len())
+    }
+
+    /// Waits until this instance is in charge, is stopped, or has seen that another one is there to stay.
+    fn await_lease(&mut self, task: Task, stop: &AtomicBool) -> Result<LeaseOutcome, StartError> {
         let Some((candidate, length)) = self.candidate.as_ref().zip(self.settings.lease) else {
-            return Ok(true);
+            return Ok(LeaseOutcome::InCharge);
         };
-        let deadline = clock().saturating_add(self.settings.patience);
-        let deadline = deadline.saturating_add(length);
         let mut is_said = false;
         while !stop.load(Ordering::Relaxed) {
             let taken = candidate.try_take().map_err(|error| StateError::Io {
@@ -195,7 +218,15 @@ impl Daemon {
             if let Some(term) = taken {
                 self.metrics.standby.set(0);
                 self.log.take(&Event::Elected { term });
-                return Ok(true);
+                return Ok(LeaseOutcome::InCharge);
+            }
+            match (task, candidate.live_holder()) {
+                (Task::Restore, Some(holder)) => return Ok(LeaseOutcome::Other(holder)),
+                (Task::Once, Some(holder)) => {
+                    let folder = self.settings.state.clone();
+                    return Err(StateError::OtherInCharge { folder, holder }.into());
+                }
+                _ => {}
             }
             if !is_said {
                 is_said = true;
@@ -205,14 +236,8 @@ impl Daemon {
                 let lease_s = length.as_secs_f64();
                 self.log.take(&Event::Standby { lease_s });
             }
-            if task != Task::Run && clock() > deadline {
-                return Err(StateError::InUse {
-                    folder: self.settings.state.clone(),
-                }
-                .into());
-            }
             std::thread::sleep(NAP);
         }
-        Ok(false)
+        Ok(LeaseOutcome::Stopped)
     }
 }

@@ -187,6 +187,13 @@ pub enum Event {
     },
     /// This instance is not in charge any more. What was changed is left to the one that is.
     LeaseLost,
+    /// Another instance is in charge and renews its lease, so that this one restores nothing.
+    OtherInCharge {
+        /// What the other one has written as its name.
+        holder: String,
+        /// Changes in the journal.
+        pending: usize,
+    },
     /// The metrics can be read at this address.
     MetricsServed {
         /// The address.
@@ -326,6 +333,19 @@ pub enum Event {
         /// Ports.
         ports: usize,
     },
+    /// A Marking_Rate is not held low any more, or would not be, without a decision: nothing is decided
+    /// any more, for lack of a subnet manager, of a clock or of a port, or at the end.
+    LowEnded {
+        /// Where.
+        port: Name,
+        /// Whether it was only a dry run.
+        dry_run: bool,
+        /// How long it was low, in seconds; `None` if the clock has gone back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        low_for_s: Option<f64>,
+        /// See [`Decided::victims_lost_bytes`].
+        victims_lost_bytes: f64,
+    },
     /// The manager stops, and restores what it has changed.
     Stopping {
         /// Changes to restore.
@@ -358,6 +378,7 @@ impl Event {
             | Self::LinkFlapped { .. } => Level::Warning,
             Self::Discovered { complete, .. } if !complete => Level::Warning,
             Self::JournalFailed { .. } => Level::Error,
+            Self::OtherInCharge { pending, .. } if *pending > 0 => Level::Warning,
             Self::Stopped { pending } if *pending > 0 => Level::Error,
             _ => Level::Info,
         }

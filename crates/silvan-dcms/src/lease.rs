@@ -47,6 +47,8 @@ pub struct Lease {
     name: String,
     term: Option<Term>,
     seen: Option<Seen>,
+    /// Name of another candidate that was seen to renew or to begin its term.
+    live_holder: Option<String>,
 }
 
 impl Lease {
@@ -58,7 +60,14 @@ impl Lease {
             name,
             term: None,
             seen: None,
+            live_holder: None,
         }
+    }
+
+    /// The name of the other candidate that holds a term and was seen to renew or to begin it, since this one
+    /// has waited for it to end.
+    pub fn live_holder(&self) -> Option<&str> {
+        self.live_holder.as_deref()
     }
 
     /// The number of the term that was held last.
@@ -88,6 +97,7 @@ impl Lease {
             return Ok(false);
         };
         if content.trim_end() == FREE {
+            self.live_holder = None;
             return self.take(number + 1, now);
         }
         let is_known = |seen: &&Seen| seen.number == number && seen.content == content;
@@ -101,6 +111,11 @@ impl Lease {
             Some(age) if age >= self.length => self.take(number + 1, now),
             Some(_) => Ok(false),
             None => {
+                let is_other = |seen: &Seen| seen.number != number || seen.content != content;
+                if self.seen.as_ref().is_some_and(is_other) {
+                    let name = content.rsplit_once(' ').map_or("", |(name, _)| name);
+                    self.live_holder = Some(name.to_owned());
+                }
                 self.seen = Some(Seen {
                     number,
                     content,
@@ -113,6 +128,7 @@ impl Lease {
 
     fn take(&mut self, number: u64, now: MonotonicTime) -> io::Result<bool> {
         self.seen = None;
+        self.live_holder = None;
         let path = self.path(number);
         let mut file = match options().create_new(true).open(path) {
             Ok(file) => file,

@@ -73,6 +73,12 @@ impl Candidate {
         Ok(lease.term())
     }
 
+    /// The name of the other instance that is in charge, if it was seen to renew or to begin its term.
+    pub fn live_holder(&self) -> Option<String> {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        lease.live_holder().map(str::to_owned)
+    }
+
     /// Says whether the term holds.
     pub fn in_charge(&self) -> InCharge {
         let until = Arc::clone(&self.until);

@@ -11,7 +11,7 @@ from silvan.dcms_state import port_name
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.dcms_state import DcmsReport
+    from silvan.dcms_state import DcmsReport, LowPort
 
 _MANAGERS = {
     "not-required": "not required",
@@ -97,14 +97,24 @@ def report_table(report: DcmsReport) -> Table:
         padding=(0, 2),
     )
     for one in report.ports:
-        rate = one.lost_bytes * 8e-9 / one.low_s if one.low_s > 0 else 0.0
         table.add_row(
             one.port,
             one.far_end,
             f"{one.lowered} time{'' if one.lowered == 1 else 's'}",
             _spell(one.low_s),
             ", ".join(sorted(one.victims)),
-            f"{one.lost_bytes / 1e9:.3g} GB",
-            f"{rate:.3g} Gbit",
+            _losses(one),
+            f"{one.lost_bytes * 8e-9 / one.known_s:.3g} Gbit" if one.known_s > 0 else "",
         )
     return table
+
+
+def _losses(one: LowPort) -> str:
+    """Spell what victims have lost, and how often that is not in the log."""
+    unknown = "not known yet" if one.is_low else "not known"
+    if one.unknown == one.lowered:
+        return unknown
+    known = f"{one.lost_bytes / 1e9:.3g} GB"
+    if one.unknown == 0:
+        return known
+    return f"{known}; {one.unknown} time{'' if one.unknown == 1 else 's'} {unknown}"

@@ -30,6 +30,17 @@ impl fmt::Display for Event {
             Self::LeaseLost => f.write_str(
                 "the lease is lost; what was changed is left to the instance that is in charge",
             ),
+            Self::OtherInCharge { holder, pending } => {
+                write!(
+                    f,
+                    "another instance is in charge and renews its lease ({holder}); nothing is restored by this one, "
+                )?;
+                match pending {
+                    0 => f.write_str("and no change is in the journal"),
+                    1 => f.write_str("and 1 change is in the journal"),
+                    _ => write!(f, "and {pending} changes are in the journal"),
+                }
+            }
             Self::MetricsServed { address } => write!(f, "metrics at http://{address}/metrics"),
             Self::MetricsNotAccepted { why } => {
                 write!(f, "connections to the metrics cannot be accepted: {why}")
@@ -130,6 +141,23 @@ impl fmt::Display for Event {
             }
             Self::LinkFlapped { port } => write!(f, "the link of {port} has been down"),
             Self::CountersReset { ports } => write!(f, "reset full counters of {ports} ports"),
+            Self::LowEnded {
+                port,
+                dry_run,
+                low_for_s,
+                victims_lost_bytes,
+            } => {
+                let verb = if *dry_run { "would not be" } else { "is not" };
+                write!(f, "the Marking_Rate of {port} {verb} held low any more")?;
+                if let Some(seconds) = low_for_s {
+                    write!(f, ", after {seconds:.3} s")?;
+                }
+                write!(
+                    f,
+                    "; its victims have lost {:.3} GB meanwhile",
+                    victims_lost_bytes / 1e9
+                )
+            }
             Self::Stopping { pending } => write!(f, "stopping; {pending} changes to restore"),
             Self::Stopped { pending: 0 } => f.write_str("stopped; nothing stays changed"),
             Self::Stopped { pending } => {

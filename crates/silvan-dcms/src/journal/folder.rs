@@ -45,6 +45,16 @@ pub enum StateError {
         /// The folder.
         folder: PathBuf,
     },
+    /// Another instance holds the lease and renews it.
+    #[error(
+        "another silvan dcms is in charge of the state folder {folder} and renews its lease ({holder})"
+    )]
+    OtherInCharge {
+        /// The folder.
+        folder: PathBuf,
+        /// What the other one has written as its name.
+        holder: String,
+    },
 }
 
 impl StateError {
@@ -55,6 +65,9 @@ impl StateError {
                 "give a folder that this user may write to as state, e.g. /var/lib/silvan-dcms"
             }
             Self::Shared { .. } => "make it with mode 0700, owned by the user who runs silvan dcms",
+            Self::OtherInCharge { .. } => {
+                "stop the other one first; it restores what it has changed"
+            }
             Self::InUse { .. } => {
                 "stop the other one first, or set state.lease in the configurations of both, so that one waits"
             }

@@ -235,6 +235,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
 
     /// Restores everything, and tries for a while what does not answer. Gives what is left.
     pub(super) fn finish(&mut self) -> Result<usize, ManagerError> {
+        let now = self.client.now();
+        self.end_episodes(Some(now));
         let pending = self.journal.changes().len();
         if self.act {
             self.tell(&Event::Stopping { pending });
@@ -246,7 +248,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             until: self.client.now(),
             ..backoff
         });
-        let now = self.client.now();
         self.restart_sweeps(now)?;
         let mut deadline = Deadline::new(&mut self.client, self.settings.patience);
         let mut recheck = Deadline::new(&mut self.client, LEAST_REST);

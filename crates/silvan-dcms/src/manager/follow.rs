@@ -110,6 +110,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 self.held.clear();
                 let seconds = silent_for.as_secs_f64();
                 self.tell(&Event::SmLost { seconds });
+                self.end_episodes(Some(now));
             }
             _ => {}
         }

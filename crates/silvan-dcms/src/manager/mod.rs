@@ -244,6 +244,15 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     ///
     /// [`ManagerError`] if it cannot go on.
     pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
+        let done = self.perform(task, stop);
+        if done.is_err() {
+            let now = self.client.now();
+            self.end_episodes(Some(now));
+        }
+        done
+    }
+
+    fn perform(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
         let pending = self.journal.changes().len();
         let act = self.act;
         self.tell(&Event::Started { act, pending });
@@ -333,6 +342,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             return Ok(());
         }
         self.tell(&Event::ClockWentBack);
+        self.end_episodes(None);
         self.held.clear();
         self.restore_after.clear();
         self.write_after = None;

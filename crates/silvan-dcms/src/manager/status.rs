@@ -8,7 +8,7 @@ use silvan_core::{Guid, MonotonicTime, PortId, Span};
 
 use super::follow::SmPresence;
 use super::{Manager, name_in};
-use crate::event::Name;
+use crate::event::{Event, Name};
 use crate::journal::Disk;
 use crate::machine::MarkingState;
 use crate::observer::{LowRound, PortKey, Round};
@@ -108,6 +108,19 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         };
         self.episodes.entry(port).or_insert(fresh);
         None
+    }
+
+    /// Ends the episodes that no decision will end, and logs what victims have lost in them.
+    pub(super) fn end_episodes(&mut self, now: Option<MonotonicTime>) {
+        for (port, episode) in std::mem::take(&mut self.episodes) {
+            let low_for = now.and_then(|now| now.checked_since(episode.since));
+            self.tell(&Event::LowEnded {
+                port: name_in(&self.registry, port),
+                dry_run: !self.act,
+                low_for_s: low_for.map(|span| span.as_secs_f64()),
+                victims_lost_bytes: episode.lost_bytes,
+            });
+        }
     }
 
     /// What the round has shown; `None` before the subnet is known.

@@ -72,6 +72,7 @@ fn a_clock_that_goes_back_restores_everything() {
         assert_eq!(lowered, 2);
         let times = low_times(&bench);
         assert!(times[0] < 10.0, "{times:?}");
+        bench.assert_losses_are_logged();
         bench.assert_untouched();
     }
 }

@@ -113,6 +113,7 @@ fn everything_is_restored_when_the_sm_is_lost() {
     let stopping = location(|event| matches!(event, Event::Stopping { pending: 0 }));
     assert!(lost < restored && restored < stopping);
     assert_eq!(bench.count(lowered), 1);
+    bench.assert_losses_are_logged();
     bench.assert_untouched();
 
     let bench = Bench::congested(1, 25);
@@ -122,6 +123,7 @@ fn everything_is_restored_when_the_sm_is_lost() {
     // At the start, and again.
     assert_eq!(bench.count(|event| matches!(event, Event::SmFound)), 2);
     assert!(bench.count(lowered) >= 2);
+    bench.assert_losses_are_logged();
     bench.assert_untouched();
 }
 

@@ -52,6 +52,29 @@ fn a_dead_holder_is_followed_after_the_length_and_a_free_one_at_once() {
 }
 
 #[test]
+fn a_holder_that_renews_is_told_from_one_that_is_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, mut second) = (candidate(folder.path(), "a"), candidate(folder.path(), "b"));
+    assert!(first.try_take(|| at(0.0)).unwrap());
+    for step in 1..9 {
+        assert!(!second.try_take(|| at(f64::from(step) * 0.5)).unwrap());
+        assert_eq!(second.live_holder(), None, "nothing was renewed");
+    }
+    assert!(first.renew(at(4.5)));
+    assert!(!second.try_take(|| at(4.6)).unwrap());
+    assert_eq!(second.live_holder(), Some("a"));
+    // It has ended, and a third one has begun.
+    first.release(at(4.7));
+    let mut third = candidate(folder.path(), "host c");
+    assert!(third.try_take(|| at(4.8)).unwrap());
+    assert!(!second.try_take(|| at(4.9)).unwrap());
+    assert_eq!(second.live_holder(), Some("host c"));
+    third.release(at(5.0));
+    assert!(second.try_take(|| at(5.1)).unwrap());
+    assert_eq!(second.live_holder(), None);
+}
+
+#[test]
 fn a_holder_that_was_stopped_does_not_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = candidate(folder.path(), "a");

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use silvan_core::Span;
 
-use crate::event::Event;
+use crate::event::{Do, Event};
 use crate::fake::{FakeDisk, Fault, Shared, World};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
@@ -104,6 +104,23 @@ impl Bench {
 
     fn count(&self, is: impl Fn(&Event) -> bool) -> usize {
         self.events().iter().filter(|event| is(event)).count()
+    }
+
+    /// What was low, or would have been, ended with what its victims have lost, by a decision or without one.
+    fn assert_losses_are_logged(&self) {
+        let (mut lower, mut ended) = (0, 0);
+        for event in self.events() {
+            match event {
+                Event::Decision(decided) => {
+                    lower += usize::from(decided.action == Do::Lower);
+                    ended += usize::from(decided.victims_lost_bytes.is_some());
+                }
+                Event::LowEnded { .. } => ended += 1,
+                _ => {}
+            }
+            assert!(ended <= lower && lower <= ended + 1);
+        }
+        assert_eq!(lower, ended);
     }
 
     /// Settings of all ports of both switches.

@@ -1,7 +1,6 @@
 //! What it does when all is well.
 
 use super::*;
-use crate::event::Do;
 use crate::metrics::Page;
 use crate::observer::{LowRound, Round};
 
@@ -22,6 +21,7 @@ fn lowers_restores_and_lowers_again() {
     assert_eq!(restored, 2);
     bench.assert_untouched();
     assert!(bench.disk.text().contains("\"changes\":0}"));
+    bench.assert_losses_are_logged();
     let reasons: Vec<&str> = bench
         .events()
         .iter()
@@ -75,6 +75,65 @@ fn a_dry_run_says_what_victims_lose() {
     let counts = status["decisions"].as_object().unwrap().values();
     let all: u64 = counts.map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(all, decisions as u64);
+}
+
+/// Oracle: the differences of the victim's counter, added up over the sweeps for which the Marking_Rate
+/// was low, or would have been.
+#[test]
+fn what_victims_lose_until_the_end_is_logged() {
+    for (act, end) in [(false, 8), (false, 9), (true, 8)] {
+        let bench = Bench::congested(1, end);
+        let rounds: Arc<Mutex<Vec<Round>>> = Arc::default();
+        let kept = Arc::clone(&rounds);
+        let mut manager = bench.manager(CONFIG, act);
+        manager.observe(Arc::new(move |round| kept.lock().unwrap().push(round)));
+        let stop = Arc::clone(&bench.subnet.world().stop);
+        assert_eq!(manager.run(Task::Run, &stop).unwrap(), 0);
+        let ended: Vec<_> = bench
+            .events()
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::LowEnded {
+                    port,
+                    dry_run,
+                    low_for_s,
+                    victims_lost_bytes,
+                } => Some((port.to_string(), dry_run, low_for_s, victims_lost_bytes)),
+                _ => None,
+            })
+            .collect();
+        let [(port, dry_run, low_for_s, lost)] = &ended[..] else {
+            panic!("{ended:?}");
+        };
+        assert_eq!((port.as_str(), *dry_run), ("S2:23 (to D)", !act));
+        let victim = (bench.subnet.world().guid("S1"), 15);
+        let rounds = rounds.lock().unwrap();
+        let low: Vec<_> = rounds
+            .iter()
+            .filter(|round| !round.low.is_empty())
+            .collect();
+        // The counters of the first one have led to the decision.
+        let ticks: u64 = low[1..]
+            .iter()
+            .flat_map(|round| &round.ports)
+            .filter(|(port, _)| *port == victim)
+            .map(|(_, growth)| growth.unwrap().xmit_wait.unwrap())
+            .sum();
+        assert!(act || ticks >= 60_000_000, "{ticks}");
+        let expected = ticks as f64 * 22e-9 * 4e9;
+        assert!(
+            (lost - expected).abs() <= 1e-9 * expected,
+            "{lost} {expected}"
+        );
+        assert!(
+            (low_for_s.unwrap() - low.len() as f64).abs() < 0.2,
+            "{low_for_s:?}"
+        );
+        let ends = |event: &Event| matches!(event, Event::LowEnded { .. });
+        let stops = |event: &Event| matches!(event, Event::Stopping { .. } | Event::Stopped { .. });
+        let place = |is: &dyn Fn(&Event) -> bool| bench.events().iter().position(is);
+        assert!(place(&ends) < place(&stops));
+    }
 }
 
 /// Oracle: the rates at which the subnet's counters grow, and what the manager has logged.
