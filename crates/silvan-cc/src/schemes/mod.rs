@@ -118,8 +118,8 @@ register! {
     engines { IbCc, Dcqcn }
     separate {
         timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
-        pair_backpressure::PairBackpressure, half::Half, rccc::Rccc,
-        vl_mapping::VlMapping, dftree::Dftree,
+        rccc::Rccc, vl_mapping::VlMapping, dftree::Dftree,
+        pair_backpressure::PairBackpressure, half::Half,
     }
     separate_chains {
         NsccReps: nscc::Nscc, reps::Reps;
