@@ -41,6 +41,27 @@ test("a live page that begins late has the rates of what it has seen", () => {
   expect(portSums(run, [100e6, 110e6])[0].utilisation).toBe(0.5);
 });
 
+test("what is not known of a port is left out of its means", () => {
+  // The counter of waiting stands at its end in the second sample; of another port nothing is read.
+  const run = {
+    series: {
+      xmit_bytes: [10_000, 5_000, NaN, NaN],
+      xmit_wait_ns: [4_000, NaN, NaN, NaN],
+      fecn_marked: [0, 0, 0, 0],
+      queued_bytes: [0, 0, 0, 0],
+    },
+    times: [10e6, 40e6],
+    rate: [8, 8],
+    ports: 2,
+    interval: (sample: number) => [10e6, 30e6][sample],
+  } as unknown as Run;
+  const shares = portSums(run, [0, 40e6]).map((sum) => [sum.utilisation, sum.waiting]);
+  expect(shares).toEqual([
+    [15_000 / 40_000, 0.4],
+    [null, null],
+  ]);
+});
+
 test("times and sizes have the unit that leaves at least 1", () => {
   expect([time(0), time(999), time(1500), time(2e9), time(1e12)]).toEqual([
     "0",

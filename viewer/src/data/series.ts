@@ -25,11 +25,29 @@ export function rates(run: Run, bytes: ArrayLike<number>, offset: number): numbe
 
 export interface PortSum {
   row: number;
-  utilisation: number;
-  waiting: number;
+  /** Means over the intervals in which they are known; null if there is none. */
+  utilisation: number | null;
+  waiting: number | null;
   marked: number;
   /** Null if queues were not sampled. */
   largestQueue: number | null;
+}
+
+/** The mean over time of a counter that is not known, not a number, in some intervals. */
+class Mean {
+  private sum = 0;
+  private length = 0;
+
+  add(value: number, length: number): void {
+    if (Number.isNaN(value)) return;
+    this.sum += value;
+    this.length += length;
+  }
+
+  /** The mean times a factor; null if nothing is known. */
+  of(factor: number): number | null {
+    return this.length > 0 ? (this.sum * factor) / this.length : null;
+  }
 }
 
 /** Sums of all ports over a window, none without a sample in it; if there are no samples at all, of the whole run. */
@@ -47,20 +65,21 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
   }
   const [first, last] = samplesWithin(run.times, span);
   if (last < first) return [];
-  // The first sample of a live fabric is not one of the whole time before.
-  const length = run.times[last] - run.times[first] + run.interval(first);
   return Array.from({ length: run.ports }, (_, row) => {
-    let [bytes, wait, marked, queue] = [0, 0, 0, 0];
-    for (let at = row * run.times.length + first; at <= row * run.times.length + last; at++) {
-      bytes += series.xmit_bytes[at] || 0;
-      wait += series.xmit_wait_ns[at] || 0;
+    let [marked, queue] = [0, 0];
+    const [bytes, wait] = [new Mean(), new Mean()];
+    for (let sample = first; sample <= last; sample++) {
+      const at = row * run.times.length + sample;
+      const length = run.interval(sample);
+      bytes.add(series.xmit_bytes[at], length);
+      wait.add(series.xmit_wait_ns[at], length);
       marked += series.fecn_marked[at];
       queue = Math.max(queue, series.queued_bytes[at]);
     }
     return {
       row,
-      utilisation: (bytes * 8e3) / length / run.rate[row],
-      waiting: (wait * 1e3) / length,
+      utilisation: bytes.of(8e3 / run.rate[row]),
+      waiting: wait.of(1e3),
       marked,
       largestQueue: queue,
     };

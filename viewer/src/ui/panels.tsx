@@ -310,9 +310,14 @@ function rankings(run: Run): Record<Ranking, Ranked> {
   return { ports: topPorts(run), trees: topTrees(run), ...topHosts(run) };
 }
 
+/** What is not known comes last. */
+const least = (share: number | null) => share ?? -1;
+
 function topPorts(run: Run): Ranked {
   const sums = portSums(run, state.span.value)
-    .sort((a, b) => b.waiting - a.waiting || b.utilisation - a.utilisation)
+    .sort(
+      (a, b) => least(b.waiting) - least(a.waiting) || least(b.utilisation) - least(a.utilisation),
+    )
     .slice(0, MOST_ROWS);
   const chosen = state.selection.value;
   return {
@@ -340,7 +345,7 @@ function topPorts(run: Run): Ranked {
         sum.waiting,
         sum.utilisation,
         ...(run.facts.diagnosis
-          ? [sum.waiting * run.rate[sum.row]]
+          ? [sum.waiting === null ? null : sum.waiting * run.rate[sum.row]]
           : [...(run.series ? [sum.largestQueue] : []), sum.marked]),
       ],
       isSelected: chosen?.kind === "port" && chosen.row === sum.row,
