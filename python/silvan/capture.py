@@ -16,9 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silvan.errors import SilvanError
+from silvan.folders import written_file
 from silvan.result import Result
 
 _MAGIC = 0xA1B23C4D
+FILE_START = struct.pack(">I", _MAGIC).lower()
+"""How a capture file begins."""
+
 _LINK_TYPE = 197
 _LONGEST = 16 + (1 << 14)
 _ERF_INFINIBAND = 21
@@ -57,6 +61,8 @@ def write_pcap(result: Result, port: str, path: Path) -> int:
     ------
     SilvanError
         The run has not recorded the packets, or the fabric has no LIDs.
+    OutputError
+        The file cannot be written.
     """
     if "packet_hops" not in result.tables:
         raise SilvanError("the run has recorded no packets", hint="set probe.packets.ports")
@@ -67,7 +73,7 @@ def write_pcap(result: Result, port: str, path: Path) -> int:
             "the fabric has more nodes than LIDs, which packets of InfiniBand name hosts by",
             hint="use at most 49,151 switches and hosts",
         )
-    with path.open("wb") as file:
+    with written_file(path) as file:
         file.write(struct.pack(">IHHIIII", _MAGIC, 2, 4, 0, 0, _LONGEST, _LINK_TYPE))
         for hop, opcode, sequence in _numbered(hops):
             file.write(_record(hop["time_ps"], _packet(hop, lids, opcode, sequence)))

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
+from typing import BinaryIO
 
 from silvan.errors import OutputError
 
@@ -319,6 +321,8 @@ def replaced_folder(target: Path) -> Iterator[Path]:
     OutputError
         The folder cannot be written, or holds something else than a result.
     """
+    # A link stays, and the folder that it names is replaced.
+    target = Path(os.path.realpath(target))
     require_replaceable(target)
     require_writable(target.parent)
     with WRITING:
@@ -377,21 +381,103 @@ def write_bytes(path: Path, data: bytes) -> None:
     OutputError
         The file cannot be written.
     """
-    work = path.with_name(f".{path.name}.{os.getpid()}")
+    with written_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file piece by piece: it is there whole after the block, or as it was before.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in a folder that exists. A link stays, and the file that it names is written. A
+        pipe that somebody reads, or a character device, is written into.
+
+    Yields
+    ------
+    BinaryIO
+        What to write to.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
     try:
-        with work.open("wb") as file:
-            file.write(data)
-            file.flush()
-            # Without this a power cut may leave the new name with nothing behind it.
-            os.fsync(file.fileno())
-        work.replace(path)
-        _sync_folder(path.parent)
+        if _is_stream(path):
+            with _opened_stream(path) as file:
+                yield file
+            return
+        target = Path(os.path.realpath(path))
+        work = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with work.open("wb") as file:
+                yield file
+                file.flush()
+                # Without this a power cut may leave the new name with nothing behind it.
+                os.fsync(file.fileno())
+            work.replace(target)
+            _sync_folder(target.parent)
+        finally:
+            # In a file system that is read-only it fails although there is no such file.
+            with suppress(OSError):
+                work.unlink()
     except OSError as error:
         raise unwritable(path, error) from None
-    finally:
-        # In a file system that is read-only it fails although there is no such file.
-        with suppress(OSError):
-            work.unlink()
+
+
+def _is_stream(path: Path) -> bool:
+    """Tell pipes and character devices, which keep nothing, from files; refuse the rest."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return True
+    if stat.S_ISDIR(mode):
+        raise OutputError(f"{path}: is a folder", hint="name a file")
+    if not stat.S_ISREG(mode):
+        raise OutputError(f"{path}: is no file, but a device or a socket", hint="name a file")
+    return False
+
+
+def _opened_stream(path: Path) -> BinaryIO:
+    # A pipe without a reader would keep the program waiting.
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
+
+
+def require_own_kind(path: Path, start: bytes, what: str) -> None:
+    """Refuse to replace a file that is something else than what is to be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file. It may be missing or empty.
+    start : bytes
+        How files of the kind begin, in small letters and without white space before.
+    what : str
+        What the error calls the kind.
+
+    Raises
+    ------
+    OutputError
+        The file is of another kind, or the path is that of a folder.
+    """
+    try:
+        if path.exists() and _is_stream(path):
+            return
+        if path.is_file():
+            with path.open("rb") as file:
+                if (found := file.read(64)) and not found.lstrip().lower().startswith(start):
+                    raise OutputError(
+                        f"{path}: exists, and is no {what}", hint="name another file, or remove it"
+                    )
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def _sync_folder(directory: Path) -> None:

@@ -54,6 +54,10 @@ def with_packets(
     recorded: dict[str, Any] = scenario.to_dict()["probe"].get("packets", {})
     ports, flows = list(recorded.get("ports", [])), list(recorded.get("flows", []))
     if pcap is not None:
+        from silvan.capture import FILE_START
+        from silvan.folders import require_own_kind
+
+        require_own_kind(pcap[1], FILE_START, "capture file of silvan")
         wire = scenario.packet.mtu.bytes + scenario.packet.header.bytes
         if wire > LONGEST_PACKET:
             raise SilvanError(

@@ -11,7 +11,8 @@ import typer
 
 from silvan.cli.options import AsJson, Bind, SockName, address_of
 from silvan.cli.printer import note, put, put_json
-from silvan.errors import OutputError, SilvanError
+from silvan.errors import SilvanError
+from silvan.folders import require_own_kind
 
 if TYPE_CHECKING:
     from silvan.result import Result
@@ -98,10 +99,9 @@ def view(
         )
     if not results:
         raise SilvanError("no result given", hint="name the folder of a run, or use --live")
-    if out is not None and out.is_dir():
-        raise OutputError(f"{out}: is a folder", hint="name a file, such as run.html")
-    _check_target(out, b"<!doctype html>", "page")
-    _check_target(perfetto, b"{", "trace")
+    for file, start, what in ((out, b"<!doctype html>", "page"), (perfetto, b"{", "trace")):
+        if file is not None:
+            require_own_kind(file, start, what)
     report = _report(results) if perfetto is None else None
     if report is not None:
         path = _write_report(report, out or _own_file(results[0].resolve().name))
@@ -114,7 +114,7 @@ def view(
             return
         path = _write_page(runs, out or _own_file(runs[0].scenario.name))
     if as_json:
-        put_json({"file": str(path), "bytes": path.stat().st_size, "runs": count})
+        put_json({"file": str(path), "bytes": _size(path), "runs": count})
     elif out is None:
         _open(path)
     else:
@@ -151,15 +151,9 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
         serve_live(fabric, host, port, show)
 
 
-def _check_target(path: Path | None, start: bytes, what: str) -> None:
-    """Refuse to replace a file that is something else than what is to be written."""
-    if path is None or not path.is_file():
-        return
-    with path.open("rb") as file:
-        if (found := file.read(64)) and not found.lstrip().lower().startswith(start):
-            raise OutputError(
-                f"{path}: exists, and is no {what}", hint="name another file, or remove it"
-            )
+def _size(path: Path) -> int | None:
+    """Return the size of a file; pipes and devices have none."""
+    return path.stat().st_size if path.is_file() else None
 
 
 def _own_file(name: str) -> Path:
@@ -225,7 +219,7 @@ def _write_trace(runs: list[Result], path: Path, *, with_page: bool, as_json: bo
         )
     write_trace(runs[0], path)
     if as_json:
-        put_json({"file": str(path), "bytes": path.stat().st_size, "runs": 1})
+        put_json({"file": str(path), "bytes": _size(path), "runs": 1})
     else:
         put(str(path))
 
