@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { Report } from "./data/report";
 import type { Run } from "./data/run";
+import { findFlow } from "./data/find";
 import { upperBound } from "./data/search";
 import { clock } from "./data/units";
 import type { Selection } from "./data/selection";
@@ -99,21 +100,6 @@ export function select(kind: string, name: string): boolean {
   const found = kind === "flow" ? findFlow(run.value, name) : findOne(run.value, kind, name);
   if (found) selection.value = found;
   return found !== null;
-}
-
-/** A flow by the names of its hosts: `a>b`, with or without spaces. */
-export function findFlow(one: Run, name: string): Selection | null {
-  const parts = name.split(">");
-  // Names can hold ">", too.
-  for (let cut = 1; cut < parts.length; cut++) {
-    const from = parts.slice(0, cut).join(">");
-    const to = parts.slice(cut).join(">");
-    const source = one.findNode(from) ?? one.findNode(from.trim());
-    const destination = one.findNode(to) ?? one.findNode(to.trim());
-    if (source === undefined || destination === undefined || source === destination) continue;
-    if (one.isHost(source) && one.isHost(destination)) return { kind: "flow", source, destination };
-  }
-  return null;
 }
 
 function findOne(one: Run, kind: string, name: string): Selection | null {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Layout } from "../layout/layout";
-import { closeUp, fit, limited } from "./camera";
+import { closeUp, fit, limited, zoomLimits } from "./camera";
 
 const layout = { bounds: [0, 0, 100, 20] } as unknown as Layout;
 const [WIDTH, HEIGHT] = [1000, 418];
@@ -33,4 +33,13 @@ test("a close view of the edge has no room beyond the map, where the map is larg
 test("a view that is higher than the map has its middle there", () => {
   const camera = closeUp([50, 20], 4, layout, WIDTH, HEIGHT);
   expect(camera.y).toBe(fit(layout, WIDTH, HEIGHT).y);
+});
+
+test("the limits of the zoom are those of the nearest camera", () => {
+  const [least, most] = zoomLimits(layout, WIDTH, HEIGHT);
+  for (const [asked, got] of [
+    [-99, least],
+    [99, most],
+  ])
+    expect(limited({ x: 5, y: 5, zoom: asked }, layout, WIDTH, HEIGHT).zoom).toBe(got);
 });

@@ -35,14 +35,19 @@ export function fit(layout: Layout, width: number, height: number): Camera {
 const FARTHEST = 1;
 const CLOSEST = 10;
 
+/** The least and the largest zoom. */
+export function zoomLimits(layout: Layout, width: number, height: number): [number, number] {
+  return [Math.min(CLOSEST, fit(layout, width, height).zoom - FARTHEST), CLOSEST];
+}
+
 /** The nearest camera that shows something of the map. */
 export function limited(camera: Camera, layout: Layout, width: number, height: number): Camera {
   const [left, top, right, bottom] = layout.bounds;
-  const least = fit(layout, width, height).zoom - FARTHEST;
+  const [least, most] = zoomLimits(layout, width, height);
   return {
     x: Math.min(right, Math.max(left, camera.x)),
     y: Math.min(bottom, Math.max(top, camera.y)),
-    zoom: Math.max(least, Math.min(CLOSEST, camera.zoom)),
+    zoom: Math.max(least, Math.min(most, camera.zoom)),
   };
 }
 

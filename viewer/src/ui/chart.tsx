@@ -87,6 +87,7 @@ export function Chart(props: ChartProps) {
       labelSize: 16 * scale,
       size: 34 * scale,
     };
+    let held = false;
     const space = scale * ((props.height ?? 150) < FLAT ? 14 : 30);
     const made = new uPlot(
       {
@@ -95,6 +96,11 @@ export function Chart(props: ChartProps) {
         legend: { show: false },
         cursor: {
           y: false,
+          // A drag goes on beyond the chart, and ends at its edges.
+          move: ({ over }, left, top) => [
+            held ? Math.max(0, Math.min(over.clientWidth, left)) : left,
+            top,
+          ],
           drag: { x: props.onRange !== undefined, y: false, setScale: false },
           points: { size: 5 },
         },
@@ -165,6 +171,14 @@ export function Chart(props: ChartProps) {
       joined as uPlot.AlignedData,
       element,
     );
+    if (props.onRange) {
+      // Without it, a drag would snap to an edge where the pointer leaves the chart above or below.
+      made.over.addEventListener("pointerdown", ({ button, pointerId }) => {
+        if (button === 0) made.over.setPointerCapture(pointerId);
+      });
+      made.over.addEventListener("gotpointercapture", () => (held = true));
+      made.over.addEventListener("lostpointercapture", () => (held = false));
+    }
     made.over.addEventListener("click", (event) => {
       if (event.detail !== 1) return;
       const { onPoint, onPick } = latest.current;

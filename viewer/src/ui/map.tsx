@@ -13,7 +13,7 @@ import { instant } from "../data/units";
 import { cabled } from "../layout/cabled";
 import type { Layout, LayoutName } from "../layout/layout";
 import { unfolded } from "../layout/unfolded";
-import { fit, limited, names, type Camera } from "../map/camera";
+import { fit, limited, names, zoomLimits, type Camera } from "../map/camera";
 import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
 import { legendOf, svg } from "../map/svg";
@@ -116,7 +116,7 @@ export function MapView({ index }: { index: number }) {
       void [scene.value, camera.value, state.theme.value];
       if (width) beforePainting(draw);
     });
-    const still = pointers(ground, camera, size);
+    const still = pointers(ground, camera, size, maker);
     return () => {
       stop();
       still();
@@ -220,6 +220,7 @@ function pointers(
   canvas: HTMLCanvasElement,
   camera: ReadonlySignal<Camera>,
   size: ReadonlySignal<[number, number]>,
+  maker: ReadonlySignal<SceneMaker>,
 ): () => void {
   const behaviour = zoom<HTMLCanvasElement, unknown>().on("zoom", ({ transform }) => {
     const [width, height] = size.peek();
@@ -227,7 +228,8 @@ function pointers(
       (width / 2 - transform.x) / transform.k,
       (height / 2 - transform.y) / transform.k,
     ];
-    state.camera.value = { x, y, zoom: Math.log2(transform.k) };
+    const moved = { x, y, zoom: Math.log2(transform.k) };
+    state.camera.value = limited(moved, maker.peek().layout, width, height);
   });
   const selected = select(canvas).call(behaviour);
   // The behaviour has a transform of its own, which follows the camera.
@@ -235,6 +237,8 @@ function pointers(
     const [width, height] = size.value;
     const { x, y, zoom: level } = camera.value;
     const scale = 2 ** level;
+    const [least, most] = zoomLimits(maker.value.layout, width, height);
+    behaviour.scaleExtent([2 ** least, 2 ** most]);
     const moved = zoomIdentity
       .translate(width / 2 - x * scale, height / 2 - y * scale)
       .scale(scale);

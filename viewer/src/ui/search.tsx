@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";
+import { find, type Found } from "../data/find";
 import { heldRows, pathTo } from "../data/paths";
 import type { Selection } from "../data/selection";
 import { closeUp, fit } from "../map/camera";
@@ -11,54 +12,10 @@ import type { Layout } from "../layout/layout";
 import { makerOf } from "./map";
 import { Short } from "./short";
 
-const MOST_FOUND = 12;
 // Pixels of a unit at which what was found is shown.
 const CLOSE = 90;
 // Share of the map that a tree or a way may fill.
 const FILLED = 0.9;
-
-interface Found {
-  text: string;
-  detail: string;
-  selection: Selection;
-}
-
-/** Hosts and switches whose name or LID fits, ports (`leaf-01:3`), trees (`tree 7`), flows (`host-01 > host-02`). */
-export function find(run: Run, text: string): Found[] {
-  const wanted = text.trim().toLowerCase();
-  if (!wanted) return [];
-  const found: Found[] = [];
-  const port = run.findPort(text.trim());
-  if (port !== undefined) {
-    found.push({
-      text: run.portName(port),
-      detail: "port",
-      selection: { kind: "port", row: port },
-    });
-  }
-  const flow = state.findFlow(run, text);
-  if (flow)
-    found.push({ text: state.selectionName(run, flow)[1], detail: "flow", selection: flow });
-  const tree = /^t(?:ree)? ?(\d+)$/.exec(wanted);
-  if (tree && run.lifetimes[Number(tree[1])]) {
-    const number = Number(tree[1]);
-    const { destination } = run.lifetimes[number];
-    found.push({
-      text: `tree ${number}`,
-      detail: destination && `to ${destination}`,
-      selection: { kind: "tree", tree: number },
-    });
-  }
-  for (let node = 0; node < run.nodes.length && found.length < MOST_FOUND; node++) {
-    const { name, lid } = run.nodes[node];
-    if (name.toLowerCase().includes(wanted) || String(lid) === wanted) {
-      const kind = run.isHost(node) ? "host" : "switch";
-      const detail = lid === null ? kind : `${kind}, LID ${lid}`;
-      found.push({ text: name, detail, selection: { kind: "node", node } });
-    }
-  }
-  return found;
-}
 
 export function Search() {
   const text = useSignal("");
