@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from silvan import _silvan
 from silvan.errors import OutputError, SilvanError, checked_argument
 from silvan.folders import MANIFEST, Origin, claim_result, replaced_folder
+from silvan.result_check import digest, require_whole
 from silvan.scenario import Scenario
 
 # Arrow takes more memory than many a simulation: it is imported only where tables are read.
@@ -341,9 +342,12 @@ class Result:
         target = _folder(directory)
         claim_result(target, self.origin, overwrite=overwrite)
         with replaced_folder(target) as folder:
+            manifest = self.manifest()
             for name, table in self.tables.items():
-                pq.write_table(table, folder / f"{name}.parquet")
-            text = json.dumps(self.manifest(), indent=2) + "\n"
+                file = folder / f"{name}.parquet"
+                pq.write_table(table, file)
+                manifest["tables"][name]["sha256"] = digest(file)
+            text = json.dumps(manifest, indent=2) + "\n"
             (folder / MANIFEST).write_text(text, encoding="utf-8")
         return target
 
@@ -375,10 +379,15 @@ class Result:
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             tables = {}
-            for name, shape in manifest["tables"].items():
-                tables[name] = pq.read_table(folder / f"{name}.parquet")
-                if _shape(tables[name]) != shape:
+            for name, noted in manifest["tables"].items():
+                file = folder / f"{name}.parquet"
+                tables[name] = pq.read_table(file)
+                shape = _shape(tables[name])
+                if "sha256" in noted:
+                    shape["sha256"] = digest(file)
+                if shape != noted:
                     raise ValueError(f"its {name}.parquet is not the one that {MANIFEST} tells of")
+            require_whole(manifest["seed"], tables, manifest["summary"])
             return cls(
                 Scenario.from_toml(manifest["scenario"], source=str(folder / MANIFEST)),
                 manifest["seed"],
@@ -394,6 +403,8 @@ class Result:
             reason = "it is no folder"
         except json.JSONDecodeError as error:
             reason = f"its {MANIFEST} is no JSON: {error}"
+        except RecursionError:
+            reason = f"its {MANIFEST} is nested too deeply"
         except (AttributeError, KeyError, TypeError):
             reason = f"its {MANIFEST} lacks a key or has one of another type"
         except (OSError, ValueError, pa.ArrowException) as error:

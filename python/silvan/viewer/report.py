@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from silvan.errors import OutputError
-from silvan.folders import MANIFEST, unwritable, write_text
+from silvan.folders import unwritable, write_text
 from silvan.result import Result
 from silvan.viewer.page import Block, document, embedded, facts_block, table_block
 
@@ -27,6 +27,9 @@ MOST_RUN_BYTES = 12_000_000
 
 MOST_CELLS_OF_RUN = 1_000_000
 """Samples of all ports of a run in a report."""
+
+MOST_UNREADABLE = 20
+"""Runs that a report names because their tables cannot be read; of more, it says how many."""
 
 _RECORDED = ("forest", "port_series")
 
@@ -227,12 +230,12 @@ def write_report(report: Report, path: Path) -> Path:
     OutputError
         A drawing cannot be read, or the file cannot be written.
     """
-    places, runs, blocks = _runs_that_fit(report.runs)
+    places, runs, blocks, unreadable = _runs_that_fit(report.runs)
     blocks.append(table_block("report-runs", _run_table(report.runs, places)))
     facts: dict[str, Any] = {
         "title": report.title,
         "made_by": report.made_by,
-        "warnings": list(report.warnings),
+        "warnings": [*report.warnings, *unreadable],
         "notes": list(report.notes),
         "sections": [section.to_dict() for section in report.sections],
         "sweep": None,
@@ -260,38 +263,46 @@ def _places(point: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> lis
 
 def _runs_that_fit(
     runs: Sequence[ReportRun],
-) -> tuple[dict[int, int], list[dict[str, Any]], list[Block]]:
+) -> tuple[dict[int, int], list[dict[str, Any]], list[Block], list[str]]:
     """Put runs in the page until it is full: those first that a map shows most of.
 
     Returns
     -------
     tuple
-        Place in the page by place in the report, and facts and data of the runs in the page.
+        Place in the page by place in the report, facts and data of the runs in the page, and which
+        runs have tables that cannot be read, and why.
     """
     kept = [
         (place, one.folder)
         for place, one in enumerate(runs)
-        if one.folder is not None and (one.folder / MANIFEST).is_file()
+        if one.folder is not None and one.folder.is_dir()
     ]
     places: dict[int, int] = {}
     facts: list[dict[str, Any]] = []
     blocks: list[Block] = []
+    unreadable: list[str] = []
     left = MOST_RUN_BYTES
     for place, folder in sorted(kept, key=partial(_rank, runs)):
         try:
-            result = Result.read(folder)
-        except OutputError:
+            made, data = embedded(
+                Result.read(folder),
+                len(facts),
+                label=runs[place].label,
+                most_cells=MOST_CELLS_OF_RUN,
+            )
+        except OutputError as error:
+            unreadable.append(f"{runs[place].label} has no map: {error}")
             continue
-        made, data = embedded(
-            result, len(facts), label=runs[place].label, most_cells=MOST_CELLS_OF_RUN
-        )
         left -= sum(len(block.text) for block in data)
         if left < 0:
             break
         places[place] = len(facts)
         facts.append(made)
         blocks += data
-    return places, facts, blocks
+    if len(unreadable) > MOST_UNREADABLE:
+        more = len(unreadable) - MOST_UNREADABLE
+        unreadable[MOST_UNREADABLE:] = [f"{more} more runs have tables that cannot be read"]
+    return places, facts, blocks, unreadable
 
 
 def _rank(runs: Sequence[ReportRun], kept: tuple[int, Path]) -> tuple[bool, int, int]:
@@ -304,13 +315,13 @@ def _rank(runs: Sequence[ReportRun], kept: tuple[int, Path]) -> tuple[bool, int,
 def _run_table(runs: Sequence[ReportRun], places: Mapping[int, int]) -> pa.Table:
     return pa.table(
         {
-            "label": pa.array([one.label for one in runs]),
-            "seed": pa.array([float(one.seed) for one in runs]),
-            "hash": pa.array([one.hash for one in runs]),
-            "file": pa.array([one.file for one in runs]),
-            "command": pa.array([one.command for one in runs]),
+            "label": pa.array([one.label for one in runs], pa.utf8()),
+            "seed": pa.array([float(one.seed) for one in runs], pa.float64()),
+            "hash": pa.array([one.hash for one in runs], pa.utf8()),
+            "file": pa.array([one.file for one in runs], pa.utf8()),
+            "command": pa.array([one.command for one in runs], pa.utf8()),
             "scenario": pa.array([one.scenario for one in runs], pa.utf8()).dictionary_encode(),
-            "facts": pa.array([json.dumps(dict(one.facts)) for one in runs]),
+            "facts": pa.array([json.dumps(dict(one.facts)) for one in runs], pa.utf8()),
             "place": pa.array([places.get(place, -1) for place in range(len(runs))], pa.int32()),
         }
     )

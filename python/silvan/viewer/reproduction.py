@@ -38,7 +38,15 @@ def reproduction_report(manifest: Path) -> Report:
     try:
         read = json.loads(manifest.read_text(encoding="utf-8"))
         return _report(read, manifest.parent)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as error:
         raise OutputError(
             f"{manifest}: no readable reproduction: {error}",
             hint="repeat the command silvan reproduce; finished runs are kept",

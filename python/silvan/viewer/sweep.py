@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 from silvan.errors import OutputError
 from silvan.scenario import Scenario
 from silvan.sweeping.plan import label, plain
-from silvan.sweeping.store import MANIFEST, read_rows
+from silvan.sweeping.store import MANIFEST, Failure, read_rows
 from silvan.sweeping.table import SweepRow, to_table
 from silvan.toml_text import TomlValue, literal
-from silvan.viewer.report import Report, ReportRun, Section, Sweep
+from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table
 
 # What a run is, and what it took, are no curves of a sweep.
 _NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
@@ -45,14 +45,15 @@ def sweep_report(folder: Path) -> Report:
         keys = list(read["grid"])
         whole = Scenario.from_toml(read["scenario"])
         rows = list(read_rows(folder, keys).values())
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        failures = [Failure(**one) for one in read["failed"]]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise OutputError(
             f"{folder / MANIFEST}: no readable sweep: {error}",
             hint="repeat the command silvan sweep; finished points are kept",
         ) from None
     base = whole.single_run(rows[0].seed if rows else whole.seed).to_toml()
     points = _floats(to_table(rows, keys))
-    failed = [f"{len(read['failed'])} points failed."] if read["failed"] else []
+    failed = [_failed(len(failures), read["points"])] if failures else []
     return Report(
         title=f"{whole.name}: a sweep of {', '.join(keys) or 'seeds'}",
         made_by=f"silvan {read['simulator']}",
@@ -62,13 +63,34 @@ def sweep_report(folder: Path) -> Report:
                 "Points",
                 _command(whole, read),
                 [f"{whole.name}.toml: the scenario file, or the scenario in {MANIFEST}."],
-                cases={"all points": range(len(rows))},
+                tables=[_failures(failures)] if failures else [],
+                cases={"all points": range(len(rows))} if rows else {},
             )
         ],
         runs=[_run(row, whole.name, base, folder) for row in rows],
         warnings=failed,
-        sweep=Sweep(keys, _measures(points, keys), points.drop_columns(["hash"])),
+        # Of a sweep without any finished point there is nothing to draw.
+        sweep=Sweep(keys, _measures(points, keys), points.drop_columns(["hash"])) if rows else None,
     )
+
+
+def _failed(count: int, points: int) -> str:
+    return f"{count} of {points} points failed; the table Failed points says why."
+
+
+def _failures(failures: Sequence[Failure]) -> Table:
+    """List the points that could not be finished."""
+    columns = ["point", "error", "attempts", "scenario that runs it again"]
+    rows: list[list[str | float | None]] = [
+        [label(one.values, one.seed), one.error, float(one.attempts), one.scenario]
+        for one in sorted(failures, key=_place)
+    ]
+    return Table("Failed points", columns, rows)
+
+
+def _place(failure: Failure) -> tuple[list[str], int]:
+    """Order failures by what they are, not by when they failed."""
+    return [plain(value) for value in failure.values.values()], failure.seed
 
 
 def _command(whole: Scenario, read: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from silvan.errors import OutputError
 from silvan.measures import is_hotspot, receives
 from silvan.result import Result
 from silvan.viewer.events import events_table
@@ -88,6 +89,11 @@ def page_tables(
     -------
     PageTables
         The tables. Those that the run did not record are absent.
+
+    Raises
+    ------
+    OutputError
+        The tables are those of another fabric than the scenario's.
     """
     tables = {"nodes": _nodes(result), "ports": _ports(result), "routes": _routes(result)}
     samples = _sample_count(result)
@@ -168,7 +174,14 @@ def _ports(result: Result) -> pa.Table:
 def _routes(result: Result) -> pa.Table:
     """List the port by which each switch sends packets for each host, switch by switch."""
     egress = result.scenario.egress_ports()
-    columns = [np.frombuffer(egress[name], np.uint8) for name in _switches(result)]
+    switches = _switches(result)
+    lengths = {len(ports) for ports in egress.values()}
+    if set(switches) != set(egress) or not lengths <= {result.hosts.num_rows}:
+        raise OutputError(
+            f"{result.scenario.name}: the result's tables are not of the fabric of its scenario",
+            hint="the result is damaged: run again",
+        )
+    columns = [np.frombuffer(egress[name], np.uint8) for name in switches]
     return pa.table({"port": np.concatenate([np.empty(0, np.uint8), *columns])})
 
 

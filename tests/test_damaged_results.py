@@ -1,0 +1,149 @@
+"""Damaged results: each is an error of one line that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import silvan
+from silvan.cli import main
+from silvan.cli.options import with_view
+from silvan.folders import MANIFEST
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "two tiers": {"generator": "leaf-spine", "leaf-hosts": [2, 2], "spine-cables": [1]},
+    "more hosts": {"generator": "single-switch", "hosts": 5},
+}
+
+
+def _scenario(fabric: dict[str, Any]) -> silvan.Scenario:
+    return with_view(
+        silvan.Scenario(
+            fabric=fabric,
+            traffic={"incast": [{"to": "host-0000"}]},
+            run={"duration": "100 us"},
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def whole() -> silvan.Result:
+    """Record all that a page shows of a small fabric."""
+    return silvan.run(_scenario({"generator": "single-switch", "hosts": 4}))
+
+
+@pytest.fixture
+def folder(whole: silvan.Result, tmp_path: Path) -> Path:
+    """Write it."""
+    return whole.write(tmp_path / "run")
+
+
+def _change(folder: Path, **keys: Any) -> None:
+    file = folder / MANIFEST
+    file.write_text(json.dumps(json.loads(file.read_text()) | keys))
+
+
+def _set_table(folder: Path, name: str, column: str, values: pa.Array, *, noted: bool) -> None:
+    """Replace a column, and make the manifest tell of it, if that is asked for."""
+    file = folder / f"{name}.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.set_column(table.column_names.index(column), column, values), file)
+    if noted:
+        tables = json.loads((folder / MANIFEST).read_text())["tables"]
+        del tables[name]["sha256"]
+        _change(folder, tables=tables)
+
+
+def _is_refused(folder: Path, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Refuse it for the page and the trace alike."""
+    for option in ("--out", "--perfetto"):
+        target = folder.parent / "target"
+        assert main(["view", str(folder), option, str(target)]) == 2
+        error = capsys.readouterr().err
+        assert words in error, error
+        assert error.startswith("error: ")
+        assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"tables": {}}, "it has no table hosts"),
+        ({"summary": {}}, "its summary has no simulated_ps"),
+        ({"summary": []}, "its summary is no table"),
+        ({"seed": "a"}, "its seed is a"),
+        *(
+            ({"summary": {"simulated_ps": value}}, f"its simulated_ps is {value}")
+            for value in ("a", 0, -5, 10**30, 0.5, True, None)
+        ),
+    ],
+)
+def test_numbers_of_a_run_are_numbers(
+    folder: Path, keys: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _change(folder, **keys)
+    _is_refused(folder, words, capsys)
+
+
+def test_deep_nesting_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / MANIFEST).write_text("[" * 100_000)
+    _is_refused(folder, "its manifest.json is ", capsys)
+
+
+@pytest.mark.parametrize("report", ["sweep.json", "comparison.json", "reproduction.json"])
+def test_deep_nesting_of_a_report_is_an_error(
+    tmp_path: Path, report: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / report).write_text("[" * 100_000)
+    assert main(["view", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("noted", [False, True])
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        ("port_series", "ports_row", 9999, "the column ports_row names row 9999 of 8"),
+        ("host_latencies", "host", 4, "the column host names row 4 of 4"),
+        ("trees", "root_row", 8, "the column root_row names row 8 of 8"),
+        ("port_series", "ports_row", None, "the column ports_row has 800 values missing"),
+        ("ports", "xmit_bytes", None, "the column xmit_bytes is empty"),
+        ("ports", "xmit_bytes", "many", "the column xmit_bytes holds no numbers"),
+        ("port_series", "queued_bytes", "many", "the column queued_bytes holds no numbers"),
+    ],
+)
+def test_a_changed_table_is_no_part_of_a_result(
+    folder: Path,
+    table: str,
+    column: str,
+    value: int | str | None,
+    words: str,
+    *,
+    noted: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A table that the manifest does not tell of, and one that it tells of, with the same shape."""
+    before = pq.read_table(folder / f"{table}.parquet")
+    kind = pa.string() if isinstance(value, str) else before.schema.field(column).type
+    values = pa.array([value] * before.num_rows, kind)
+    _set_table(folder, table, column, values, noted=noted)
+    _is_refused(folder, words if noted else f"its {table}.parquet is not the one", capsys)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_scenario_of_another_fabric_is_refused(
+    folder: Path, other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _change(folder, scenario=_scenario(OTHERS[other]).to_toml())
+    assert main(["view", str(folder), "--out", str(folder.parent / "page.html")]) == 2
+    assert "are not of the fabric of its scenario" in capsys.readouterr().err
+
+
+def test_every_whole_result_is_read(whole: silvan.Result, folder: Path) -> None:
+    """What the checks ask for holds of a run with all tables; oracle: the run itself."""
+    assert silvan.Result.read(folder).tables == whole.tables
