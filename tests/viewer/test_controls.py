@@ -1,14 +1,17 @@
-"""Dragging, wheel and search at their limits."""
+"""Dragging, wheel and search at their limits; printing, files and forced colours."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.viewer.conftest import Opener, wait_until_idle
+import silvan
+from silvan.viewer import write_page
+from tests.viewer.conftest import Opener, table_csv, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -92,3 +95,97 @@ def test_a_port_is_found_in_capital_letters(open_page: Opener, page_file: Path) 
     field.fill("LEAF-00:1")
     field.press("Enter")
     expect(page.get_by_role("heading", name="Port leaf-00:1", exact=True)).to_be_visible()
+
+
+def test_a_printed_page_says_its_instant_and_what_it_leaves_out(
+    open_page: Opener, page_file: Path
+) -> None:
+    page = open_page(page_file, "t=0.1")
+    rows = len(table_csv(page, "Ports, "))
+    note = page.get_by_text(f"The first 12 of {rows} rows.")
+    expect(note).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(page.get_by_text("t = 0.1 ms", exact=True)).to_be_visible()
+    expect(page.get_by_role("slider", name="Instant")).to_be_hidden()
+    expect(note).to_be_visible()
+
+
+def test_files_have_numbers_that_are_not_rounded(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    """Oracle: the tables of the run."""
+    host = run.hosts["name"][4].as_py()
+    page = open_page(page_file, f"t=0.4&select=node:{host}")
+    facts = {row["name"]: row for row in table_csv(page, f"host {host} at 0.4 ms")}
+    last = max(run.tree_hosts["time_ps"].to_pylist())
+    row = max(
+        (one for one in run.tree_hosts.to_pylist() if (one["time_ps"], one["host"]) == (last, 4)),
+        key=lambda one: int(one["contributing_bytes"]),
+    )
+    contributed = facts[f"tree {row['tree']}, contributes"]
+    assert int(contributed["value"]) == row["contributing_bytes"]
+    assert contributed["unit"] == "bytes"
+    whole = {row["name"]: row for row in table_csv(page, "Run as CSV")}
+    total = int(np.sum(run.hosts["delivered_bytes"].to_numpy())) * 8e3 / 400e6
+    delivered = whole["total delivered, payload"]
+    assert float(delivered["value"]) == pytest.approx(total, rel=1e-12)
+    assert delivered["unit"] == "Gbit/s"
+
+
+def test_a_window_of_a_picosecond_is_in_the_address(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "window=0-0.1")
+    field = page.get_by_role("spinbutton", name="to")
+    field.fill("1e-9")
+    field.press("Enter")
+    expect(field).to_have_value("0.000000001")
+    assert "window=0-0.000000001&" in _address(page)
+    page.reload()
+    expect(field).to_have_value("0.000000001")
+
+
+def test_an_empty_distribution_is_not_said_to_be_unrecorded(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 3},
+        traffic={"incast": [{"to": "host-0000"}]},
+        probe={"latency": "host"},
+        run={"duration": "20 us"},
+    )
+    page = open_page(
+        write_page([silvan.run(scenario)], tmp_path / "page.html"), "select=node:host-0001"
+    )
+    region = page.get_by_role("region", name="Latency of packets")
+    expect(region).to_contain_text("No packet was received.")
+    expect(region).not_to_contain_text("Nothing was recorded")
+
+
+def test_a_selection_says_of_which_instants_its_numbers_are(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    """Oracle: ports are sampled each 10 us, trees each 300 us; at 5 us both come later."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4], "spine-cables": [1, 1]},
+        traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0005"]}]},
+        probe={"interval": "10 us", "ports": True, "trees": {"interval": "300 us"}},
+        run={"duration": "400 us"},
+    )
+    run = silvan.run(scenario)
+    root = run.ports.slice(run.tree_lifetimes["root_row"][0].as_py(), 1).to_pylist()[0]
+    name = f"{root['node']}:{root['port']}"
+    file = write_page([run], tmp_path / "page.html")
+    page = open_page(file, f"t=0.005&select=port:{name}")
+    names = {row["name"] for row in table_csv(page, f"port {name}")}
+    assert {"queue at 0.01 ms", "queued in the tree at 0.3 ms"} <= names
+    page = open_page(file, f"t=0.3&select=port:{name}")
+    names = {row["name"] for row in table_csv(page, f"port {name}")}
+    assert {"queue", "queued in the tree"} <= names
+
+
+def test_the_instant_is_seen_with_forced_colours(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.1", forced_colors="active")
+    marker = page.locator(".marker").first
+    colours = marker.evaluate(
+        "one => [one, document.body].map(each => getComputedStyle(each).backgroundColor)"
+    )
+    assert colours[0] != colours[1]

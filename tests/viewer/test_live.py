@@ -101,6 +101,22 @@ def congested(live: tuple[Emulation, str]) -> Iterator[LiveFabric]:
         emulation.control("resume")
 
 
+@pytest.mark.needs("chromium")
+def test_a_page_says_that_its_server_refuses_it(browser: Browser) -> None:
+    """A server that is started again at the same port has another token."""
+    with emulated(INCAST, "test-view-ends") as emulation, closing(browser.new_page()) as page:
+        with served(emulation) as address:
+            port = str(urlsplit(address).port)
+            page.goto(address)
+            page.get_by_text("connected", exact=True).wait_for(timeout=PATIENCE_MS)
+        # The server was terminated at once.
+        page.get_by_text("connection lost, trying again").wait_for(timeout=PATIENCE_MS)
+        with served(emulation, "--bind", f"127.0.0.1:{port}") as other:
+            page.get_by_text("the server was started again").wait_for(timeout=PATIENCE_MS)
+            page.goto(other)
+            page.get_by_text("connected", exact=True).wait_for(timeout=PATIENCE_MS)
+
+
 def test_sample_has_what_other_readings_of_the_fabric_have(
     live: tuple[Emulation, str], congested: LiveFabric
 ) -> None:

@@ -5,7 +5,7 @@ import type { Report } from "./data/report";
 import type { Run } from "./data/run";
 import { findFlow } from "./data/find";
 import { upperBound } from "./data/search";
-import { clock } from "./data/units";
+import { clock, exactInstant } from "./data/units";
 import type { Selection } from "./data/selection";
 import type { LayoutName } from "./layout/layout";
 import { THEMES, type ColourBy, type ThemeName } from "./map/colours";
@@ -127,6 +127,13 @@ export function selectionName(one: Run, chosen: Selection): [string, string] {
   return ["tree", String(chosen.tree)];
 }
 
+/** Mark a stretch of time, to the picosecond; what is empty, or none of the runs, is not marked. */
+export function mark(from: number, to: number): void {
+  const first = Math.max(0, Math.round(Math.min(from, to)));
+  const last = Math.min(duration.value, Math.round(Math.max(from, to)));
+  if (last > first) marked.value = [first, last];
+}
+
 /** Move to the sample that is some steps away. */
 export function step(by: number): void {
   const all = instants.value;
@@ -167,7 +174,8 @@ export function readAddress(hash: string): void {
     const at = number("t");
     if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * clock.ps));
     const [from, to] = (words.get("window") ?? "").split("-").map(Number);
-    if (to > from) marked.value = [from * clock.ps, to * clock.ps];
+    const ends = [from, to].map((at) => Math.round(at * clock.ps));
+    if (ends[1] > ends[0]) marked.value = [ends[0], ends[1]];
     const [kind, ...name] = (words.get("select") ?? "").split(":");
     if (kind) select(kind, name.join(":"));
     layoutName.value = oneOf("layout", LAYOUTS) ?? layoutName.value;
@@ -198,9 +206,8 @@ export function address(): string {
     if (!runs.value.length) return words.toString();
   }
   if (runs.value.length > 1) words.set("run", String(active.value));
-  words.set("t", String(Number((time.value / clock.ps).toFixed(6))));
-  if (marked.value)
-    words.set("window", marked.value.map((at) => Number((at / clock.ps).toFixed(6))).join("-"));
+  words.set("t", exactInstant(time.value));
+  if (marked.value) words.set("window", marked.value.map(exactInstant).join("-"));
   if (selection.value) words.set("select", selectionName(run.value, selection.value).join(":"));
   words.set("layout", layoutName.value);
   words.set("colour", colourBy.value);

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from silvan.folders import write_text
 from silvan.measures import receive_rates_gbps
 from silvan.result import Result
-from silvan.viewer.tables import MOST_CELLS, PageTables, page_tables
+from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_tables
 
 FORMAT = 2
 """Version of the page's data; the program in the page reads this one only."""
@@ -266,12 +267,20 @@ def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
         "warm_up_ps": float(scenario.warm_up_ps),
         "link_gbps": scenario.link_gbps,
         "rates_gbps": receive_rates_gbps(result),
+        "latency_max_ns": _largest_latency_ns(result),
         "groups": list(page.groups),
         "merged_samples": page.merged_samples,
         "skipped_trees": page.skipped_trees,
         "tables": list(page.tables),
         "scenario": scenario.to_toml(),
     }
+
+
+def _largest_latency_ns(result: Result) -> float | None:
+    if LARGEST_LATENCY not in result.hosts.column_names:
+        return None
+    largest = pc.max(result.hosts[LARGEST_LATENCY]).as_py()
+    return None if largest is None else float(largest)
 
 
 def _encoded(table: pa.Table) -> str:

@@ -31,6 +31,9 @@ MOST_MEMBERS = 2_000_000
 MOST_ROWS = 100_000
 """Rows of tables that are shown as they are (flows, programs, ranks)."""
 
+LARGEST_LATENCY = "latency_max_ns"
+"""Column of the hosts of a run that recorded latencies."""
+
 NO_ROW = 2**32 - 1
 """The peer of a port that is not connected."""
 
@@ -294,6 +297,10 @@ def _at_samples(
 def _latencies(result: Result) -> pa.Table:
     table = result.tables["host_latencies"]
     columns = {name: table[name].to_numpy() for name in ("host", "from_ns", "to_ns", "packets")}
+    # The interval of the largest latency ends later, and no packet took so long.
+    if LARGEST_LATENCY in result.hosts.column_names:
+        largest = result.hosts[LARGEST_LATENCY].to_numpy(zero_copy_only=False)[columns["host"]]
+        columns["to_ns"] = np.fmin(columns["to_ns"], largest)
     return pa.table({name: _smallest(values.astype(np.uint64)) for name, values in columns.items()})
 
 

@@ -25,6 +25,8 @@ export interface RunFacts {
   warm_up_ps: number;
   link_gbps: number;
   rates_gbps: Record<string, number>;
+  /** The largest latency of a packet that was measured, in nanoseconds; the intervals of histograms end later. */
+  latency_max_ns?: number | null;
   groups: string[];
   merged_samples: number;
   skipped_trees: number;

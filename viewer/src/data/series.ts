@@ -107,9 +107,11 @@ export function latencyCdfWithin(
   const [first, last] = samplesWithin(run.times, window);
   const { sample, from, packets } = run.latencySeries;
   const bins: Bins = new Map();
+  // Latencies of the warm-up can be larger.
+  const most = (window[0] >= run.facts.warm_up_ps && run.facts.latency_max_ns) || Infinity;
   for (let row = 0; row < sample.length; row++)
     if (sample[row] >= first && sample[row] <= last)
-      add(bins, from[row], largestLatency(from[row]), packets[row]);
+      add(bins, from[row], Math.min(most, largestLatency(from[row])), packets[row]);
   return cumulated(bins);
 }
 
@@ -127,8 +129,10 @@ function largestLatency(from: number): number {
 
 function add(bins: Bins, from: number, to: number, packets: number): void {
   const bin = bins.get(from);
-  if (bin) bin.packets += packets;
-  else bins.set(from, { to, packets });
+  if (bin) {
+    bin.packets += packets;
+    bin.to = Math.max(bin.to, to);
+  } else bins.set(from, { to, packets });
 }
 
 function cumulated(bins: Bins): { x: number[]; y: number[] } | null {

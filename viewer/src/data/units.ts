@@ -29,6 +29,12 @@ export function plainInstant(value: number): string {
   return String(Number(value.toFixed(clock.name === "s" ? 5 : 4)));
 }
 
+/** An instant in the unit of the clock, to the picosecond, without an exponent. */
+export function exactInstant(ps: number): string {
+  const text = (Math.round(ps) / clock.ps).toFixed(Math.log10(clock.ps));
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
 /** An instant, with no more digits than a sample needs. */
 export function instant(ps: number): string {
   return `${digits(ps / clock.ps, 6)} ${clock.name}`;

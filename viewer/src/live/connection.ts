@@ -6,11 +6,14 @@ import * as state from "../state";
 import { readMessage, type Message } from "./message";
 import type { LiveRun } from "./run";
 
-export type LiveStatus = "connecting" | "live" | "lost";
+export type LiveStatus = "connecting" | "live" | "lost" | "ended" | "refused";
 
 /** Null: the page shows finished runs. */
 export const liveStatus = signal<LiveStatus | null>(null);
 const RETRY_MS = 2000;
+/** What the server closes connections with when it ends. */
+const ENDED = 1001;
+const FORBIDDEN = 403;
 
 /** Show what the server sends, and connect again where the connection is lost. */
 export function connect(run: LiveRun, path: string): void {
@@ -43,10 +46,18 @@ export function connect(run: LiveRun, path: string): void {
       if (document.hidden) show();
       else beforePainting(show);
     };
-    socket.onclose = () => {
-      liveStatus.value = "lost";
-      setTimeout(open, RETRY_MS);
+    socket.onclose = ({ code }) => {
+      if (code === ENDED) liveStatus.value = "ended";
+      else void retry();
     };
+  };
+  // A server that was started again has another address, and refuses this one.
+  const retry = async () => {
+    liveStatus.value = "lost";
+    const answer = await fetch(location.href, { cache: "no-store" }).catch(() => null);
+    void answer?.body?.cancel();
+    if (answer?.status === FORBIDDEN) liveStatus.value = "refused";
+    else setTimeout(open, RETRY_MS);
   };
   liveStatus.value = "connecting";
   open();

@@ -6,6 +6,8 @@ const WORDS: Record<LiveStatus, string> = {
   connecting: "connecting",
   live: "connected",
   lost: "connection lost, trying again",
+  ended: "the server has ended",
+  refused: "the server was started again: it prints the new address of this page",
 };
 
 export function Follow() {

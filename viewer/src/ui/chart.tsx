@@ -43,6 +43,8 @@ export interface ChartProps {
   names?: readonly string[];
   /** What the axis of x covers; without it, what the lines do. */
   range?: [number, number];
+  /** What is said where there are no lines, if that is not because nothing was recorded. */
+  none?: string;
   onPick?(x: number): void;
   /** A click next to a point, by the places of its line and of the point in it. */
   onPoint?(line: number, point: number): void;
@@ -292,7 +294,7 @@ export function Chart(props: ChartProps) {
           </ul>
         </>
       ) : (
-        <p class="none">Nothing was recorded for this.</p>
+        <p class="none">{props.none ?? "Nothing was recorded for this."}</p>
       )}
     </figure>
   );

@@ -5,7 +5,28 @@ import type { Run } from "../data/run";
 import { destinationsOf } from "../data/paths";
 import type { Forest } from "../data/trees";
 import type { Selection } from "../data/selection";
-import { bytes, clipped, digits, gbps, percent, time as showTime } from "../data/units";
+import type { Cell } from "./download";
+import {
+  bytes,
+  clipped,
+  clock,
+  digits,
+  gbps,
+  instant,
+  percent,
+  time as showTime,
+} from "../data/units";
+
+/** A name and a text; of a quantity, its value and the unit of that, too. */
+export type Fact = [name: string, text: string, value?: number, unit?: string];
+
+/** Facts as rows of a table: quantities are not rounded, and have their units next to them. */
+export function plainFacts(facts: readonly Fact[]): Cell[][] {
+  return facts.map(([name, text, value, unit]) => [name, value ?? text, unit ?? ""]);
+}
+
+/** Names, values and units of facts. */
+export const FACT_COLUMNS = ["name", "value", "unit"];
 
 /** A few lines for the tooltip: the name first. */
 export function describe(run: Run, chosen: Selection, time: number): string[] {
@@ -27,7 +48,7 @@ export function kindOf(run: Run, chosen: Selection): string {
 }
 
 /** Names and values, the most telling first. */
-export function factsOf(run: Run, chosen: Selection, time: number): [string, string][] {
+export function factsOf(run: Run, chosen: Selection, time: number): Fact[] {
   const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
   if (chosen.kind === "port") return portFacts(run, chosen.row, time, forest);
   if (chosen.kind === "tree") return treeFacts(run, chosen.tree, forest);
@@ -35,13 +56,24 @@ export function factsOf(run: Run, chosen: Selection, time: number): [string, str
   return nodeFacts(run, chosen.node, time, forest);
 }
 
-function portFacts(run: Run, row: number, time: number, forest: Forest | null): [string, string][] {
+/** When queues and trees were sampled that are shown at an instant, if that was not at the same time. */
+function instants(run: Run, time: number): [queues: string, trees: string] {
+  const queues = run.times[run.sampleAt(time)];
+  const trees = run.treeTimes[run.treeSampleAt(time)];
+  if (queues === trees || queues === undefined || trees === undefined) return ["", ""];
+  return [` at ${instant(queues)}`, ` at ${instant(trees)}`];
+}
+
+/** The unit of amounts of a tree. */
+function unitOf(run: Run): string {
+  return run.facts.diagnosis ? "Gbit/s" : "bytes";
+}
+
+function portFacts(run: Run, row: number, time: number, forest: Forest | null): Fact[] {
   const peer = run.peerNode(row);
-  const facts: [string, string][] = [
+  const facts: Fact[] = [
     ["to", peer < 0 ? "nothing" : run.portName(run.peer[row])],
-    ...(Array.from(run.downRows(time)).includes(row)
-      ? [["cable", "down"] as [string, string]]
-      : []),
+    ...(Array.from(run.downRows(time)).includes(row) ? [["cable", "down"] as Fact] : []),
     ...sampled(run, row, time),
   ];
   if (run.egress && !run.isHost(run.node[row])) {
@@ -54,10 +86,14 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
   }
   const place = forest ? forest.rows.indexOf(row) : -1;
   if (forest && place >= 0) {
-    facts.push(["in a tree", `tree ${forest.tree[place]}, ${roleOf(run, forest, place)}`]);
+    const [, at] = instants(run, time);
+    const queued = forest.queued[place];
+    facts.push([`in a tree${at}`, `tree ${forest.tree[place]}, ${roleOf(run, forest, place)}`]);
     facts.push([
-      run.facts.diagnosis ? "lost by waiting" : "queued in the tree",
-      run.amount(forest.queued[place]),
+      (run.facts.diagnosis ? "lost by waiting" : "queued in the tree") + at,
+      run.amount(queued),
+      queued,
+      unitOf(run),
     ]);
   }
   return facts;
@@ -68,8 +104,8 @@ function flowFacts(
   run: Run,
   { source, destination }: Selection & { kind: "flow" },
   time: number,
-): [string, string][] {
-  const facts: [string, string][] = [
+): Fact[] {
+  const facts: Fact[] = [
     ["from", run.nodes[source].name],
     ["to", run.nodes[destination].name],
   ];
@@ -84,7 +120,7 @@ function flowFacts(
   if (!own.length) facts.push([name, String(unlimited(kind))]);
   for (const flow of own) {
     const value = courseOf(run.limits, flow, run.times.length)[sample];
-    facts.push([own.length > 1 ? `${name}, SL ${flow.sl}` : name, digits(value, 4)]);
+    facts.push([own.length > 1 ? `${name}, SL ${flow.sl}` : name, digits(value, 4), value]);
   }
   return facts;
 }
@@ -96,7 +132,7 @@ export function flowName(run: Run, source: number, destination: number): string 
 }
 
 /** Values of the port series in the interval around an instant. */
-function sampled(run: Run, row: number, time: number): [string, string][] {
+function sampled(run: Run, row: number, time: number): Fact[] {
   // A live page has no samples at first.
   if (!run.series || !run.times.length) return [];
   const sample = run.sampleAt(time);
@@ -106,26 +142,31 @@ function sampled(run: Run, row: number, time: number): [string, string][] {
   const wait = (run.series.xmit_wait_ns[at] * 1e3) / interval;
   if (run.facts.diagnosis)
     return [
-      ["transmits with headers", known(rate, `${gbps(rate)} (${percent(rate / run.rate[row])})`)],
-      ["waits", known(wait, `${percent(wait)}, loses ${gbps(wait * run.rate[row])}`)],
+      known("transmits with headers", rate, "Gbit/s", ofShare(rate, run.rate[row])),
+      known("waits", wait, "share", `${percent(wait)}, loses ${gbps(wait * run.rate[row])}`),
     ];
+  const [queued, marked] = [run.series.queued_bytes[at], run.series.fecn_marked[at]];
   return [
-    ["transmits with headers", ofLink(rate, run.rate[row])],
-    ["waits", percent(wait)],
-    ["queue", bytes(run.series.queued_bytes[at])],
-    ["marked", `${run.series.fecn_marked[at]} packets`],
+    ["transmits with headers", ofLink(rate, run.rate[row]), rate, "Gbit/s"],
+    ["waits", percent(wait), wait, "share"],
+    [`queue${instants(run, time)[0]}`, bytes(queued), queued, "bytes"],
+    ["marked", `${marked} packets`, marked, "packets"],
   ];
 }
 
 /** A rate and its share of a link. Packets are counted whole, so a short interval can count one too many. */
 function ofLink(rate: number, link: number): string {
-  if (rate <= link) return `${gbps(rate)} (${percent(rate / link)})`;
+  if (rate <= link) return ofShare(rate, link);
   return `${gbps(rate)} (100 %; packets are counted whole)`;
 }
 
-/** A text about a value, if a diagnosis knows that value. */
-function known(value: number, text: string): string {
-  return Number.isNaN(value) ? "not known" : text;
+function ofShare(rate: number, link: number): string {
+  return `${gbps(rate)} (${percent(rate / link)})`;
+}
+
+/** A fact about a value, if a diagnosis knows that value. */
+function known(name: string, value: number, unit: string, text: string): Fact {
+  return Number.isNaN(value) ? [name, "not known"] : [name, text, value, unit];
 }
 
 function roleOf(run: Run, forest: Forest, place: number): string {
@@ -135,16 +176,18 @@ function roleOf(run: Run, forest: Forest, place: number): string {
     : `branch of depth ${forest.depth[place]}`;
 }
 
-function treeFacts(run: Run, tree: number, forest: Forest | null): [string, string][] {
+function treeFacts(run: Run, tree: number, forest: Forest | null): Fact[] {
   const life = run.lifetimes[tree];
   const now = forest?.trees.find((one) => one.tree === tree);
-  const facts: [string, string][] = [
+  const unit = unitOf(run);
+  const facts: Fact[] = [
     ["root", run.portName(life.rootRow) + (life.destination && `, to ${life.destination}`)],
-    ["seen", `${showTime(life.birth)} to ${showTime(life.death)}`],
+    ["first seen", showTime(life.birth), life.birth / clock.ps, clock.name],
+    ["last seen", showTime(life.death), life.death / clock.ps, clock.name],
   ];
   if (now) {
     facts.push(
-      [run.facts.diagnosis ? "lost now" : "bytes now", run.amount(now.queued)],
+      [run.facts.diagnosis ? "lost now" : "bytes now", run.amount(now.queued), now.queued, unit],
       ["ports now", String(now.ports)],
       ["contributors now", String(now.contributors)],
       ["hosts with victims now", String(now.victims)],
@@ -152,19 +195,14 @@ function treeFacts(run: Run, tree: number, forest: Forest | null): [string, stri
   } else {
     facts.push(["at this instant", "does not stand"]);
   }
-  const ports = life.peakPorts === 1 ? "port" : "ports";
-  facts.push(["peak", `${run.amount(life.peakQueued)}, ${life.peakPorts} ${ports}`]);
+  facts.push(["peak", run.amount(life.peakQueued), life.peakQueued, unit]);
+  facts.push(["peak ports", String(life.peakPorts)]);
   return facts;
 }
 
-function nodeFacts(
-  run: Run,
-  node: number,
-  time: number,
-  forest: Forest | null,
-): [string, string][] {
+function nodeFacts(run: Run, node: number, time: number, forest: Forest | null): Fact[] {
   const one = run.nodes[node];
-  const facts: [string, string][] = [];
+  const facts: Fact[] = [];
   if (!run.isHost(node)) {
     const members = run.portsOf(node).filter((row) => forest?.rows.includes(row));
     return [
@@ -178,17 +216,14 @@ function nodeFacts(
   if (uplink !== undefined) facts.push(...sampled(run, uplink, time));
   const down = uplink === undefined ? undefined : run.peer[uplink];
   const received = down !== undefined && down < run.ports ? sampled(run, down, time)[0] : undefined;
-  if (received) facts.push(["receives with headers", received[1]]);
+  if (received) facts.push(["receives with headers", ...received.slice(1)] as Fact);
   forest?.hosts.forEach((host, place) => {
     if (host !== node) return;
-    const words: string[] = [];
-    if (forest.contributing[place] > 0)
-      words.push(`contributes ${run.amount(forest.contributing[place])}`);
-    if (forest.victim[place] > 0) {
-      const amount = run.amount(forest.victim[place]);
-      words.push(run.facts.diagnosis ? `victim, sends ${amount}` : `has ${amount} held up`);
-    }
-    facts.push([`tree ${forest.hostTree[place]}`, words.join(", ")]);
+    const tree = `tree ${forest.hostTree[place]}${instants(run, time)[1]}`;
+    const add = (what: string, amount: number) =>
+      amount > 0 && facts.push([`${tree}, ${what}`, run.amount(amount), amount, unitOf(run)]);
+    add("contributes", forest.contributing[place]);
+    add(run.facts.diagnosis ? "victim, sends" : "held up", forest.victim[place]);
   });
   return facts;
 }

@@ -64,9 +64,9 @@ export function Jobs() {
           { name: "rank" },
           { name: "host", isName: true },
           { name: "end, ms", show: asDigits },
-          { name: "computes", show: asPercent },
-          { name: "waits", show: asPercent },
-          { name: "sent", show: asBytes },
+          { name: "computes", unit: "share", show: asPercent },
+          { name: "waits", unit: "share", show: asPercent },
+          { name: "sent", unit: "bytes", show: asBytes },
         ]}
         rows={ranksOf(run, job.job).map((rank) => ({
           id: String(rank.rank),

@@ -93,8 +93,8 @@ function shownLimits(): Shown {
         run.nodes[flow.source].name,
         flow.destination === ANY_HOST ? "all" : run.nodes[flow.destination].name,
         flow.sl,
-        Number(mean.toFixed(2)),
-        Number(most.toFixed(2)),
+        mean,
+        most,
       ],
       isSelected:
         chosen?.kind === "flow" &&
@@ -156,6 +156,7 @@ function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
       columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name, at) => ({
         name,
         isName: at < 2,
+        show: at > 2 ? (value) => String(Number(Number(value).toFixed(2))) : undefined,
       }))}
       sortBy={3}
       rows={rows}

@@ -39,7 +39,7 @@ export function timed(lines: Line[], title: string, unit: string) {
       range={inClock(state.whole.value)}
       shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
       onPick={(x) => (state.time.value = x * clock.ps)}
-      onRange={([from, to]) => (state.marked.value = [from * clock.ps, to * clock.ps])}
+      onRange={([from, to]) => state.mark(from * clock.ps, to * clock.ps)}
     />
   );
 }
@@ -210,6 +210,7 @@ export function Latencies() {
       run.latencySeries ? (whyEmpty(run, run.times, state.marked.value) ?? []) : [],
     ),
   );
+  const isRecorded = shownRuns().some((run) => run.latencies || run.latencySeries);
   return (
     <section aria-labelledby="latency-title">
       <h2 id="latency-title">Latency of packets</h2>
@@ -223,6 +224,7 @@ export function Latencies() {
         xLabel="µs"
         yLabel="% of packets"
         lines={lines.value}
+        none={isRecorded ? "No packet was received." : undefined}
         holds
         logX
       />

@@ -7,6 +7,7 @@ import type { Run } from "../data/run";
 import { clock, count, digits, gbps, instant } from "../data/units";
 import * as state from "../state";
 import type { Cell } from "./download";
+import { FACT_COLUMNS, plainFacts, type Fact } from "./facts";
 import { CsvButton, DataTable, type Column, type Row } from "./table";
 
 const MOST_ROWS = 1000;
@@ -61,46 +62,47 @@ function plain(value: unknown): Cell {
   return String(value);
 }
 
-function diagnosed(
-  facts: RunFacts,
-  { began }: NonNullable<RunFacts["diagnosis"]>,
-): [string, string][] {
+function diagnosed(facts: RunFacts, { began }: NonNullable<RunFacts["diagnosis"]>): Fact[] {
   return [
     ["subnet", facts.name],
     ["instant 0", began],
-    ["hosts", count(facts.hosts)],
-    ["observed", instant(facts.duration_ps)],
-    ["fastest link", gbps(facts.link_gbps)],
+    ["hosts", count(facts.hosts), facts.hosts],
+    ["observed", instant(facts.duration_ps), facts.duration_ps / clock.ps, clock.name],
+    ["fastest link", gbps(facts.link_gbps), facts.link_gbps, "Gbit/s"],
   ];
 }
 
 /** The rate of all cables, or the lowest and the highest. */
-function linkRates(run: Run): string {
+function linkRates(run: Run): Fact[] {
+  const rate = (name: string, value: number): Fact => [name, gbps(value), value, "Gbit/s"];
   let [least, most] = [Infinity, 0];
   for (let row = 0; row < run.ports; row++) {
     least = Math.min(least, run.rate[row]);
     most = Math.max(most, run.rate[row]);
   }
-  if (!run.ports) return gbps(run.facts.link_gbps);
-  return least === most ? gbps(most) : `${digits(least)} to ${gbps(most)}`;
+  if (!run.ports) return [rate("link rate", run.facts.link_gbps)];
+  if (least === most) return [rate("link rate", most)];
+  return [rate("lowest link rate", least), rate("highest link rate", most)];
 }
 
 export function Facts() {
   const { facts } = state.run.value;
-  const own: [string, string][] = [
+  const own: Fact[] = [
     ["scenario", facts.name],
     ["description", facts.description],
     ["congestion control", facts.live_is_off ? "off (Threshold 0)" : facts.scheme],
     ["seed", String(facts.seed)],
-    ["hosts", count(facts.hosts)],
-    ["simulated time", instant(facts.duration_ps)],
-    ["link rate", linkRates(state.run.value)],
-    ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
+    ["hosts", count(facts.hosts), facts.hosts],
+    ["simulated time", instant(facts.duration_ps), facts.duration_ps / clock.ps, clock.name],
+    ...linkRates(state.run.value),
+    ...Object.entries(facts.rates_gbps).map(([name, value]): Fact => [
       `${rateName(name, Object.keys(facts.rates_gbps))}, payload`,
       gbps(value),
+      value,
+      "Gbit/s",
     ]),
   ];
-  const rows: [string, string][] = [
+  const rows: Fact[] = [
     ...(facts.diagnosis ? diagnosed(facts, facts.diagnosis) : own),
     ["silvan", facts.version],
   ];
@@ -110,8 +112,8 @@ export function Facts() {
         {facts.diagnosis ? "Subnet" : "Run"}
         <CsvButton
           title={facts.diagnosis ? "Subnet" : "Run"}
-          columns={["name", "value"]}
-          rows={rows}
+          columns={FACT_COLUMNS}
+          rows={plainFacts(rows)}
         />
       </h2>
       {facts.merged_samples > 1 && (

@@ -115,14 +115,14 @@ function Differences() {
   const [before, after] = [measures(first), measures(second)];
   const rows = [...new Set([...before.keys(), ...after.keys()])].map((name) => {
     const [a, b] = [before.get(name) ?? null, after.get(name) ?? null];
-    const change = a && b !== null ? `${b > a ? "+" : ""}${digits((100 * (b - a)) / a, 3)} %` : "";
-    return { id: name, cells: [name, rounded(a), rounded(b), change] };
+    const change = a && b !== null ? (100 * (b - a)) / a : null;
+    return { id: name, cells: [name, a, b, change] };
   });
-  const columns: Column[] = ["measure", first.facts.label, second.facts.label].map((name) => ({
-    name,
-  }));
-  // A number stays next to its unit.
-  columns.push({ name: "change", show: (value) => String(value).replace(" ", "\u00a0") });
+  const columns: Column[] = [
+    { name: "measure" },
+    ...[first, second].map(({ facts }) => ({ name: facts.label, show: inDigits })),
+    { name: "change", unit: "%", show: asChange },
+  ];
   return (
     <>
       <DataTable title="Differences" columns={columns} rows={rows} />
@@ -136,8 +136,12 @@ function Differences() {
   );
 }
 
-function rounded(value: number | null): Cell {
-  return value === null ? null : Number(digits(value));
+const inDigits = (value: Cell) => (value === null ? "" : digits(Number(value)));
+
+/** A number stays next to its unit. */
+function asChange(value: Cell): string {
+  if (value === null) return "";
+  return `${Number(value) > 0 ? "+" : ""}${digits(Number(value), 3)}\u00a0%`;
 }
 
 /** What a run has achieved, by name with unit. */
@@ -192,16 +196,15 @@ function Points() {
       <DataTable
         title="Runs of this page"
         columns={[
-          "run",
-          ...parameters,
-          ...rates.map((name) => `${rateName(name, rates)}, Gbit/s`),
-        ].map((name) => ({ name }))}
+          ...["run", ...parameters].map((name) => ({ name })),
+          ...rates.map((name) => ({ name: `${rateName(name, rates)}, Gbit/s`, show: inDigits })),
+        ]}
         rows={runs.map((run, index) => ({
           id: run.facts.label,
           cells: [
             run.facts.label,
             ...parameters.map((name) => run.facts.parameters[name]),
-            ...rates.map((name) => rounded(run.facts.rates_gbps[name] ?? null)),
+            ...rates.map((name) => run.facts.rates_gbps[name] ?? null),
           ],
           isSelected: index === state.active.value,
           onSelect: () => {

@@ -3,7 +3,7 @@
 import * as state from "../state";
 import { chainFrom, pathTo, waysOf } from "../data/paths";
 import { instant } from "../data/units";
-import { factsOf, kindOf, nameOf } from "./facts";
+import { FACT_COLUMNS, factsOf, kindOf, nameOf, plainFacts, type Fact } from "./facts";
 import { Short } from "./short";
 import { CsvButton } from "./table";
 
@@ -51,11 +51,11 @@ export function SelectionPanel() {
         <span>
           <CsvButton
             title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${instant(state.panelTime.value)}`}
-            columns={["name", "value"]}
-            rows={[
+            columns={FACT_COLUMNS}
+            rows={plainFacts([
               ...factsOf(run, chosen, state.panelTime.value),
-              ...chain.map((row, place) => [`holds up ${place + 1}`, run.portName(row)]),
-            ]}
+              ...chain.map((row, place): Fact => [`holds up ${place + 1}`, run.portName(row)]),
+            ])}
           />{" "}
           <button type="button" class="small" onClick={() => (state.selection.value = null)}>
             Clear

@@ -155,6 +155,11 @@ export function DataTable(props: {
         </table>
       </div>
       {rows.length === 0 && <p class="none">No rows.</p>}
+      {shown.length < rows.length && (
+        <p class="printed">
+          The first {shown.length} of {rows.length} rows.
+        </p>
+      )}
       {rows.length > FEW && !props.all && (
         <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show fewer" : `Show all ${rows.length}`}

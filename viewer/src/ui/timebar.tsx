@@ -4,7 +4,7 @@
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
 import { upperBound } from "../data/search";
-import { clock, inClock, instant, plainInstant } from "../data/units";
+import { clock, exactInstant, inClock, instant, plainInstant } from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
@@ -12,6 +12,8 @@ import { Chart, type Line } from "./chart";
 const SPEEDS = [5, 10, 20, 40];
 /** Events that are named below the bar. */
 const MOST_EVENTS = 4;
+/** Windows that are shorter, in the unit of the clock, are shown to the picosecond. */
+const TINY = 1e-3;
 
 export function TimeBar() {
   const lines = useComputed<Line[]>(() => barLines());
@@ -21,6 +23,7 @@ export function TimeBar() {
   const all = state.instants.value;
   const index = Math.max(0, upperBound(all, state.time.value) - 1);
   const marked = state.marked.value;
+  const hasForest = state.runs.value.some((run) => run.facts.tables.includes("forest"));
   const nothing = all.length === 0;
   const near = nearEvents();
   const ended = state.runs.value.filter((run) => run.facts.duration_ps < state.time.value);
@@ -100,13 +103,14 @@ export function TimeBar() {
         rightLabel="trees"
         height={96}
         lines={lines.value}
+        none={hasForest ? "No sample of the trees is in this run." : undefined}
         at={state.time.value / clock.ps}
         range={inClock(state.whole.value)}
         holds
         shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
         events={events.value}
         onPick={(x) => (state.time.value = nearestInstant(x * clock.ps))}
-        onRange={([from, to]) => mark(from * clock.ps, to * clock.ps)}
+        onRange={([from, to]) => state.mark(from * clock.ps, to * clock.ps)}
       />
       <p class="events" aria-live="polite">
         {near.map((event) => `${instant(event.time)}: ${event.text}`).join("; ")}
@@ -117,7 +121,8 @@ export function TimeBar() {
 
 function WindowControls({ marked }: { marked: [number, number] | null }) {
   const [from, to] = state.span.value;
-  const shown = (value: number) => plainInstant(value / clock.ps);
+  const isTiny = to - from < TINY * clock.ps;
+  const shown = (value: number) => (isTiny ? exactInstant(value) : plainInstant(value / clock.ps));
   const field = (name: string, value: number, change: (ps: number) => void) => (
     <label>
       {name}
@@ -138,22 +143,14 @@ function WindowControls({ marked }: { marked: [number, number] | null }) {
   return (
     <fieldset class="window">
       <legend class="hidden">Window that panels sum over, in {clock.name}</legend>
-      {field("from", from, (ps) => mark(ps, to))}
-      {field("to", to, (ps) => mark(from, ps))}
+      {field("from", from, (ps) => state.mark(ps, to))}
+      {field("to", to, (ps) => state.mark(from, ps))}
       <span>{clock.name}</span>
       <button type="button" disabled={!marked} onClick={() => (state.marked.value = null)}>
         Whole run
       </button>
     </fieldset>
   );
-}
-
-function mark(from: number, to: number): void {
-  const [first, last] = [
-    Math.max(0, Math.min(from, to)),
-    Math.min(state.duration.value, Math.max(from, to)),
-  ];
-  if (last > first) state.marked.value = [first, last];
 }
 
 function play(): void {
