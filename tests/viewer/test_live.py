@@ -115,6 +115,9 @@ def test_a_page_says_that_its_server_refuses_it(browser: Browser) -> None:
             page.get_by_text("the server was started again").wait_for(timeout=PATIENCE_MS)
             page.goto(other)
             page.get_by_text("connected", exact=True).wait_for(timeout=PATIENCE_MS)
+            # A server whose fabric ends says so before it goes.
+            emulation.stop()
+            page.get_by_text("the server has ended").wait_for(timeout=PATIENCE_MS)
 
 
 def test_sample_has_what_other_readings_of_the_fabric_have(

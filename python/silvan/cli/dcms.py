@@ -236,6 +236,10 @@ class _LiveView:
         for moment in self._moments.take(manager):
             self._page.add(moment)
 
+    def end(self) -> None:
+        """Tell the pages that are open that the manager ends."""
+        self._page.end()
+
 
 def _put_address(address: str) -> None:
     put(address)
@@ -283,6 +287,8 @@ class _Service:
         try:
             return self._run()
         finally:
+            if self._page is not None:
+                self._page.end()
             for kind, handler in zip(kinds, before, strict=True):
                 signal.signal(kind, handler)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING
 
 from silvan.errors import SilvanError
 from silvan.moments import Moment
+
+_END_S = 2.0
+"""How long open pages may take to hear that the command ends."""
 
 if TYPE_CHECKING:
     from silvan.viewer.dcms_log import EventSource
@@ -43,6 +47,9 @@ class LivePage:
         self._events = events
         self._page: LiveDiagnosis | None = None
         self._failed: list[BaseException] = []
+        self._loop = asyncio.new_event_loop()
+        self._serving: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def add(self, moment: Moment) -> None:
         """Show a moment.
@@ -58,17 +65,33 @@ class LivePage:
             from silvan.viewer.diagnosis import LiveDiagnosis
 
             self._page = LiveDiagnosis(moment, self._title, self._events)
-            threading.Thread(target=self._serve, args=(self._page,), daemon=True).start()
+            self._serving = self._loop.create_task(self._serve_page(self._page))
+            self._thread.start()
         else:
             self._page.add(moment)
 
-    def _serve(self, page: LiveDiagnosis) -> None:
-        from silvan.viewer.live import serve_live
+    def end(self) -> None:
+        """Tell the pages that are open that the command ends."""
+        if self._serving is not None:
+            self._loop.call_soon_threadsafe(self._serving.cancel)
+            self._thread.join(_END_S)
+        if not self._thread.is_alive():
+            self._loop.close()
 
+    def _serve(self) -> None:
+        assert self._serving is not None
         try:
-            serve_live(page, *self._address, self._announce)
+            self._loop.run_until_complete(self._serving)
         except BaseException as error:
             self._failed.append(error)
+
+    async def _serve_page(self, page: LiveDiagnosis) -> None:
+        from silvan.viewer.live import LiveServer
+
+        host, port = self._address
+        async with LiveServer(page, host=host, port=port) as server:
+            self._announce(server.address)
+            await server.serve()
 
 
 def require_address(address: tuple[str, int]) -> None:

@@ -198,8 +198,10 @@ def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
         if options.as_json or not sys.stdout.isatty():
             note(address)
 
+    page = LivePage(options.address, "Watched subnet", announce, log)
     try:
-        yield LivePage(options.address, "Watched subnet", announce, log).add
+        yield page.add
     finally:
+        page.end()
         if log is not None:
             log.close()
