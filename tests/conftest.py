@@ -84,7 +84,23 @@ def made_up_result(
     delivered = np.tile(np.round(rates_gbps * interval_ps / 8e3), intervals).astype(np.uint64)
     tables = {
         "hosts": pa.table(
-            {"host": numbers, "role": ["hotspot+c" if hot else "c" for hot in hotspots]}
+            {
+                "host": numbers,
+                "name": [f"host-{number:04}" for number in numbers],
+                "lid": numbers + 1,
+                "role": ["hotspot+c" if hot else "c" for hot in hotspots],
+                "receives": ["hotspots" if hot else "other receivers" for hot in hotspots],
+                "delivered_bytes": delivered.reshape(intervals, hosts).sum(axis=0),
+                "injected_bytes": np.zeros(hosts, np.uint64),
+            }
+        ),
+        # What a result must have, and nobody asks for here.
+        "classes": pa.table({"name": [], "delivered_bytes": []}),
+        "ports": pa.table(
+            {
+                name: []
+                for name in ("node", "port", "peer", "link_gbps", "xmit_bytes", "xmit_wait_ps")
+            }
         ),
         "host_series": pa.table(
             {
@@ -94,7 +110,13 @@ def made_up_result(
             }
         ),
     }
-    return silvan.Result(scenario, seed, tables, {"wall_s": 1.5, "events": 30, "packet_hops": 20})
+    summary = {
+        "simulated_ps": scenario.duration_ps,
+        "wall_s": 1.5,
+        "events": 30,
+        "packet_hops": 20,
+    }
+    return silvan.Result(scenario, seed, tables, summary)
 
 
 Command = Callable[..., Outcome]
