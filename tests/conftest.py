@@ -94,7 +94,7 @@ def made_up_result(
                 "injected_bytes": np.zeros(hosts, np.uint64),
             }
         ),
-        # What a result must have, and nobody asks for here.
+        # What a result must have, and no test with made-up rates reads.
         "classes": pa.table({"name": [], "delivered_bytes": []}),
         "ports": pa.table(
             {
