@@ -19,7 +19,7 @@ from silvan.folders import write_text
 from silvan.reproduce.curves import over_time
 from silvan.result import Result
 from silvan.scenario import Scenario
-from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
+from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Table, with_places
 
 COMPARISON = "compare.json"
 """The file that says what a comparison consists of."""
@@ -94,15 +94,7 @@ def comparison_report(manifest: Path) -> Report:
     try:
         read = json.loads(manifest.read_text(encoding="utf-8"))
         return _report(read, manifest.parent)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-    ) as error:
+    except DAMAGED as error:
         raise OutputError(
             f"{manifest}: no readable comparison: {error}",
             hint="repeat the command silvan compare; finished runs are kept",

@@ -31,6 +31,12 @@ MOST_CELLS_OF_RUN = 1_000_000
 MOST_UNREADABLE = 20
 """Runs that a report names because their tables cannot be read; of more, it says how many."""
 
+DAMAGED = (
+    *(OSError, ValueError, TypeError, KeyError),
+    *(AttributeError, IndexError, RecursionError),
+)
+"""What reading a file raises that holds JSON of another shape, or none."""
+
 _RECORDED = ("forest", "port_series")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from silvan.cache import kept_result
 from silvan.errors import OutputError
 from silvan.reproduce.experiment import PointTable
-from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
+from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Table, with_places
 
 REPRODUCTIONS = "reproduction*.json"
 """Files that say what a reproduction consists of: the whole, and parts."""
@@ -38,15 +38,7 @@ def reproduction_report(manifest: Path) -> Report:
     try:
         read = json.loads(manifest.read_text(encoding="utf-8"))
         return _report(read, manifest.parent)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-    ) as error:
+    except DAMAGED as error:
         raise OutputError(
             f"{manifest}: no readable reproduction: {error}",
             hint="repeat the command silvan reproduce; finished runs are kept",

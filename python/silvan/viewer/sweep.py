@@ -16,7 +16,7 @@ from silvan.sweeping.plan import label, plain
 from silvan.sweeping.store import MANIFEST, Failure, read_rows
 from silvan.sweeping.table import SweepRow, to_table
 from silvan.toml_text import TomlValue, literal
-from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table
+from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Sweep, Table
 
 # What a run is, and what it took, are no curves of a sweep.
 _NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
@@ -46,7 +46,7 @@ def sweep_report(folder: Path) -> Report:
         whole = Scenario.from_toml(read["scenario"])
         rows = list(read_rows(folder, keys).values())
         failures = [Failure(**one) for one in read["failed"]]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except DAMAGED as error:
         raise OutputError(
             f"{folder / MANIFEST}: no readable sweep: {error}",
             hint="repeat the command silvan sweep; finished points are kept",
