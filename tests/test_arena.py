@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import shlex
 import statistics
 from pathlib import Path
@@ -14,11 +15,13 @@ import pytest
 import silvan
 from silvan.arena import Arena, ArenaResult, read_arena, run_arena
 from silvan.arena.judge import interval
+from silvan.arena.page import losses
 from silvan.arena.run import prepared
 from silvan.arena.settings import TUNABLE, search_of
 from silvan.baselines import baselines
 from silvan.cache import build_id
 from silvan.compare import compare, watched
+from silvan.figures.arena import draw_arena, percent
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -292,6 +295,25 @@ def test_a_scheme_of_ones_own_takes_part_in_all_cases(
     assert again.status == 0, again.stderr
     same = (tmp_path / "again" / folder.name / "arena.csv").read_text()
     assert same == (folder / "arena.csv").read_text()
+
+
+def test_the_heat_map_has_the_share_of_each_scheme_in_each_case(
+    arena: Arena, result: ArenaResult, tmp_path: Path
+) -> None:
+    """Oracle: a percentage for each entry, rows by their mean, and no other numbers."""
+    rows = [(label, shares) for label, shares, _ in losses(result, "credits")]
+    cases = [one.name for one in arena.cases]
+    png, svg = draw_arena(rows, cases, title="small", folder=tmp_path, stem="arena")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg.read_text())
+    labels = [one for one in texts if one in {label for label, _ in rows}]
+    means = {label: statistics.fmean(shares.values()) for label, shares in rows}
+    assert labels == sorted(labels, key=lambda label: -means[label])
+    assert len(labels) == len(rows)
+    cells = [one for one in texts if re.fullmatch(r"<?\d+|&lt;1", one)]
+    assert cells == [percent(dict(rows)[label][case]) for label in labels for case in cases]
+    # Nothing but the best of a case reads 100.
+    assert cells.count("100") == sum(share == 1 for _, of in rows for share in of.values())
 
 
 def test_the_command_of_a_case_tunes_settings_as_the_whole_arena_does(

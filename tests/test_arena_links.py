@@ -183,6 +183,15 @@ def test_schemes_that_cannot_live_on_pfc_are_named_with_the_reason(
     with (folder / "arena.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert {(row["link"], row["scheme"]) for row in rows} == {("pfc", "none"), ("pfc", "dcqcn")}
+    assert {one.name for one in folder.glob("arena-*")} == {"arena-pfc.png", "arena-pfc.svg"}
+    words = ("--links", "credits", "--quick", "--schemes", "dcqcn", "--out", tmp_path)
+    done = command("compare", file, "--arena", *words)
+    assert done.status == 0, done.stderr
+    # What is drawn is what the page has.
+    assert {one.name for one in folder.glob("arena-*")} == {
+        "arena-credits.png",
+        "arena-credits.svg",
+    }
 
 
 def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) -> None:

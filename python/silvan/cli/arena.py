@@ -112,17 +112,41 @@ def compare_arena(
     words += ["--trials", str(trials)] if trials is not None else []
     chosen = [*(["--cases", cases] if cases else []), *(["--links", links] if links else [])]
     files = write_arena(result, folder, words, chosen)
+    drawn = _draw(result, folder)
     if as_json:
         put_json([one.to_dict() for one in result.entries])
     else:
         put_table(_table(result))
     note(f"{result.made} runs made in {result.wall_s:.0f} s; kept in {folder / 'runs'}")
     note(f"wrote {files[0]}, and all numbers as CSV and JSON")
+    note(f"wrote {' and '.join(map(str, drawn))}, and the same as SVG")
     failed = [one for one in result.entries if one.failure]
     for one in failed:
         note(f"error: {one.case}, {one.label}: {one.failure}")
     if failed:
         raise typer.Exit(1)
+
+
+def _draw(result: ArenaResult, folder: Path) -> list[Path]:
+    """Draw a heat map for each kind of links; one of an earlier arena with other links goes."""
+    from silvan.arena.definition import LINKS
+    from silvan.arena.page import link_title, losses
+    from silvan.figures.arena import draw_arena
+
+    for link in LINKS:
+        for stale in folder.glob(f"arena-{link}.*"):
+            stale.unlink()
+    drawn = []
+    for link in result.arena.links:
+        files = draw_arena(
+            [(label, shares) for label, shares, _ in losses(result, link)],
+            [one.name for one in result.arena.cases if one.link == link],
+            title=f"{result.arena.name}: {link_title(link)}",
+            folder=folder,
+            stem=f"arena-{link}",
+        )
+        drawn.append(files[0])
+    return drawn
 
 
 def _put_plan(
