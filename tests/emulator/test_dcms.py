@@ -351,33 +351,6 @@ def test_a_wrong_key_is_named(serve: Serve) -> None:
     assert marking(fabric) == ""
 
 
-def test_the_configuration_is_reloaded_on_sighup_and_a_bad_one_is_not(serve: Serve) -> None:
-    fabric = serve(TESTBED, time_scale=SCALE)
-    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
-    stay_low(config)
-    start_flows(fabric)
-    with managed(fabric, config, "--act") as manager:
-        until(fabric, lambda: manager.seen("lowered"))
-        good = config.read_text()
-        config.write_text(good + "[marking]\nallow = 7\n")
-        manager.process.send_signal(signal.SIGHUP)
-        (refused,) = until(fabric, lambda: manager.seen("not-reloaded"))
-        assert "allow" in refused["why"]
-        # The old one is in charge, and what it has changed stays.
-        assert not manager.seen("restored")
-        assert marking(fabric) != ""
-        # The new one forbids all changes: those of the old one are restored.
-        config.write_text(good + '[marking]\ndeny = ["*"]\n')
-        manager.process.send_signal(signal.SIGHUP)
-        until(fabric, lambda: manager.seen("reloaded"))
-        assert len(manager.seen("restored")) == len(manager.seen("lowered"))
-        seen = len(manager.events)
-        decided = ("decision",)
-        until(fabric, lambda: [one for one in manager.events[seen:] if one["event"] in decided])
-        assert marking(fabric) == ""
-        assert stop(manager) == 0
-
-
 def test_a_dry_run_changes_nothing(serve: Serve) -> None:
     fabric = serve(TESTBED, time_scale=SCALE)
     config = configure(fabric, "[subnet]\nrequire-sm = false\n")

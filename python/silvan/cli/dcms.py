@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import sys
-import time
-from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from silvan.cli.dcms_service import LiveView, LogFormat, Service, configuration
 from silvan.cli.options import AsJson, Bind, address_of
 from silvan.cli.printer import fail, note, put, put_json, put_table
-from silvan.errors import SilvanError
-from silvan.input_files import CONFIGURATION_BYTES, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from silvan._silvan import Manager
-    from silvan.cli.live_page import LivePage
-    from silvan.viewer.managed import ManagedMoments
-
-_NAP_S = 0.1
-
-
-class LogFormat(StrEnum):
-    """How events are written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def dcms(
@@ -133,7 +113,7 @@ def dcms(
     if live and (once or restore):
         reason = f"not with {'--once' if once else '--restore'}"
         raise typer.BadParameter(reason, param_hint="--live")
-    page = _LiveView(address_of(bind, "--bind")) if live else None
+    page = LiveView(address_of(bind, "--bind")) if live else None
 
     def opened(text: str) -> Manager:
         return _silvan.Manager(
@@ -147,22 +127,17 @@ def dcms(
             live=live,
         )
 
-    service = _Service(config, opened, log, page, can_reload=not once and not restore)
+    service = Service(config, opened, log, page, can_reload=not once and not restore)
     try:
-        pending = service.run()
+        is_clean = service.run()
     except ManagerError as error:
         if not service.has_started:
             raise
         # What it has changed is in its journal.
         fail(str(error), error.hint)
         raise typer.Exit(1) from error
-    if pending:
+    if not is_clean:
         raise typer.Exit(1)
-
-
-def _configuration(config: Path) -> str:
-    hint = "silvan dcms --example prints a configuration"
-    return read_text(config, CONFIGURATION_BYTES, "configuration", hint)
 
 
 def _show_status(config: Path, *, as_json: bool) -> None:
@@ -171,7 +146,7 @@ def _show_status(config: Path, *, as_json: bool) -> None:
     from silvan.cli.dcms_tables import status_table
     from silvan.dcms_state import read_status
 
-    status = read_status(_silvan.Manager.check(_configuration(config), str(config)))
+    status = read_status(_silvan.Manager.check(configuration(config), str(config)))
     if as_json:
         put_json(status)
     else:
@@ -206,162 +181,3 @@ def _show_report(log: Path, *, as_json: bool) -> None:
         "Victims lost what their links could have carried while they waited. A lower Marking_Rate "
         "gains the part of it that hosts can send."
     )
-
-
-class _LiveView:
-    """The live page of a manager.
-
-    Parameters
-    ----------
-    address : tuple of str and int
-        Where it is served.
-    """
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        from silvan.cli.attached import attached_clock
-        from silvan.cli.live_page import LivePage, require_address
-        from silvan.extras import require_extra
-
-        require_extra("live", "live pages")
-        from silvan.viewer.managed import ManagedMoments
-
-        require_address(address)
-        self._moments: ManagedMoments = ManagedMoments(attached_clock())
-        self._page: LivePage = LivePage(
-            address, "Managed subnet", _put_address, self._moments.events
-        )
-
-    def follow(self, manager: Manager) -> None:
-        """Show what is new."""
-        for moment in self._moments.take(manager):
-            self._page.add(moment)
-
-    def end(self) -> None:
-        """Tell the pages that are open that the manager ends."""
-        self._page.end()
-
-
-def _put_address(address: str) -> None:
-    put(address)
-    sys.stdout.flush()
-
-
-class _Service:
-    """A manager that signals end, or start again with the current configuration file.
-
-    Parameters
-    ----------
-    config : Path
-        The file.
-    opened : callable
-        Starts a manager with the text of a configuration.
-    log : LogFormat
-        How what is reloaded is logged.
-    page : _LiveView, optional
-        The page that shows what the manager does.
-    can_reload : bool
-        Whether SIGHUP has the configuration reloaded; otherwise it ends the manager.
-    """
-
-    def __init__(
-        self,
-        config: Path,
-        opened: Callable[[str], Manager],
-        log: LogFormat,
-        page: _LiveView | None,
-        *,
-        can_reload: bool,
-    ) -> None:
-        self._config = config
-        self._opened = opened
-        self._log = log
-        self._page = page
-        self._can_reload = can_reload
-        self._is_ending = self._is_reloading = False
-        self.has_started = False
-
-    def run(self) -> int:
-        """Run until the end, and return the number of changes that are still to be restored."""
-        kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        before = [signal.signal(kind, self._take) for kind in kinds]
-        try:
-            return self._run()
-        finally:
-            if self._page is not None:
-                self._page.end()
-            for kind, handler in zip(kinds, before, strict=True):
-                signal.signal(kind, handler)
-
-    def _take(self, kind: int, _frame: object) -> None:
-        if kind == signal.SIGHUP and self._can_reload:
-            self._is_reloading = True
-        else:
-            self._is_ending = True
-
-    def _run(self) -> int:
-        text = _configuration(self._config)
-        manager = self._opened(text)
-        self.has_started = True
-        while manager.is_running():
-            if self._is_ending:
-                manager.stop()
-            elif self._is_reloading:
-                self._is_reloading = False
-                new = self._checked()
-                if new is not None:
-                    manager.stop()
-                    self._wait(manager)
-                    text, manager = self._replaced(text, new)
-            self._show(manager)
-            time.sleep(_NAP_S)
-        return manager.join()
-
-    def _show(self, manager: Manager) -> None:
-        """Show what is new; a manager goes on without a page that cannot be served any more."""
-        if self._page is None:
-            return
-        try:
-            self._page.follow(manager)
-        except (OSError, SilvanError) as error:
-            self._page = None
-            self._say("page-failed", f"the page is not served any more: {error}")
-
-    def _checked(self) -> str | None:
-        """Read the file again; ``None`` if it cannot be used."""
-        from silvan import _silvan
-
-        try:
-            text = _configuration(self._config)
-            _silvan.Manager.check(text, str(self._config))
-        except SilvanError as error:
-            self._say("not-reloaded", str(error))
-            return None
-        return text
-
-    def _replaced(self, old: str, new: str) -> tuple[str, Manager]:
-        """Start a manager with a new configuration, or with the old one if that fails."""
-        try:
-            manager = self._opened(new)
-        except SilvanError as error:
-            self._say("not-reloaded", str(error))
-            return old, self._opened(old)
-        self._say("reloaded", None)
-        return new, manager
-
-    def _wait(self, manager: Manager) -> None:
-        while manager.is_running():
-            time.sleep(_NAP_S)
-        # What it could not restore is in its journal, which the next one reads.
-        manager.join()
-
-    def _say(self, event: str, why: str | None) -> None:
-        """Log in the format of the manager."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        level = "info" if why is None else "error"
-        if self._log is LogFormat.JSON:
-            line = {"time": now, "level": level, "event": event, "file": str(self._config)}
-            note(json.dumps(line if why is None else {**line, "why": why}))
-        elif why is None:
-            note(f"{now} {level}: {self._config} is reloaded")
-        else:
-            note(f"{now} {level}: the configuration is kept, because the new one is wrong: {why}")
