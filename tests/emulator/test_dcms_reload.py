@@ -41,7 +41,8 @@ def reload(manager: Manager) -> None:
 
 def nth_refused(fabric: Fabric, manager: Manager, count: int) -> dict[str, Any]:
     """Wait for a refused reload by its number, and give its event."""
-    return until(fabric, lambda: manager.seen("not-reloaded")[count - 1 :])[0]
+    until(fabric, lambda: len(manager.seen("not-reloaded")) >= count)
+    return manager.seen("not-reloaded")[count - 1]
 
 
 def test_the_configuration_is_reloaded_on_sighup_and_a_bad_one_is_not(serve: Serve) -> None:
