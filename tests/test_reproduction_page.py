@@ -61,4 +61,4 @@ def test_every_target_is_on_the_page_with_its_true_difference(paper: str) -> Non
 
 def test_a_page_without_a_place_is_refused() -> None:
     with pytest.raises(ValueError, match="no place for numbers"):
-        tool.replaced("nothing", "text")
+        tool.replaced("nothing", "text", "reproduction_page")

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from marked import replaced
+
 from silvan.reproduce import find_paper, papers
 
 ROOT = Path(__file__).resolve().parents[2]
-BEGIN = "<!-- numbers: written by python/tools/reproduction_page.py -->"
-END = "<!-- end of numbers -->"
+TOOL = "reproduction_page"
 NOT_RUN = "not run"
 
 # The README's rows of Table II by target.
@@ -103,21 +104,6 @@ def _yes_or_no(value: bool) -> str:  # noqa: FBT001 - there is nothing else to s
     return "yes" if value else "**no**"
 
 
-def replaced(page: str, text: str) -> str:
-    r"""Put text between the marks of a page.
-
-    Examples
-    --------
-    >>> replaced(f"before\n{BEGIN}\nold\n{END}\nafter", "new").splitlines()[2]
-    'new'
-    """
-    before, found, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not found or not end:
-        raise ValueError(f"the page has no place for numbers, between {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
-
-
 def table2(reproduction: dict[str, Any]) -> str:
     """Write Table II of gran2012 for the README."""
     targets = {row["id"]: row for one in reproduction["experiments"] for row in one["targets"]}
@@ -160,7 +146,7 @@ def write_page(paper: str, folder: Path, root: Path = ROOT) -> list[Path]:
     if paper == "gran2012":
         texts[root / "README.md"] = table2(reproduction)
     for page, text in texts.items():
-        page.write_text(replaced(page.read_text("utf-8"), text), encoding="utf-8")
+        page.write_text(replaced(page.read_text("utf-8"), text, TOOL), encoding="utf-8")
     written = list(texts)
     for figure in sorted(folder.glob("*.png")):
         image = root / "docs" / "images" / image_name(paper, figure.stem)
