@@ -267,6 +267,22 @@ def test_marks_change_nothing_where_the_receiver_is_the_bottleneck() -> None:
     assert received[1] == pytest.approx(received[0], rel=0.001)
 
 
+@pytest.mark.parametrize("senders", [16, 64, 250])
+def test_a_burst_of_marked_windows_is_over_when_its_queue_is(senders: int) -> None:
+    """
+    Oracle: the pulls' part of the link, 0.99, as without marks.
+
+    First windows make a long queue in front of the receiver, and nearly all of them are marked. No
+    pull that is decided on meanwhile may bind the receiver for long after the queue has gone.
+    """
+    scenario = switch(senders + 1, traffic={"incast": [{"to": "host-0000"}]})
+    scenario = controlled(scenario, "rccc+marks")
+    whole = silvan.run(scenario.override({"run.warm-up": "0 us"}))
+    assert whole.hosts["fecn_received"].to_pylist()[0] > senders
+    marked = silvan.run(scenario)
+    assert part_of_link(marked, 0) == pytest.approx(0.99, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("keys", "key"),
     [

@@ -133,8 +133,9 @@ _PAIRS = Cost(8, 0, 20, "acknowledgements")
 _REPS = Cost(14, 0, 19, "acknowledgements")
 _NSCC_REPS = Cost(14, 0, 53 + 19, "acknowledgements")
 # The same as RCCC's, and the part of the rate, the smoothed part of marks, three counts and the
-# end of the interval; Kmin, Kmax, slope and queue length at a port.
-_RCCC_MARKS = Cost(14, 12 + 18, 16, "pulls")
+# end of the interval, the time of the next pull by that rate; Kmin, Kmax, slope and queue length
+# at a port.
+_RCCC_MARKS = Cost(14, 12 + 22, 16, "pulls")
 # The time of the next pull and the spare time; what a flow may send, and at its receiver what it is
 # owed, what it was not asked for, what waits behind, and its place in the queue.
 _RCCC = Cost(0, 12, 16, "pulls")

@@ -177,8 +177,10 @@ struct Receiver {
     /// Flows with a backlog, and flows at rest that are owed something.
     active: VecDeque<u32>,
     resting: VecDeque<u32>,
-    /// The end of the schedule: when the next pull may be sent.
+    /// The end of the schedule, by what the receiver takes: no pull may be sent before.
     next: Time,
+    /// When the next pull may be sent by the rate that marks leave; never after `next` without marks.
+    slowed: Time,
     /// Time at the end of the schedule up to now in which nothing was pulled, at most a base round trip: what has not
     /// been asked for comes in the place of what might have been.
     spare: Span,
@@ -198,8 +200,24 @@ impl Receiver {
 
     /// Time that so many bytes have on the schedule.
     fn takes(&self, rules: &Rules, bytes: i64) -> Span {
-        let takes = bytes as f64 * self.byte_time / (rules.pull_rate * self.marks.part());
+        let takes = bytes as f64 * self.byte_time / rules.pull_rate;
         Span::from_ps(takes.round() as u64)
+    }
+
+    /// When the next pull may be sent.
+    fn due(&self) -> Time {
+        self.next.max(self.slowed)
+    }
+
+    /// Notes the mark of a packet. Another rate holds for what has been pulled already and is not due yet, too:
+    /// otherwise a moment at a hundredth of the rate would bind the receiver for a hundred times as long.
+    fn note_mark(&mut self, rules: &Rules, now: Time, marked: bool) {
+        let before = self.marks.part();
+        self.marks.arrived(rules.horizon, now, marked);
+        if self.slowed > now {
+            let ahead = ps(self.slowed.since(now)) * before / self.marks.part();
+            self.slowed = now.saturating_add(Span::from_ps(ahead.round() as u64));
+        }
     }
 
     /// Ends the schedule now at the earliest.
@@ -239,8 +257,11 @@ impl Receiver {
         let at = match asked {
             true => {
                 self.catch_up(rules, now);
-                let at = self.next;
-                self.next = at.saturating_add(self.takes(rules, bytes));
+                let at = self.due();
+                let takes = self.takes(rules, bytes);
+                self.next = self.next.saturating_add(takes);
+                let slowed = ps(takes) / self.marks.part();
+                self.slowed = at.saturating_add(Span::from_ps(slowed.round() as u64));
                 at
             }
             false => now,
@@ -294,7 +315,7 @@ impl Receiver {
                 let (behind, key, _) = owed.min_by_key(|&(behind, ..)| behind)?;
                 // A longer one gets what the shortest leaves, and must not be ahead of its next packet.
                 let packet = self.takes(rules, rules.mtu);
-                if behind > shortest && self.next > now.saturating_add(packet) {
+                if behind > shortest && self.due() > now.saturating_add(packet) {
                     return None;
                 }
                 key
@@ -360,7 +381,7 @@ impl Receiver {
         grants: &mut Grants,
     ) {
         if rules.marks {
-            self.marks.arrived(rules.horizon, now, arrival.marked);
+            self.note_mark(rules, now, arrival.marked);
         }
         let (flow, unasked) = self.note(rules, key, arrival);
         self.make_up(rules, now, unasked);
@@ -369,14 +390,14 @@ impl Receiver {
         }
         self.queue(rules, key);
         let until = now.saturating_add(rules.horizon);
-        while self.next <= until {
+        while self.due() <= until {
             let Some(key) = self.next_active(rules, now) else {
                 break;
             };
             self.pull(rules, now, key, true, grants);
         }
         // One for one that has arrived, so that not all start at once.
-        if self.active.is_empty() && self.next <= until {
+        if self.active.is_empty() && self.due() <= until {
             if let Some(key) = self.take_resting() {
                 self.pull(rules, now, key, false, grants);
                 self.queue(rules, key);
