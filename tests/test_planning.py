@@ -222,6 +222,9 @@ def test_a_new_leaf_is_cabled_as_its_model() -> None:
     assert sorted(changed[leaf]) == sorted([*hosts, "spine-00", "spine-01"])
     assert changed.number_of_edges(leaf, "spine-00") == 2
     assert with_fabric(one, grown).describe()["hosts"] == 11
+    # Each node has 256 GUIDs of its own for its ports.
+    spans = [int(node["guid"], 16) >> 8 for _, node in changed.nodes(data=True)]
+    assert len(set(spans)) == len(spans) == 5 + 1 + 11
 
 
 def test_what_the_fabric_does_not_have_is_refused() -> None:
@@ -233,6 +236,9 @@ def test_what_the_fabric_does_not_have_is_refused() -> None:
         lists.without("host-0001")
     with pytest.raises(silvan.ScenarioError, match="no switch with hosts"):
         lists.with_leaf("spine-00")
+    alone = FabricLists.of(scenario({"generator": "single-switch", "hosts": 2}))
+    with pytest.raises(silvan.ScenarioError, match="--fail: without switch-00 the fabric has no"):
+        alone.without("switch-00")
 
 
 def test_a_hotspot_replaces_the_load() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from silvan.emulation import Emulation
-from silvan.errors import EmulationError, ScenarioError
+from silvan.errors import EmulationError, ScenarioError, shown
 from silvan.live_programs import attached, wait_for
 
 if TYPE_CHECKING:
@@ -138,6 +139,9 @@ def opensm_tables(
             if "SUBNET UP" not in text:
                 said.seek(0)
                 last = (said.read().strip().splitlines() or ["it said nothing"])[-1]
+                status = process.wait()
+                if status < 0:
+                    last = f"{signal.Signals(-status).name} has ended it after {shown(last)}"
                 raise EmulationError(f"OpenSM has not brought up the fabric: {last}")
             used = re.findall(r"(\S+) tables configured on all switches", text)
             if not used or used[-1] != engine:

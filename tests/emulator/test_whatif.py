@@ -29,6 +29,19 @@ generator = "leaf-spine"
 leaf-hosts = [2, 2, 2]
 spine-cables = [1, 1]
 """
+PAIR = """\
+[fabric]
+switch = [{ name = "left", ports = 8 }, { name = "right", ports = 8 }]
+host = [{ name = "a" }, { name = "b" }, { name = "c" }, { name = "d" }]
+cable = [
+    { from = "a", to = "left:1" },
+    { from = "b", to = "left:2" },
+    { from = "c", to = "right:1" },
+    { from = "d", to = "right:2" },
+    { from = "left:5", to = "right:6" },
+    { from = "left:7", to = "right:8" },
+]
+"""
 TORUS = """\
 [fabric]
 generator = "torus"
@@ -109,6 +122,64 @@ def test_lanes_make_a_torus_free_of_deadlocks(tmp_path: Path, command: Command) 
     assert found["without switch-2-2", "torus-2QoS"]["hosts"] == 15
 
 
+def test_a_new_leaf_is_routed(tmp_path: Path, command: Command) -> None:
+    words = ("--engine", "minhop", "--add-leaf", "left")
+    row = rows(command, tmp_path / "pair.toml", PAIR, *words)["with a new leaf", "minhop"]
+    assert row["refused"] is row["not_simulated"] is None
+    assert (row["hosts"], row["unconnected_pairs"]) == (6, 0)
+    # Two hosts of a leaf send to four others, over two cables; so do those of the model.
+    assert row["mean_paths"] == 2 * 4 / 2
+
+
+def test_own_routes_have_their_lanes(tmp_path: Path, command: Command) -> None:
+    torus = TORUS.replace("[4, 4]", "[5, 5]")
+    for routing, deadlock_free in (("dimension-order", True), ("min-hop", False)):
+        text = torus + f'routing = "{routing}"\n'
+        row = rows(command, tmp_path / "torus.toml", text, "--engine", "minhop")["as is", routing]
+        assert row["refused"] is row["not_simulated"] is None
+        assert row["deadlock_free"] == deadlock_free
+        # Of min-hop, the check of a scenario says the same.
+        overrides = {"vl.data-vls": 8, "fabric.allow-credit-loops": True}
+        own = silvan.Scenario.from_toml(text, overrides=overrides)
+        assert own.describe()["has_credit_loop"] != deadlock_free
+
+
+def test_own_tables_that_loop_are_refused(tmp_path: Path, command: Command) -> None:
+    one = silvan.Scenario.from_toml(PAIR, overrides={"fabric.routing": "none"})
+    lines = route(one, "minhop").splitlines()
+    # Towards d, the right switch sends back what it has received from the left one.
+    switch, changed = "", []
+    for line in lines:
+        if line.startswith("Unicast"):
+            switch = line
+        back = "(right)" in switch and "'d'" in line
+        changed.append(line.replace(" 002 ", " 006 ") if back else line)
+    assert changed != lines
+    (tmp_path / "loop.lfts").write_text("\n".join(changed))
+    file = tmp_path / "pair.toml"
+    file.write_text(PAIR + 'routing = "lfts"\nrouting-file = "loop.lfts"\n')
+    done = command("whatif", file, "--engine", "minhop")
+    assert done.status == 2
+    error, hint = done.stderr.splitlines()
+    assert re.match(
+        rf'error: {file}:\d+: fabric.routing-file: packets from "[ab]" to "d" go round', error
+    )
+    assert "--set fabric.routing=none" in hint
+    alone = ("--set", "fabric.routing=none", "--engine", "minhop", "--duration", "50 us")
+    assert command("whatif", file, *alone).status == 0
+
+
+def test_a_load_that_a_failure_leaves_no_host_for_is_refused(
+    tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "pair.toml"
+    file.write_text(PAIR + '[[traffic.flow]]\nfrom = "a"\nto = "c"\n')
+    done = command("whatif", file, "--engine", "minhop", "--fail", "left")
+    assert done.status == 2
+    error = "error: --fail: without left: traffic.flow.0.from: there is no host named"
+    assert done.stderr.startswith(error)
+
+
 def test_a_refusal_names_the_engine_and_the_reason(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "torus.toml"
     file.write_text(TORUS)
@@ -139,6 +210,7 @@ def test_loops_and_gaps_are_counted_and_not_simulated() -> None:
     ("words", "message"),
     [
         (("--fail", "spine-99"), "--fail: the fabric has no switch or cable spine-99"),
+        (("--fail", ""), "--fail: the fabric has no switch or cable ''"),
         (("--add-leaf", "leaf-00"), "--add-leaf: spine-00 has no free port for a new leaf"),
         (
             ("--hotspot", "missing"),
@@ -161,12 +233,15 @@ def test_bad_input_is_refused(
     assert "Traceback" not in done.stderr
 
 
-def test_a_fabric_without_a_file_is_refused(command: Command) -> None:
+def test_a_fabric_without_a_file_is_refused(tmp_path: Path, command: Command) -> None:
     done = command("whatif", "nowhere")
     assert done.status == 2
     error, hint = done.stderr.splitlines()
     assert error == "error: nowhere: cannot read the fabric: there is no such file"
     assert hint.startswith("hint: name a scenario file")
+    done = command("whatif", tmp_path)
+    assert done.status == 2
+    assert f"{tmp_path}: cannot read the fabric: it is no regular file" in done.stderr
 
 
 def test_a_file_of_ibnetdiscover_is_a_fabric(tmp_path: Path, command: Command) -> None:

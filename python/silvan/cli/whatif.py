@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from silvan.cli.options import AsJson, Assignments
 from silvan.cli.printer import note, put_json, put_table, warn
 from silvan.errors import ScenarioError
+from silvan.input_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,7 +168,7 @@ def _read(
 ) -> tuple[Scenario, Scenario | None]:
     """Read the fabric without routes and, where it has routes of its own, with them."""
     from silvan.planning.changes import read_fabric, stated
-    from silvan.planning.whatif import with_hotspots
+    from silvan.planning.whatif import ANY_ROUTES, with_hotspots
     from silvan.toml_text import parse_assignments
 
     given = {**parse_assignments(set_ or []), "run.duration": duration, "run.seed": seed}
@@ -182,10 +184,22 @@ def _read(
             # The tables of this load are not the user's.
             raise ScenarioError(error.message, "--hotspot", hint=error.hint) from None
     try:
-        own = read_fabric(path, given)
-    except ScenarioError:
-        return base, None
+        own = read_fabric(path, {**given, **ANY_ROUTES})
+    except ScenarioError as error:
+        if "fabric.routing" not in given and not _states_routing(path):
+            return base, None
+        alone = "--set fabric.routing=none judges OpenSM's routes alone"
+        error.hint = f"{error.hint}; {alone}" if error.hint else alone
+        raise
     return base, None if own.to_dict()["fabric"]["routing"] == "none" else own
+
+
+def _states_routing(path: Path) -> bool:
+    """Tell whether a file that has been read as a fabric states its routes."""
+    if path.suffix != ".toml":
+        return False
+    text = read_text(path, SCENARIO_BYTES, "scenario", "name a scenario file")
+    return "routing" in tomllib.loads(text).get("fabric", {})
 
 
 def _table(name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ from typing import Any
 from silvan.errors import ScenarioError, shown
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlInput, TomlValue
+
+_GUIDS = 0x0253_5600_0000_0100
+"""The first GUID that silvan makes up; the others follow in steps of 256."""
 
 End = tuple[str, int]
 """A node and the number of its port."""
@@ -101,26 +105,33 @@ class FabricLists:
             lists = FabricLists(
                 {name: node for name, node in self.nodes.items() if name != what}, tuple(cables)
             )
-            return lists._without_loose_hosts()
+            return lists._without_loose_hosts(what)
         name, _, port = what.rpartition(":")
         place = (name, int(port) if port.isdecimal() else -1)
         cables = [one for one in self.cables if place not in one.ends]
         if len(cables) == len(self.cables):
             raise ScenarioError(
-                f"the fabric has no switch or cable {shown(what)}",
+                f"the fabric has no switch or cable {shown(what) or repr(what)}",
                 "--fail",
                 hint="give a switch such as spine-00, or a port with a cable such as leaf-00:19",
             )
-        return FabricLists(self.nodes, tuple(cables))._without_loose_hosts()
+        return FabricLists(self.nodes, tuple(cables))._without_loose_hosts(what)
 
-    def _without_loose_hosts(self) -> FabricLists:
+    def _without_loose_hosts(self, failed: str) -> FabricLists:
         cabled = {name for cable in self.cables for name, _ in cable.ends}
         nodes = {
             name: node
             for name, node in self.nodes.items()
             if self.is_switch(name) or name in cabled
         }
-        return FabricLists(nodes, self.cables)
+        lists = FabricLists(nodes, self.cables)
+        if all(map(lists.is_switch, nodes)):
+            raise ScenarioError(
+                f"without {shown(failed)} the fabric has no host",
+                "--fail",
+                hint="fail a switch or cable that leaves hosts connected",
+            )
+        return lists
 
     def with_leaf(self, like: str | None = None) -> FabricLists:
         """Add a leaf with hosts and cables as another leaf has them.
@@ -146,8 +157,8 @@ class FabricLists:
         used = {place for cable in self.cables for place in cable.ends}
         nodes = {name: dict(node) for name, node in self.nodes.items()}
         leaf = _unused("new-leaf", nodes)
-        # The new nodes have no LIDs and GUIDs of other nodes: they get free ones.
-        nodes[leaf] = {"ports": nodes[model]["ports"]}
+        # The new nodes get free LIDs later.
+        nodes[leaf] = {"ports": nodes[model]["ports"], "guid": _free_guid(nodes)}
         cables = list(self.cables)
         for cable in self.cables:
             for place, other in (cable.ends, cable.ends[::-1]):
@@ -170,7 +181,7 @@ class FabricLists:
         name = other[0]
         if not self.is_switch(name):
             host = _unused("new-host", nodes)
-            nodes[host] = {}
+            nodes[host] = {"guid": _free_guid(nodes)}
             return host, 1
         for port in range(1, int(nodes[name]["ports"]) + 1):
             if (name, port) not in used:
@@ -187,6 +198,14 @@ def _unused(stem: str, nodes: Mapping[str, object]) -> str:
     while f"{stem}-{number:04}" in nodes:
         number += 1
     return f"{stem}-{number:04}"
+
+
+def _free_guid(nodes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Give a GUID that, with those of the ports that follow it, no node has."""
+    stated = (node.get(key) for node in nodes.values() for key in ("guid", "port-guid"))
+    taken = {int(str(guid), 16) >> 8 for guid in stated if guid is not None}
+    number = next(one for one in itertools.count(_GUIDS >> 8) if one not in taken)
+    return f"0x{number << 8:016x}"
 
 
 def with_fabric(scenario: Scenario, lists: FabricLists) -> Scenario:
@@ -226,8 +245,9 @@ def read_fabric(path: Path, overrides: Mapping[str, TomlValue]) -> Scenario:
     if path.suffix == ".toml":
         return Scenario.from_file(path, overrides=overrides)
     if not path.is_file():
+        reason = "it is no regular file" if path.exists() else "there is no such file"
         raise ScenarioError(
-            "cannot read the fabric: there is no such file",
+            f"cannot read the fabric: {reason}",
             str(path),
             hint="name a scenario file (.toml), or the output of ibnetdiscover",
         )

@@ -32,6 +32,12 @@ ALL_ENGINES = (*ENGINES, "torus-2QoS")
 PERMUTATIONS = 1000
 """Random permutations that effective bisection is averaged over."""
 
+ANY_ROUTES: Mapping[str, TomlValue] = {
+    "fabric.allow-credit-loops": True,
+    "fabric.unreachable": "drop",
+}
+"""Lets a scenario have routes that can deadlock or do not connect all hosts."""
+
 AS_IS = "as is"
 """What an unchanged fabric is called."""
 
@@ -157,17 +163,25 @@ def variants(
     Raises
     ------
     ScenarioError
-        The fabric has none of that name, or no free port for a leaf.
+        The fabric has none of that name, no free port for a leaf, or the load does not fit what is
+        left.
     """
     lists = FabricLists.of(scenario)
     found = [Variant(AS_IS, scenario)]
     for what in failures:
-        changed = with_fabric(scenario, lists.without(what))
-        found.append(Variant(f"without {what}", changed))
+        found.append(_variant(scenario, lists.without(what), f"without {what}", "--fail"))
     if new_leaf is not None:
-        changed = with_fabric(scenario, lists.with_leaf(new_leaf or None))
-        found.append(Variant("with a new leaf", changed))
+        grown = lists.with_leaf(new_leaf or None)
+        found.append(_variant(scenario, grown, "with a new leaf", "--add-leaf"))
     return found
+
+
+def _variant(scenario: Scenario, lists: FabricLists, name: str, option: str) -> Variant:
+    try:
+        return Variant(name, with_fabric(scenario, lists))
+    except ScenarioError as error:
+        # Its lines are those of a text that the user has not written.
+        raise ScenarioError(f"{name}: {error.message}", option, hint=error.hint) from None
 
 
 def engines_for(scenario: Scenario) -> tuple[str, ...]:
@@ -241,7 +255,7 @@ def what_if(
 
 def _own_tables(scenario: Scenario) -> str:
     with Emulation(scenario, sockname=free_sockname(), paused=True) as emulation:
-        return str(emulation.control("tables")["tables"])
+        return str(emulation.control("tables", levels="hosts")["tables"])
 
 
 def _judged(
@@ -264,13 +278,9 @@ def _judged(
     )
     if paths.looping_pairs:
         return replace(row, not_simulated="routes with loops")
-    allowed: dict[str, TomlValue] = {
-        "fabric.allow-credit-loops": True,
-        "fabric.unreachable": "drop",
-    }
     try:
         with tempfile.TemporaryDirectory(prefix="silvan-what-if-") as folder:
-            routed = with_tables(scenario, tables, Path(folder), allowed)
+            routed = with_tables(scenario, tables, Path(folder), ANY_ROUTES)
     except ScenarioError as error:
         return replace(row, not_simulated=error.message)
     row = replace(row, deadlock_free=not routed.describe()["has_credit_loop"])
