@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from silvan import mounted
+from silvan import descendants, mounted
 from silvan.child_processes import ends_with_parent
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
@@ -51,6 +53,7 @@ class RunningFabric:
     def __init__(self, emulation: Emulation, folder: Path) -> None:
         self.emulation = emulation
         self.folder = folder
+        self._started: list[tuple[str, subprocess.Popen[str]]] = []
 
     def environment(self, host: str | None = None) -> dict[str, str]:
         """Give the environment of a program that sees the fabric as hardware.
@@ -72,6 +75,8 @@ class RunningFabric:
     ) -> subprocess.Popen[str]:
         """Start a program that sees the fabric, with pipes for what it prints.
 
+        It ends with the fabric at the latest, with what it has started.
+
         Parameters
         ----------
         *words, host, mount
@@ -83,11 +88,12 @@ class RunningFabric:
             If it is not installed.
         """
         command = [str(word) for word in words]
+        name = descendants.mark(next(_NUMBERS))
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 mounted.command(command) if mount else command,
                 cwd=self.folder,
-                env=self.environment(host),
+                env=descendants.with_mark(self.environment(host), name),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -97,6 +103,8 @@ class RunningFabric:
         except FileNotFoundError as error:
             hint = f"{INSTALL} brings OpenSM and the tools of infiniband-diags"
             raise EmulationError(f"there is no program {command[0]}", hint) from error
+        self._started.append((name, process))
+        return process
 
     def run(
         self,
@@ -134,13 +142,13 @@ class RunningFabric:
         subprocess.CalledProcessError
             If it fails; notes of the error have what it printed.
         subprocess.TimeoutExpired
-            If it does not end in time; it is killed.
+            If it does not end in time; it is ended, with what it has started.
         """
         with self.popen(*words, host=host, mount=mount) as process:
             try:
                 out, errors = process.communicate(timeout=timeout_s)
             except BaseException:
-                process.kill()
+                self._end(process)
                 raise
         done = subprocess.CompletedProcess(process.args, process.returncode, out, errors)
         if check and done.returncode:
@@ -148,6 +156,21 @@ class RunningFabric:
             failed.add_note(f"{out}\n{errors}")
             raise failed
         return done
+
+    def end(self) -> None:
+        """End all programs that were started here and still run, and what these have started."""
+        while self._started:
+            self._end(self._started[-1][1])
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        (name,) = (name for name, started in self._started if started is process)
+
+        def running() -> set[int]:
+            process.poll()
+            return descendants.marked(name)
+
+        descendants.end(running)
+        self._started.remove((name, process))
 
     def control(self, do: str, **arguments: Any) -> Any:
         """Send a command, such as ``cut`` or ``status``; see :func:`silvan.emulation.control`."""
@@ -194,6 +217,24 @@ class FabricFactory(Protocol):
         ...
 
 
+@contextmanager
+def _orderly_termination() -> Iterator[None]:
+    """Let SIGTERM, which would end pytest at once, end its fixtures first."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(number: int, _frame: object) -> None:
+        pytest.exit("terminated by SIGTERM", 128 + number)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 @pytest.fixture
 def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
     """Start emulated fabrics that end with the test; see :class:`FabricFactory`."""
@@ -217,6 +258,11 @@ def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
             emulation = stack.enter_context(Emulation(scenario, **options))
             if opensm:
                 stack.enter_context(managed(emulation, folder))
-            return RunningFabric(emulation, folder)
+            running = RunningFabric(emulation, folder)
+            stack.callback(running.end)
+            return running
 
+        # Those of a test run that was killed.
+        descendants.end(descendants.orphans)
+        stack.enter_context(_orderly_termination())
         yield start

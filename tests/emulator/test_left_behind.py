@@ -1,4 +1,5 @@
-"""What servers and programs leave behind: folders of servers that were killed, closed streams."""
+"""What servers and programs leave behind: folders of servers that were killed, closed streams,
+processes that have detached themselves."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import silvan_command
+from tests.conftest import Command, silvan_command
 from tests.emulator.conftest import LINE, Serve
 from tests.gate import PATIENCE_S, wait_until
 
@@ -140,6 +141,127 @@ def test_sigterm_ends_the_command_and_opensm() -> None:
         assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
         assert not list(Path(base).glob("silvan-opensm-*"))
         assert not list(Path(base).glob("silvan-fabric-*"))
+
+
+def runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}/exe").exists()
+
+
+DETACH = "setsid sleep 1000 > /dev/null 2>&1 & echo $!"
+STUBBORN = (
+    "setsid sh -c 'trap \"\" TERM; touch ready; while :; do sleep 1000; done' > log 2>&1 & echo $!"
+)
+
+
+@pytest.mark.slow
+def test_what_a_command_has_detached_ends_with_it(command: Command, tmp_path: Path) -> None:
+    wait = "while ! test -e ready; do sleep 0.05; done"
+    for script, count in ((f"{DETACH}; {DETACH}", 2), (f"{STUBBORN}; {wait}", 1)):
+        words = ("--no-opensm", "--", "sh", "-c", f"{script}; exit 3")
+        done = command("emulate", "--example", "incast", *words, cwd=tmp_path)
+        assert done.status == 3
+        started = [int(line) for line in done.stdout.split()]
+        assert len(started) == count
+        assert not any(map(runs, started))
+        assert "that the command has left running: ended with the fabric" in done.stderr
+
+
+@pytest.mark.slow
+def test_what_a_command_has_detached_ends_by_sigterm(tmp_path: Path) -> None:
+    words = ("emulate", "--example", "incast", "--no-opensm", "--", "sh", "-c")
+    with subprocess.Popen(
+        silvan_command(*words, f"{DETACH}; exec sleep 1000"),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        assert runs(pid)
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+        assert not runs(pid)
+
+
+def inside(folder: Path) -> list[int]:
+    """List the processes whose current folder this is."""
+    found = []
+    for one in Path("/proc").iterdir():
+        with suppress(OSError):
+            if one.name.isdigit() and (one / "cwd").readlink() == folder:
+                found.append(int(one.name))
+    return found
+
+
+def test_programs_of_a_fabric_end_with_it(serve: Serve) -> None:
+    fabric = serve()
+    pid = int(fabric.run("sh", "-c", DETACH).stdout)
+    with fabric.popen("sh", "-c", f"{DETACH}; exec sleep 1000") as process:
+        assert process.stdout
+        other = int(process.stdout.readline())
+        assert set(inside(fabric.folder)) == {pid, other, process.pid}
+        fabric.end()
+        assert inside(fabric.folder) == []
+        assert process.returncode == -signal.SIGTERM
+    with pytest.raises(subprocess.TimeoutExpired):
+        fabric.run("sh", "-c", "sleep 1000 & sleep 1001; true", timeout_s=0.1)
+    assert inside(fabric.folder) == []
+
+
+STAYS = f"""\
+import time
+from pathlib import Path
+from silvan.example_files import example
+from silvan.testing import fabric
+
+def test_it(fabric):
+    running = fabric(example("incast").path)
+    pid = running.run("sh", "-c", {DETACH!r}).stdout
+    Path("started.new").write_text(pid)
+    Path("started.new").rename("started")
+    time.sleep(1000)
+"""
+
+
+@contextmanager
+def pytest_run(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run pytest in a folder, and give a process that the program of its test has detached."""
+    folder.mkdir()
+    (folder / "test_it.py").write_text(STAYS)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    environment = os.environ | {"TMPDIR": str(folder)}
+    with subprocess.Popen(words, cwd=folder, env=environment) as process:
+        try:
+            wait_until((folder / "started").exists, "the program of the test")
+            yield process, int((folder / "started").read_text())
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_pytest_ends_in_order(tmp_path: Path, kind: signal.Signals) -> None:
+    with pytest_run(tmp_path / "one") as (process, pid):
+        assert runs(pid)
+        process.send_signal(kind)
+        status = process.wait(PATIENCE_S)
+        assert status == (143 if kind == signal.SIGTERM else pytest.ExitCode.INTERRUPTED)
+        assert not runs(pid)
+        assert not list((tmp_path / "one").glob("silvan-fabric-*"))
+
+
+@pytest.mark.slow
+def test_the_next_pytest_ends_what_a_killed_one_has_left(tmp_path: Path) -> None:
+    with (
+        pytest_run(tmp_path / "living") as (_, kept),
+        pytest_run(tmp_path / "killed") as (killed, left),
+    ):
+        killed.kill()
+        killed.wait()
+        with pytest_run(tmp_path / "next") as (_, pid):
+            assert not runs(left)
+            assert runs(kept)
+            assert runs(pid)
 
 
 def test_a_closed_stream_of_an_umad_file_is_forgotten(serve: Serve) -> None:

@@ -263,12 +263,14 @@ def _report_end(process: subprocess.Popen[str], over: Event) -> None:
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
     """Run a command attached to the fabric and give its exit status."""
     from silvan.child_processes import ends_with_parent
+    from silvan.descendants import Descendants
 
     environment = os.environ | emulation.attach()
     # SIGTERM, so that a shell or a test runner can leave in order.
     bound = ends_with_parent(signal.SIGTERM)
     try:
         with (
+            Descendants() as descendants,
             _termination_passed_on() as pass_on_to,
             subprocess.Popen(command, env=environment, preexec_fn=bound) as process,
         ):
@@ -278,6 +280,7 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                     status = process.wait(timeout=0.2)
                     break
                 except subprocess.TimeoutExpired:
+                    descendants.reap(process.pid)
                     _pass_on_notices(emulation)
                     if not emulation.is_running:
                         # What is attached would wait for answers without end.
@@ -287,6 +290,9 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                     continue
     except OSError as error:
         raise typer.BadParameter(f"{command[0]}: {error.strerror}", param_hint="COMMAND") from error
+    if descendants.ended:
+        left = "1 process" if descendants.ended == 1 else f"{descendants.ended} processes"
+        note(f"{left} that the command has left running: ended with the fabric")
     return status if status >= 0 else 128 - status
 
 
