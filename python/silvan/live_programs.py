@@ -57,6 +57,7 @@ def attached(
     host: str | None = None,
     stdout: int = subprocess.DEVNULL,
     stderr: int = subprocess.PIPE,
+    is_waited_for: bool = False,
 ) -> Iterator[subprocess.Popen[str]]:
     """Let a program run at a host until the block ends.
 
@@ -74,6 +75,9 @@ def attached(
         What its standard output is.
     stderr : int
         What its standard error is; a pipe unless said otherwise.
+    is_waited_for : bool
+        Whether the thread that enters the block leaves it, too. Only then, or if it is the main
+        thread, the kernel ends the program with this process.
 
     Yields
     ------
@@ -96,7 +100,7 @@ def attached(
             text=True,
             # Ctrl-C is the caller's, who ends the programs in order.
             start_new_session=True,
-            preexec_fn=ends_with_parent(),
+            preexec_fn=ends_with_parent(is_waited_for=is_waited_for),
         )
     except FileNotFoundError as error:
         raise EmulationError(f"{words[0]} is not installed", INSTALL) from error

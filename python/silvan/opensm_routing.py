@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ def opensm_tables(
     options: Sequence[str] = (),
     *,
     grid: Mapping[str, Any] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> str:
     """Let OpenSM route a fabric, and give its forwarding tables as :func:`route` does, unchecked.
 
@@ -101,6 +102,8 @@ def opensm_tables(
     grid : Mapping, optional
         The table ``fabric`` of the generated mesh or torus that the fabric was before something of
         it failed, for torus-2QoS; by default the scenario's own.
+    check : callable, optional
+        Called again and again while OpenSM works; raises an exception to stop that.
 
     Raises
     ------
@@ -129,12 +132,14 @@ def opensm_tables(
             [*words, *options],
             stdout=said.fileno(),
             stderr=subprocess.STDOUT,
+            is_waited_for=True,
         ) as process:
-            wait_for(
-                lambda: process.poll() is not None or "SUBNET UP" in logged(),
-                "OpenSM has not brought up the fabric",
-                _SECONDS,
-            )
+
+            def is_over() -> bool:
+                check()
+                return process.poll() is not None or "SUBNET UP" in logged()
+
+            wait_for(is_over, "OpenSM has not brought up the fabric", _SECONDS)
             text = logged()
             if "SUBNET UP" not in text:
                 said.seek(0)
@@ -160,7 +165,7 @@ def opensm_tables(
                 )
             sources = LEVELED.get(engine)
             if sources is not None:
-                _query_paths(emulation, sources)
+                _query_paths(emulation, sources, check)
             return str(emulation.control("tables", levels=sources)["tables"])
 
 
@@ -256,7 +261,7 @@ def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _query_paths(emulation: Emulation, sources: str) -> None:
+def _query_paths(emulation: Emulation, sources: str, check: Callable[[], None]) -> None:
     """Let hosts ask OpenSM for the service levels of their paths."""
 
     def paths() -> dict[str, int]:
@@ -265,7 +270,12 @@ def _query_paths(emulation: Emulation, sources: str) -> None:
     before = paths()["answered"]
     questions = emulation.control("query-paths", sources=sources)["questions"]
     complaint = "OpenSM has not said the service levels of all paths"
-    wait_for(lambda: paths()["unanswered"] == 0, complaint, _SECONDS)
+
+    def is_over() -> bool:
+        check()
+        return paths()["unanswered"] == 0
+
+    wait_for(is_over, complaint, _SECONDS)
     # Without a subnet manager no program waits for answers.
     if paths()["answered"] - before != questions:
         raise EmulationError(complaint)

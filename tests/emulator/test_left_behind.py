@@ -264,5 +264,38 @@ def test_the_next_pytest_ends_what_a_killed_one_has_left(tmp_path: Path) -> None
             assert runs(pid)
 
 
+def started_by_threads(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for one in tasks for word in one.read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("opensm")
+@pytest.mark.parametrize("stage", ["routing", "simulation"])
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_whatif_leaves_nothing_behind(tmp_path: Path, kind: signal.Signals, stage: str) -> None:
+    (tmp_path / "line.toml").write_text(LINE)
+    base = tmp_path / "temporary"
+    base.mkdir()
+    # Without the signal it would run for hours.
+    words = ("whatif", "line.toml", "--duration", "1000 s", "--engine", "minhop")
+    with subprocess.Popen(
+        silvan_command(*words), cwd=tmp_path, env=os.environ | {"TMPDIR": str(base)}
+    ) as process:
+        try:
+            wait_until(lambda: bool(started_by_threads(process.pid)), "OpenSM")
+            started = started_by_threads(process.pid)
+            if stage == "simulation":
+                wait_until(lambda: not started_by_threads(process.pid), "its end")
+            process.send_signal(kind)
+            status = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+    wait_until(lambda: not any(map(runs, started)), "the end of OpenSM")
+    if kind != signal.SIGKILL:
+        assert status == 130
+        assert [one.name for one in base.iterdir()] == [f"silvan-{os.getuid()}"]
+
+
 def test_a_closed_stream_of_an_umad_file_is_forgotten(serve: Serve) -> None:
     assert serve().run(sys.executable, "-c", STREAM).stdout == "of the pipe\n"

@@ -18,6 +18,7 @@ import typer
 
 from silvan.cli.options import Assignments, load, user_id
 from silvan.cli.printer import note
+from silvan.cli.termination import terminated_as_interrupted
 from silvan.errors import EmulationError
 
 if TYPE_CHECKING:
@@ -165,20 +166,6 @@ def _tell_lost_time(emulation: Emulation) -> None:
             f"simulated time has fallen behind by {lost:.2g} s in {uptime:.2g} s: "
             "the processor could not keep up"
         )
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C, so that sockets and child processes are left in order."""
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -361,7 +348,7 @@ def emulate(
     if is_shell and opensm is None and not blank:
         opensm = _has_opensm()
     with (
-        _terminated_as_interrupted(),
+        terminated_as_interrupted(),
         Emulation(
             loaded,
             sockname=sockname or (DEFAULT_SOCKNAME if serve else f"silvan-{os.getpid()}"),

@@ -9,6 +9,7 @@ import typer
 
 from silvan.cli.options import Assignments, ScenarioPath, load
 from silvan.cli.printer import note
+from silvan.cli.termination import terminated_as_interrupted
 
 
 def route(
@@ -41,6 +42,7 @@ def route(
 
     # Whatever the scenario's own routing is, it need not work: OpenSM's is what counts.
     loaded = load(scenario, set_, overrides={"fabric.routing": "none"})
-    tables = by_opensm(loaded, engine, options or [])
+    with terminated_as_interrupted():
+        tables = by_opensm(loaded, engine, options or [])
     write_text(out, tables)
     note(f"written to {out}")

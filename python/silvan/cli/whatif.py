@@ -10,6 +10,7 @@ import typer
 
 from silvan.cli.options import AsJson, Assignments
 from silvan.cli.printer import note, put_json, put_table, warn
+from silvan.cli.termination import terminated_as_interrupted
 from silvan.errors import ScenarioError
 from silvan.input_files import SCENARIO_BYTES, read_text
 
@@ -109,14 +110,15 @@ def what_if(
     _require_engines(engine or [])
     _require_time(duration)
     base, own = _read(fabric, set_, duration, seed, hotspot or [])
-    rows = judge(
-        variants(base, fail or [], new_leaf=add_leaf),
-        engine or engines_for(base),
-        own=own,
-        congestion_control=cc,
-        permutations=permutations,
-        seed=seed,
-    )
+    with terminated_as_interrupted():
+        rows = judge(
+            variants(base, fail or [], new_leaf=add_leaf),
+            engine or engines_for(base),
+            own=own,
+            congestion_control=cc,
+            permutations=permutations,
+            seed=seed,
+        )
     if as_json:
         put_json(
             {

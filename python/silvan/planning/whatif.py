@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from silvan.emulation import Emulation
@@ -230,6 +231,7 @@ def what_if(
     if not has_opensm():
         raise EmulationError("opensm is not installed", INSTALL)
     grid = fabrics[0].scenario.to_dict()["fabric"]
+    stop = _Stop()
 
     def judge(job: tuple[Variant, str | None]) -> WhatIfRow:
         fabric, engine = job
@@ -239,10 +241,12 @@ def what_if(
             if own is not None and engine is None:
                 tables = _own_tables(own)
             else:
-                tables = opensm_tables(fabric.scenario, name, grid=grid)
+                tables = opensm_tables(fabric.scenario, name, grid=grid, check=stop.check)
         except SilvanError as error:
             return replace(row, refused=error.message)
-        return _judged(row, fabric.scenario, tables, permutations, seed, cc=congestion_control)
+        return _judged(
+            row, fabric.scenario, tables, permutations, seed, stop, cc=congestion_control
+        )
 
     jobs: list[tuple[Variant, str | None]] = [(fabrics[0], None)] if own is not None else []
     jobs += [(fabric, engine) for fabric in fabrics for engine in engines]
@@ -250,7 +254,29 @@ def what_if(
     try:
         return list(executor.map(judge, jobs))
     finally:
+        # What still runs then is not waited for: Ctrl-C has come, or a job has failed.
+        stop.set()
         executor.shutdown(cancel_futures=True)
+
+
+class _Stopped(Exception):
+    """No result is wanted any more."""
+
+
+class _Stop:
+    """Stops jobs in other threads."""
+
+    def __init__(self) -> None:
+        self._event = Event()
+
+    def set(self) -> None:
+        """Stop all jobs at their next check."""
+        self._event.set()
+
+    def check(self, _progress: object = None) -> None:
+        """Raise an exception if jobs are to stop."""
+        if self._event.is_set():
+            raise _Stopped
 
 
 def _own_tables(scenario: Scenario) -> str:
@@ -259,7 +285,14 @@ def _own_tables(scenario: Scenario) -> str:
 
 
 def _judged(
-    row: WhatIfRow, scenario: Scenario, tables: str, permutations: int, seed: int, *, cc: bool
+    row: WhatIfRow,
+    scenario: Scenario,
+    tables: str,
+    permutations: int,
+    seed: int,
+    stop: _Stop,
+    *,
+    cc: bool,
 ) -> WhatIfRow:
     paths = Paths(FabricLists.of(scenario), tables)
     balance, bisection = paths.balance(), paths.bisection(permutations, seed)
@@ -285,17 +318,19 @@ def _judged(
         return replace(row, not_simulated=error.message)
     row = replace(row, deadlock_free=not routed.describe()["has_credit_loop"])
     try:
-        off = _rates(routed, {"control.scheme": "none"})
+        off = _rates(routed, {"control.scheme": "none"}, stop)
         row = replace(row, hotspots_gbps=off[0], victims_gbps=off[1])
         if cc:
-            on = _rates(routed, {"control.scheme": "ib-cc"})
+            on = _rates(routed, {"control.scheme": "ib-cc"}, stop)
             row = replace(row, cc_hotspots_gbps=on[0], cc_victims_gbps=on[1])
     except SimulationError as error:
         return replace(row, not_simulated=error.message)
     return row
 
 
-def _rates(scenario: Scenario, control: Mapping[str, object]) -> tuple[float | None, float | None]:
+def _rates(
+    scenario: Scenario, control: Mapping[str, object], stop: _Stop
+) -> tuple[float | None, float | None]:
     changed = scenario.override(control)
-    rates = receive_rates_gbps(simulate(changed, changed.seed))
+    rates = receive_rates_gbps(simulate(changed, changed.seed, progress=stop.check))
     return rates.get("hotspots_gbps"), rates.get("other_receivers_gbps")
