@@ -219,20 +219,22 @@ class FabricFactory(Protocol):
 
 @contextmanager
 def _orderly_termination() -> Iterator[None]:
-    """Let SIGTERM, which would end pytest at once, end its fixtures first."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    """Let SIGTERM and SIGHUP, which would end pytest at once, end its fixtures first."""
 
     def terminate(number: int, _frame: object) -> None:
-        pytest.exit("terminated by SIGTERM", 128 + number)
+        pytest.exit(f"terminated by {signal.Signals(number).name}", 128 + number)
 
-    signal.signal(signal.SIGTERM, terminate)
+    is_main = threading.current_thread() is threading.main_thread()
+    kinds = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    # Where another handler is set, or none by nohup, that stays.
+    own = [kind for kind in kinds if signal.getsignal(kind) is signal.SIG_DFL]
+    for kind in own:
+        signal.signal(kind, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for kind in own:
+            signal.signal(kind, signal.SIG_DFL)
 
 
 @pytest.fixture

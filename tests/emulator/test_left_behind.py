@@ -131,13 +131,14 @@ def test_sigkill_leaves_no_program_behind() -> None:
 
 @pytest.mark.slow
 @pytest.mark.needs("opensm")
-def test_sigterm_ends_the_command_and_opensm() -> None:
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_the_command_and_opensm(kind: signal.Signals) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="silvan-test-") as base,
         managed(base) as (process, started),
     ):
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+        process.send_signal(kind)
+        assert process.wait(PATIENCE_S) == 128 + kind
         assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
         assert not list(Path(base).glob("silvan-opensm-*"))
         assert not list(Path(base).glob("silvan-fabric-*"))
@@ -239,13 +240,13 @@ def pytest_run(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_pytest_ends_in_order(tmp_path: Path, kind: signal.Signals) -> None:
     with pytest_run(tmp_path / "one") as (process, pid):
         assert runs(pid)
         process.send_signal(kind)
         status = process.wait(PATIENCE_S)
-        assert status == (143 if kind == signal.SIGTERM else pytest.ExitCode.INTERRUPTED)
+        assert status == (pytest.ExitCode.INTERRUPTED if kind == signal.SIGINT else 128 + kind)
         assert not runs(pid)
         assert not list((tmp_path / "one").glob("silvan-fabric-*"))
 

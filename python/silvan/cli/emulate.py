@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ import typer
 
 from silvan.cli.options import Assignments, load, user_id
 from silvan.cli.printer import note
-from silvan.cli.termination import terminated_as_interrupted
+from silvan.cli.termination import terminated_as_interrupted, termination_passed_on
 from silvan.errors import EmulationError
 
 if TYPE_CHECKING:
@@ -168,33 +168,6 @@ def _tell_lost_time(emulation: Emulation) -> None:
         )
 
 
-@contextmanager
-def _termination_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
-    """Let SIGTERM end a command, after which the rest is left in order.
-
-    The block names the command once it has started it. SIGTERM that comes before is passed on then.
-    """
-    commands: list[subprocess.Popen[bytes]] = []
-    has_come = False
-
-    def terminate(_signal: int, _frame: object) -> None:
-        nonlocal has_come
-        has_come = True
-        for command in commands:
-            command.terminate()
-
-    def pass_on_to(command: subprocess.Popen[bytes]) -> None:
-        commands.append(command)
-        if has_come:
-            command.terminate()
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield pass_on_to
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _pass_on_notices(emulation: Emulation) -> None:
     """Print what the server has to report, such as users that it has refused."""
     for notice in emulation.take_notices():
@@ -258,7 +231,7 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
     try:
         with (
             Descendants() as descendants,
-            _termination_passed_on() as pass_on_to,
+            termination_passed_on() as pass_on_to,
             subprocess.Popen(command, env=environment, preexec_fn=bound) as process,
         ):
             pass_on_to(process)
