@@ -69,6 +69,9 @@ def test_the_emulated_example_scales_with_time(command: Command) -> None:
             "[dcms]\ncongestion-threshold = 0\n",
             r"dcms.toml:2: dcms.congestion-threshold: T_C is 0 ticks.*\nhint: ",
         ),
+        ('[dcms]\ntick = "0 ns"\n', r"dcms.toml:2: dcms.tick: the tick is zero\nhint: "),
+        ("[dcms]\n\nrescan = 0\n", r"dcms.toml:3: dcms.rescan: .* is zero\nhint: "),
+        ("[dcms]\nmax-low-switches = 0\n", r"dcms.toml:2: dcms.max-low-switches: .*\nhint: "),
         (
             "[datagrams]\nin-flight = 100000000\n",
             r"dcms.toml:2: datagrams.in-flight: 100000000 requests .*1 to 4096.*\nhint: ",

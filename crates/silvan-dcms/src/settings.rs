@@ -417,7 +417,17 @@ fn refused(document: &Document, error: &DcmsError) -> DocumentError {
             },
             "thresholds are ticks per interval; scale them with the interval and the tick",
         ),
-        _ => ("dcms", "give every time and count a value above 0"),
+        DcmsError::Zero(what) => (
+            match *what {
+                "interval" => "dcms.interval",
+                "busy interval" => "dcms.busy-interval",
+                "tick" => "dcms.tick",
+                "low-rate duration" => "dcms.low-duration",
+                "number of switches that may be lowered" => "dcms.max-low-switches",
+                _ => "dcms.rescan",
+            },
+            "give a value above 0",
+        ),
     };
     document.error(key, error.to_string(), hint)
 }
