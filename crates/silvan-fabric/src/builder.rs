@@ -471,17 +471,28 @@ impl Lids {
     }
 }
 
-/// Port GUIDs tell ports apart; the node GUID of a switch is that of its port.
+/// Port GUIDs tell ports apart. The node GUID of a switch, which is that of its port, is no other node's;
+/// hosts that are ports of one adapter share theirs.
 fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
+    let duplicate = |a: &Node, b: &Node, guid| FabricError::DuplicateGuid {
+        a: a.name.clone(),
+        b: b.name.clone(),
+        guid,
+    };
     let mut owners = HashMap::with_capacity(fabric.nodes.len());
     for node in fabric.nodes.iter() {
         let guid = fabric.ports[node.first_port].guid;
-        if let Some(other) = owners.insert(guid, &node.name) {
-            return Err(FabricError::DuplicateGuid {
-                a: other.clone(),
-                b: node.name.clone(),
-                guid,
-            });
+        if let Some(other) = owners.insert(guid, node) {
+            return Err(duplicate(other, node, guid));
+        }
+    }
+    for host in fabric.host_ids() {
+        let host = fabric.host(host);
+        match owners.get(&host.guid) {
+            Some(other) if matches!(other.kind, NodeKind::Switch(_)) => {
+                return Err(duplicate(other, host, host.guid));
+            }
+            _ => {}
         }
     }
     Ok(())

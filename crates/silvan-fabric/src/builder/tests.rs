@@ -299,6 +299,13 @@ fn given_identities_are_kept_and_the_others_fit_in() {
             },
             "\"a\" and \"b\" both have GUID 0x0002c90300000012",
         ),
+        (
+            Identity {
+                guid: Some(Guid::new(0x0253_5600_0000_0100)),
+                ..Identity::default()
+            },
+            "\"s\" and \"a\" both have GUID 0x0253560000000100",
+        ),
     ] {
         let mut builder = builder.clone();
         builder.identify(handles[0], bad);
