@@ -227,6 +227,30 @@ def test_a_new_leaf_is_cabled_as_its_model() -> None:
     assert len(set(spans)) == len(spans) == 5 + 1 + 11
 
 
+def test_ports_of_one_adapter_stay_ports_of_it() -> None:
+    switch = [{"name": name, "ports": 4} for name in ("left", "right")]
+    ports = [
+        {"name": "first", "guid": "0x10"},
+        {"name": "second", "guid": "0x10", "adapter-port": 2},
+        {"name": "other", "port-guid": "0x99"},
+    ]
+    cables = [
+        {"from": "first", "to": "left:1"},
+        {"from": "second", "to": "right:1"},
+        {"from": "other", "to": "right:2"},
+        {"from": "left:3", "to": "right:3"},
+        {"from": "left:4", "to": "right:4"},
+    ]
+    one = scenario({"switch": switch, "host": ports, "cable": cables, "routing": "min-hop"})
+    lists = FabricLists.of(one)
+    changed = with_fabric(one, lists.without("left:3"))
+    assert FabricLists.of(changed).nodes == lists.nodes
+    assert lists.nodes["second"]["adapter-port"] == 2
+    assert lists.nodes["other"]["port-guid"] == "0x0000000000000099"
+    assert "adapter-port" not in lists.nodes["first"]
+    assert "port-guid" not in lists.nodes["second"]
+
+
 def test_what_the_fabric_does_not_have_is_refused() -> None:
     lists = FabricLists.of(scenario(SMALL))
     for what in ("spine-09", "leaf-00:99", "leaf-00:", ":1", ""):

@@ -19,6 +19,16 @@ impl Scenario {
             if node.as_switch().is_some() {
                 keys["ports"] = json!(node.port_count);
             }
+            if let Some(number) = node.adapter_port {
+                let port_guid = fabric.ports[node.first_port].guid;
+                let usual = node.guid.as_u64().wrapping_add(u64::from(number.as_u8()));
+                if number.as_u8() != 1 {
+                    keys["adapter-port"] = json!(number);
+                }
+                if port_guid.as_u64() != usual {
+                    keys["port-guid"] = json!(port_guid);
+                }
+            }
             keys
         };
         let cable = |link: &Link| {
