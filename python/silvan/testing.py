@@ -220,8 +220,14 @@ class FabricFactory(Protocol):
 @contextmanager
 def _orderly_termination() -> Iterator[None]:
     """Let SIGTERM and SIGHUP, which would end pytest at once, end its fixtures first."""
+    is_ending = False
 
     def terminate(number: int, _frame: object) -> None:
+        nonlocal is_ending
+        if is_ending:
+            # Another one would interrupt the end.
+            return
+        is_ending = True
         pytest.exit(f"terminated by {signal.Signals(number).name}", 128 + number)
 
     is_main = threading.current_thread() is threading.main_thread()
