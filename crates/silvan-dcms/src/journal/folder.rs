@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use thiserror::Error;
@@ -18,6 +19,10 @@ const STATUS: &str = "status";
 const NEW_STATUS: &str = "status.new";
 /// Longer than any journal: entries for all ports that a subnet can have.
 const LONGEST: u64 = 1 << 30;
+
+/// How often and after what time the lock is tried again: `silvan dcms --status` holds it for an instant.
+const LOCK_TRIES: u32 = 50;
+const LOCK_NAP: Duration = Duration::from_millis(20);
 
 /// A folder that cannot hold the journal.
 #[derive(Debug, Error)]
@@ -119,14 +124,21 @@ impl StateFolder {
             Some(_) => FlockOperation::NonBlockingLockShared,
             None => FlockOperation::NonBlockingLockExclusive,
         };
-        match flock(&lock, kind) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(StateError::InUse {
-                    folder: path.to_owned(),
-                });
+        let mut tries = 1;
+        loop {
+            match flock(&lock, kind) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::WOULDBLOCK) if tries < LOCK_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(LOCK_NAP);
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    return Err(StateError::InUse {
+                        folder: path.to_owned(),
+                    });
+                }
+                Err(error) => return Err(failed(error.into())),
             }
-            Err(error) => return Err(failed(error.into())),
         }
         // For people who look; the lock itself is the kernel's.
         let _ = lock.set_len(0);

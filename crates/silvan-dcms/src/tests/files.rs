@@ -1,8 +1,12 @@
 //! Configuration, key file, state folder.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
 
 use super::*;
 use crate::journal::{Disk, StateError, StateFolder};
@@ -210,6 +214,33 @@ fn a_second_instance_refuses_to_start() {
     one.write(b"journal").unwrap();
     other.write(b"journal").unwrap_err();
     other.replace().unwrap_err();
+}
+
+/// Oracle: a lock that is free again and again can be had. `silvan dcms --status` holds it for an instant.
+#[test]
+fn a_lock_that_is_held_for_an_instant_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    drop(StateFolder::open(&path, None).unwrap());
+    let is_over = AtomicBool::new(false);
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let lock = File::open(path.join("lock")).unwrap();
+            let instant = Duration::from_millis(5);
+            while !is_over.load(Ordering::Relaxed) {
+                if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                    std::thread::sleep(instant);
+                    flock(&lock, FlockOperation::Unlock).unwrap();
+                }
+                std::thread::sleep(instant);
+            }
+        });
+        let opened = (0..20).map(|_| StateFolder::open(&path, None).map(|_| ()));
+        let opened = opened.collect();
+        is_over.store(true, Ordering::Relaxed);
+        opened
+    });
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
 }
 
 /// Oracle: the file system.
