@@ -17,6 +17,7 @@ import typer
 
 from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
 from silvan.cli.printer import note, put
+from silvan.cli.termination import terminated_as_interrupted
 from silvan.diagnosis import FabricClock, SubnetWatcher, span_ps
 from silvan.errors import DiagnosisError, EmulationError
 from silvan.host_jobs import HostJobs
@@ -96,6 +97,7 @@ def watch_subnet(
     addresses: list[str] = []
     with (
         suppress(KeyboardInterrupt),
+        terminated_as_interrupted(),
         closing(RingFile(options.ring, writable=True)) as ring,
         _shown(options, addresses) as show,
         _served(options, addresses) as serve,
