@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -149,9 +149,9 @@ def with_mark(environment: dict[str, str], name: str) -> dict[str, str]:
     return environment | {_VARIABLE: f"{before} {name}".strip()}
 
 
-def marked(name: str) -> set[int]:
-    """List the processes that have a mark and run."""
-    return {pid for pid in _processes() if name in _marks(pid)}
+def marked(names: Set[str]) -> set[int]:
+    """List the processes that have one of some marks and run."""
+    return {pid for pid in _processes() if not names.isdisjoint(_marks(pid))}
 
 
 def orphans() -> set[int]:

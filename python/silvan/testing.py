@@ -19,7 +19,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -148,7 +148,7 @@ class RunningFabric:
             try:
                 out, errors = process.communicate(timeout=timeout_s)
             except BaseException:
-                self._end(process)
+                self._end([one for one in self._started if one[1] is process])
                 raise
         done = subprocess.CompletedProcess(process.args, process.returncode, out, errors)
         if check and done.returncode:
@@ -159,18 +159,17 @@ class RunningFabric:
 
     def end(self) -> None:
         """End all programs that were started here and still run, and what these have started."""
-        while self._started:
-            self._end(self._started[-1][1])
+        self._end(self._started)
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
-        (name,) = (name for name, started in self._started if started is process)
+    def _end(self, programs: Sequence[tuple[str, subprocess.Popen[str]]]) -> None:
+        names = {name for name, _ in programs}
 
         def running() -> set[int]:
-            process.poll()
-            return descendants.marked(name)
+            for _, process in programs:
+                process.poll()
+            return descendants.marked(names)
 
         descendants.end(running)
-        self._started.remove((name, process))
 
     def control(self, do: str, **arguments: Any) -> Any:
         """Send a command, such as ``cut`` or ``status``; see :func:`silvan.emulation.control`."""
