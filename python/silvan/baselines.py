@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from silvan._silvan import schemes
-from silvan.errors import SilvanError
+from silvan.errors import ScenarioError, SilvanError
 
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
@@ -195,6 +195,11 @@ def baselines(scenario: Scenario) -> list[Baseline]:
     list of Baseline
         No control first.
 
+    Raises
+    ------
+    ScenarioError
+        No cable has the rate of ``[link]``, for which settings are computed.
+
     Examples
     --------
     >>> import silvan
@@ -202,6 +207,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
     ['none', 'ib-cc', 'ib-cc+dcms']
     """
     gbps = scenario.link_gbps
+    _require_rate(gbps, scenario.describe()["cable_rates_bits_per_s"])
     keys = scenario.to_dict()
     mtu = scenario.packet.mtu.bytes
     window = max(2, math.ceil(_WINDOW_S * gbps * 1e9 / 8 / mtu))
@@ -419,6 +425,18 @@ def base_rtt_s(scenario: Scenario) -> float:
     if feedback.path == "in-band":
         back_s += path_s
     return path_s + 2 * wire_bytes * 8 / (scenario.link_gbps * 1e9) + back_s
+
+
+def _require_rate(gbps: float, cable_rates_bits_per_s: Sequence[int]) -> None:
+    """Refuse to compute settings for cables that do not exist."""
+    rates = [rate / 1e9 for rate in cable_rates_bits_per_s]
+    if gbps not in rates:
+        listed = ", ".join(f"{rate:g}" for rate in rates)
+        raise ScenarioError(
+            f"settings of schemes are computed for cables of {gbps:g} Gbit/s: no cable has that",
+            hint=f"set the rate of those that limit flows: {listed} Gbit/s",
+            key="link.speed",
+        )
 
 
 def _by_round_trip(scenario: Scenario) -> list[Baseline]:

@@ -298,33 +298,5 @@ def test_whatif_leaves_nothing_behind(tmp_path: Path, kind: signal.Signals, stag
         assert [one.name for one in base.iterdir()] == [f"silvan-{os.getuid()}"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("command", ["diagnose", "exporter"])
-def test_a_command_of_a_fabric_that_runs_elsewhere_ends_as_a_whole(
-    serve: Serve, tmp_path: Path, command: str, kind: signal.Signals
-) -> None:
-    options = {
-        "diagnose": ("--watch", "--interval", "200 ms", "--ring", "subnet.ring"),
-        "exporter": ("--listen", "127.0.0.1:0"),
-    }
-    words = (command, "--sockname", serve().emulation.sockname, *options[command])
-    with subprocess.Popen(
-        silvan_command(*words), cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stderr
-            if command == "diagnose":
-                wait_until((tmp_path / "subnet.ring").exists, "the first sweep")
-            else:
-                assert process.stderr.readline().startswith("metrics are served")
-            (started,) = children(process.pid)
-            process.send_signal(kind)
-            assert process.wait(PATIENCE_S) == (-kind if kind == signal.SIGKILL else 0)
-        finally:
-            process.kill()
-    wait_until(lambda: not runs(started), "the end of the process that reads the fabric")
-
-
 def test_a_closed_stream_of_an_umad_file_is_forgotten(serve: Serve) -> None:
     assert serve().run(sys.executable, "-c", STREAM).stdout == "of the pipe\n"

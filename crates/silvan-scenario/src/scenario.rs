@@ -28,6 +28,7 @@ use crate::build::packets::build_packets;
 use crate::build::pfc::{check_pfc, fill_ethernet, warn_of_credits};
 use crate::build::programs::build_programs;
 use crate::build::python::import_python;
+use crate::build::rates::{cable_rates, warn_of_rate};
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traces::import_traces;
@@ -214,6 +215,7 @@ impl Scenario {
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
         warnings.extend(warn_of_credits(&file));
+        warnings.extend(warn_of_rate(&file, &fabric));
         let ports = switch_ports(&fabric);
         let hosts = fabric.host_count();
         let setup = setup(&file, &engine, routes, &ports, hosts, file.run.seed);
@@ -337,8 +339,8 @@ impl Scenario {
         Ok(silvan_fabric::import::ibsim_net(&self.fabric))
     }
 
-    /// What the scenario builds: counts of hosts, switches, cables and ports, and the lengths of
-    /// its routes in hops.
+    /// What the scenario builds: counts of hosts, switches, cables and ports, the data rates of cables,
+    /// and the lengths of its routes in hops.
     pub fn describe(&self) -> Value {
         let fabric = &self.fabric;
         json!({
@@ -347,6 +349,7 @@ impl Scenario {
             "switches": fabric.switch_count(),
             "links": fabric.links.len(),
             "ports": fabric.ports.len(),
+            "cable_rates_bits_per_s": cable_rates(fabric).iter().map(|rate| rate.bits_per_sec()).collect::<Vec<_>>(),
             "max_hops": self.routes.max_hops,
             "mean_hops": self.routes.mean_hops,
             "has_credit_loop": self.routes.dependency_cycle.is_some(),

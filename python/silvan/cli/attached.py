@@ -47,7 +47,6 @@ def attach(
     """
     from contextlib import closing
 
-    from silvan.child_processes import ends_with_parent
     from silvan.diagnosis import FabricClock
     from silvan.emulation import is_attached, preload_library
 
@@ -64,17 +63,11 @@ def attach(
     preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
     sys.stdout.flush()
     # In a process group of its own, so that Ctrl-C reaches it once, by way of this process.
-    with subprocess.Popen(
-        words,
-        env=os.environ | preload,
-        process_group=0,
-        preexec_fn=ends_with_parent(signal.SIGTERM),
-    ) as attached_process:
+    with subprocess.Popen(words, env=os.environ | preload, process_group=0) as attached_process:
 
         def forward(number: int, _frame: object) -> None:
             attached_process.send_signal(number)
 
         for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(kind, forward)
-        status = attached_process.wait()
-        raise typer.Exit(status if status >= 0 else 128 - status)
+        raise typer.Exit(attached_process.wait())

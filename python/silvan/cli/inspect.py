@@ -43,6 +43,8 @@ def _fact(key: str, value: object) -> str:
     """Say one fact of a scenario in words."""
     if key == "duration_ps" and isinstance(value, int):
         return f"duration: {value / 1e9:g} ms"
+    if key == "cable_rates_bits_per_s" and isinstance(value, list):
+        return f"cable rates: {', '.join(f'{rate / 1e9:g}' for rate in value)} Gbit/s"
     name = key.replace("_", " ")
     if isinstance(value, bool):
         return f"{name}: {'yes' if value else 'no'}"

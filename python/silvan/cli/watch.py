@@ -17,7 +17,6 @@ import typer
 
 from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
 from silvan.cli.printer import note, put
-from silvan.cli.termination import terminated_as_interrupted
 from silvan.diagnosis import FabricClock, SubnetWatcher, span_ps
 from silvan.errors import DiagnosisError, EmulationError
 from silvan.host_jobs import HostJobs
@@ -97,7 +96,6 @@ def watch_subnet(
     addresses: list[str] = []
     with (
         suppress(KeyboardInterrupt),
-        terminated_as_interrupted(),
         closing(RingFile(options.ring, writable=True)) as ring,
         _shown(options, addresses) as show,
         _served(options, addresses) as serve,

@@ -7,7 +7,7 @@ switches are not crossbars: effects of static routing in high-performance networ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -265,9 +265,7 @@ class Paths:
             own = np.minimum(own, along)
         return np.where(arrives, own / full, 0.0)
 
-    def bisection(
-        self, permutations: int, seed: int, check: Callable[[], None] = lambda: None
-    ) -> Bisection:
+    def bisection(self, permutations: int, seed: int) -> Bisection:
         """Average the rates of random pairs: half of the hosts each send to one of the other half.
 
         Parameters
@@ -276,13 +274,10 @@ class Paths:
             Number of random permutations of the hosts; the first half of one sends to the second.
         seed : int
             Seed of the permutations.
-        check : callable, optional
-            Called before each permutation; raises an exception to stop.
         """
-        means = []
-        for pairs in self._drawn_pairs(permutations, seed):
-            check()
-            means.append(float(self.shares(*pairs).mean()))
+        means = [
+            float(self.shares(*pairs).mean()) for pairs in self._drawn_pairs(permutations, seed)
+        ]
         return Bisection(float(np.mean(means)), min(means), len(means))
 
     def _drawn_pairs(self, permutations: int, seed: int) -> Iterator[tuple[IntArray, IntArray]]:

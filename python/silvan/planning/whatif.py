@@ -295,7 +295,7 @@ def _judged(
     cc: bool,
 ) -> WhatIfRow:
     paths = Paths(FabricLists.of(scenario), tables)
-    balance, bisection = paths.balance(), paths.bisection(permutations, seed, stop.check)
+    balance, bisection = paths.balance(), paths.bisection(permutations, seed)
     row = replace(
         row,
         hosts=len(paths.hosts),

@@ -20,6 +20,7 @@ pub(crate) mod pfc;
 mod places;
 pub(crate) mod programs;
 pub(crate) mod python;
+pub(crate) mod rates;
 pub(crate) mod run;
 pub(crate) mod sweep;
 pub(crate) mod traces;

@@ -1,0 +1,29 @@
+//! The rates of cables, and the one that control takes theirs to be.
+
+use std::collections::BTreeSet;
+
+use silvan_cc::schemes::SchemeName;
+use silvan_core::Rate;
+use silvan_fabric::{Fabric, Link};
+
+use crate::parsed::ScenarioFile;
+
+/// The data rates that cables have, each once.
+pub(crate) fn cable_rates(fabric: &Fabric) -> BTreeSet<Rate> {
+    fabric.links.iter().map(Link::data_rate).collect()
+}
+
+/// Says so where control computes windows, thresholds and rates for cables that do not exist.
+pub(crate) fn warn_of_rate(file: &ScenarioFile, fabric: &Fabric) -> Option<String> {
+    let assumed = file.link.kind().data_rate();
+    let rates = cable_rates(fabric);
+    let is_met = rates.is_empty() || rates.contains(&assumed);
+    if is_met || file.control.scheme == SchemeName::default() {
+        return None;
+    }
+    let rates: Vec<_> = rates.iter().map(Rate::to_string).collect();
+    Some(format!(
+        "link.speed: control takes cables to have {assumed}, and none has: set the rate of those that limit flows, of {}",
+        rates.join(", ")
+    ))
+}
