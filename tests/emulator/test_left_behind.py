@@ -44,6 +44,14 @@ print(os.read(ends[0], 100).decode())
 """
 
 
+@pytest.fixture(autouse=True)
+def _hangups_end_programs() -> Iterator[None]:
+    """Let what tests start have the signal, which nohup has ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @contextmanager
 def server(folder: Path, name: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """Serve a fabric from a process with a folder for temporary files of its own."""

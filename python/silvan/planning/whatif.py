@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
@@ -41,6 +41,8 @@ ANY_ROUTES: Mapping[str, TomlValue] = {
 
 AS_IS = "as is"
 """What an unchanged fabric is called."""
+
+_NAP_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +254,28 @@ def what_if(
     jobs += [(fabric, engine) for fabric in fabrics for engine in engines]
     executor = ThreadPoolExecutor(cores())
     try:
-        return list(executor.map(judge, jobs))
+        return results_of([executor.submit(judge, job) for job in jobs])
     finally:
         # What still runs then is not waited for: Ctrl-C has come, or a job has failed.
         stop.set()
         executor.shutdown(cancel_futures=True)
+
+
+_Job = TypeVar("_Job")
+
+
+def results_of(jobs: Sequence[Future[_Job]]) -> list[_Job]:
+    """Wait for all jobs, or for the first that fails, whose exception is raised.
+
+    Ctrl-C ends the wait also where another thread has got the signal, or it has come just before.
+    """
+    left: Collection[Future[_Job]] = jobs
+    while left:
+        # A wait without end would not notice.
+        ended, left = wait(left, _NAP_S, FIRST_EXCEPTION)
+        for one in ended:
+            one.result()
+    return [one.result() for one in jobs]
 
 
 class _Stopped(Exception):
