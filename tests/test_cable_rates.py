@@ -32,14 +32,16 @@ def test_the_rates_of_all_cables_are_listed() -> None:
     assert silvan.Scenario().describe()["cable_rates_bits_per_s"] == [16_000_000_000]
 
 
-@pytest.mark.parametrize("scheme", ["ib-cc", "nscc", "rccc"])
+@pytest.mark.parametrize("scheme", ["nscc", "rccc", "dcqcn", "pft", "ib-cc-pft"])
 def test_control_for_cables_that_do_not_exist_is_warned_of(scheme: str) -> None:
     control = {"scheme": scheme}
     (warning,) = rails(control=control).warnings
-    assert warning.startswith("link.speed: control takes cables to have 16 Gbit/s")
+    assert warning.startswith(f"link.speed: {scheme} takes cables to have 16 Gbit/s")
     assert "400 Gbit/s, 3.6 Tbit/s" in warning
     assert rails(control=control, link={"speed": "NDR"}).warnings == []
-    assert rails().warnings == []
+    # Nothing of these follows from a rate.
+    for other in ("none", "ib-cc", "ecn", "hpcc"):
+        assert rails(control={"scheme": other}).warnings == []
 
 
 def test_a_comparison_computes_no_settings_for_cables_that_do_not_exist(

@@ -85,6 +85,8 @@ impl Scheme for Dcqcn {
     type Switch = RedMarker;
     type Source = ReactionPoint;
 
+    const TAKES_LINK_RATE: bool = true;
+
     const DEFAULTS: Defaults = Defaults {
         coalesce: Some(Span::from_us(50)),
         ..Defaults::CNP

@@ -79,6 +79,8 @@ impl Scheme for Nscc {
     type Switch = RedMarker;
     type Source = Windows;
 
+    const TAKES_LINK_RATE: bool = true;
+
     const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
 
     fn fill_in(&mut self, data_plane: &DataPlane) {

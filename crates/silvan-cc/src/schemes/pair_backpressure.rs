@@ -55,6 +55,8 @@ impl Scheme for PairBackpressure {
     type Switch = LastHop;
     type Source = Pairs;
 
+    const TAKES_LINK_RATE: bool = true;
+
     const DEFAULTS: Defaults = Defaults {
         carrier: BecnCarrier::AckPerPacket,
         carrier_required: Some("windows count acknowledged packets"),

@@ -98,6 +98,8 @@ impl Scheme for Rccc {
     type Switch = RedMarker;
     type Source = Credits;
 
+    const TAKES_LINK_RATE: bool = true;
+
     fn fill_in(&mut self, data_plane: &DataPlane) {
         let bits = data_plane.link_rate.bits_per_sec() as f64;
         let bytes = (self.base_rtt.as_secs_f64() * bits / 8.0).round() as u64;

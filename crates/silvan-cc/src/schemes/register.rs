@@ -233,6 +233,14 @@ macro_rules! register {
                 }
             }
 
+            /// Whether parameters follow from the rate of cables that say nothing else.
+            pub const fn takes_link_rate(self) -> bool {
+                match self {
+                    $(Self::$scheme => <$module::$scheme as Scheme>::TAKES_LINK_RATE,)*
+                    $(Self::$chain => Self::$first.takes_link_rate() || Self::$second.takes_link_rate(),)*
+                }
+            }
+
             /// Whether the scheme acts at all.
             pub const fn acts(self) -> bool {
                 match self {

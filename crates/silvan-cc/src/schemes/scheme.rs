@@ -27,6 +27,10 @@ pub trait Scheme:
     /// Defaults of other sections while this scheme is in force.
     const DEFAULTS: Defaults = Defaults::CNP;
 
+    /// Whether parameters follow from the rate of cables that say nothing else, [`DataPlane::link_rate`]: a scenario warns
+    /// where no cable has it.
+    const TAKES_LINK_RATE: bool = false;
+
     /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes
     /// nothing.
     fn fill_in(&mut self, data_plane: &DataPlane) {

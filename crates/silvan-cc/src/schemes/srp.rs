@@ -79,6 +79,8 @@ impl Scheme for Srp {
     type Switch = Discarder;
     type Source = Reservations;
 
+    const TAKES_LINK_RATE: bool = true;
+
     const DEFAULTS: Defaults = Defaults::CNP;
 
     fn fill_in(&mut self, data_plane: &DataPlane) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use silvan_cc::schemes::SchemeName;
 use silvan_core::Rate;
 use silvan_fabric::{Fabric, Link};
 
@@ -18,12 +17,13 @@ pub(crate) fn warn_of_rate(file: &ScenarioFile, fabric: &Fabric) -> Option<Strin
     let assumed = file.link.kind().data_rate();
     let rates = cable_rates(fabric);
     let is_met = rates.is_empty() || rates.contains(&assumed);
-    if is_met || file.control.scheme == SchemeName::default() {
+    if is_met || !file.control.scheme.takes_link_rate() {
         return None;
     }
     let rates: Vec<_> = rates.iter().map(Rate::to_string).collect();
     Some(format!(
-        "link.speed: control takes cables to have {assumed}, and none has: set the rate of those that limit flows, of {}",
+        "link.speed: {} takes cables to have {assumed}, and none has: set in [link] the rate of those that limit flows, of {}",
+        file.control.scheme.as_str(),
         rates.join(", ")
     ))
 }

@@ -92,7 +92,7 @@ impl PfcSection {
     }
 }
 
-/// Cables that say nothing else. Congestion control computes windows, thresholds and rates for cables like these.
+/// Cables that say nothing else. Schemes whose windows, thresholds or rates follow from that of cables have those for cables like these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LinkSection {

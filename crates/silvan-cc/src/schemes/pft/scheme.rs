@@ -107,6 +107,8 @@ impl Scheme for Pft {
     type Switch = NoControl;
     type Source = PftSource;
 
+    const TAKES_LINK_RATE: bool = true;
+
     fn check(&self) -> Result<(), SchemeError> {
         // Whatever the link, a flit takes some time if it has any bytes.
         let flit_time = Span::from_ps(self.flit.as_u64());
