@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import silvan
+from silvan.interruptible import interruptible
 from silvan.reproduce.plan import make_plan
 from silvan.reproduce.registry import experiments
 from tests.conftest import INCAST, silvan_command
@@ -95,6 +97,28 @@ def test_the_end_of_the_interpreter_waits_for_a_call_that_was_left() -> None:
     done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["begun", "stopped", "returned"]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_signal_that_another_thread_gets_ends_the_wait_for_a_call() -> None:
+    """Oracle: its handler, which the main thread runs while the call goes on."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    def strike() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    over = threading.Event()
+    later = threading.Timer(0.2, strike)
+    try:
+        later.start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(over.wait)
+    finally:
+        over.set()
+        later.join()
+        signal.signal(signal.SIGUSR1, before)
 
 
 READING = """\

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-import signal
-import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
 
 import networkx
 import numpy as np
@@ -18,7 +15,7 @@ from silvan.emulation import Emulation
 from silvan.opensm_routing import free_sockname
 from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.paths import LANE_GBPS, Paths, cable_gbps
-from silvan.planning.whatif import results_of, with_hotspots
+from silvan.planning.whatif import with_hotspots
 
 SMALL = {"generator": "leaf-spine", "leaf-hosts": [3, 2, 4], "spine-cables": [2, 1]}
 
@@ -276,36 +273,3 @@ def test_a_hotspot_replaces_the_load() -> None:
     assert [one["name"] for one in roles if one["role"].startswith("hotspot")] == ["host-0003"]
     with pytest.raises(silvan.ScenarioError, match='no host named "missing"'):
         with_hotspots(one, ["missing"])
-
-
-def test_a_signal_that_another_thread_gets_ends_the_wait_for_jobs() -> None:
-    """Oracle: its handler, which the main thread runs while a job never ends."""
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    never: Future[int] = Future()
-
-    def strike() -> None:
-        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-
-    later = threading.Timer(0.2, strike)
-    try:
-        later.start()
-        with pytest.raises(KeyboardInterrupt):
-            results_of([never])
-    finally:
-        later.join()
-        signal.signal(signal.SIGUSR1, before)
-
-
-def test_the_first_job_that_fails_ends_the_wait() -> None:
-    never: Future[int] = Future()
-    failed: Future[int] = Future()
-    failed.set_exception(ValueError("this one"))
-    with pytest.raises(ValueError, match="this one"):
-        results_of([never, failed])
-    good: Future[int] = Future()
-    good.set_result(7)
-    assert results_of([good, good]) == [7, 7]

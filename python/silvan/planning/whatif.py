@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any
 
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
+from silvan.interruptible import interruptible
 from silvan.live_programs import INSTALL, has_opensm
 from silvan.measures import receive_rates_gbps
 from silvan.opensm_routing import free_sockname, opensm_tables, with_tables
@@ -41,8 +42,6 @@ ANY_ROUTES: Mapping[str, TomlValue] = {
 
 AS_IS = "as is"
 """What an unchanged fabric is called."""
-
-_NAP_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,28 +253,11 @@ def what_if(
     jobs += [(fabric, engine) for fabric in fabrics for engine in engines]
     executor = ThreadPoolExecutor(cores())
     try:
-        return results_of([executor.submit(judge, job) for job in jobs])
+        return interruptible(lambda: list(executor.map(judge, jobs)))
     finally:
         # What still runs then is not waited for: Ctrl-C has come, or a job has failed.
         stop.set()
         executor.shutdown(cancel_futures=True)
-
-
-_Job = TypeVar("_Job")
-
-
-def results_of(jobs: Sequence[Future[_Job]]) -> list[_Job]:
-    """Wait for all jobs, or for the first that fails, whose exception is raised.
-
-    Ctrl-C ends the wait also where another thread has got the signal, or it has come just before.
-    """
-    left: Collection[Future[_Job]] = jobs
-    while left:
-        # A wait without end would not notice.
-        ended, left = wait(left, _NAP_S, FIRST_EXCEPTION)
-        for one in ended:
-            one.result()
-    return [one.result() for one in jobs]
 
 
 class _Stopped(Exception):
