@@ -36,7 +36,7 @@ def test_the_rates_of_all_cables_are_listed() -> None:
 def test_control_for_cables_that_do_not_exist_is_warned_of(scheme: str) -> None:
     control = {"scheme": scheme}
     (warning,) = rails(control=control).warnings
-    assert warning.startswith(f"link.speed: {scheme} takes cables to have 16 Gbit/s")
+    assert warning.startswith(f"link.speed: {scheme} is set up for cables of 16 Gbit/s")
     assert "400 Gbit/s, 3.6 Tbit/s" in warning
     assert rails(control=control, link={"speed": "NDR"}).warnings == []
     # Nothing of these follows from a rate.

@@ -430,7 +430,7 @@ def base_rtt_s(scenario: Scenario) -> float:
 def _require_rate(gbps: float, cable_rates_bits_per_s: Sequence[int]) -> None:
     """Refuse to compute settings for cables that do not exist."""
     rates = [rate / 1e9 for rate in cable_rates_bits_per_s]
-    if gbps not in rates:
+    if rates and gbps not in rates:
         listed = ", ".join(f"{rate:g}" for rate in rates)
         raise ScenarioError(
             f"settings of schemes are computed for cables of {gbps:g} Gbit/s: no cable has that",

@@ -233,7 +233,7 @@ macro_rules! register {
                 }
             }
 
-            /// Whether parameters follow from the rate of cables that say nothing else.
+            /// Whether the scheme, or one of the chain, uses the rate of cables that say nothing else.
             pub const fn takes_link_rate(self) -> bool {
                 match self {
                     $(Self::$scheme => <$module::$scheme as Scheme>::TAKES_LINK_RATE,)*

@@ -27,8 +27,7 @@ pub trait Scheme:
     /// Defaults of other sections while this scheme is in force.
     const DEFAULTS: Defaults = Defaults::CNP;
 
-    /// Whether parameters follow from the rate of cables that say nothing else, [`DataPlane::link_rate`]: a scenario warns
-    /// where no cable has it.
+    /// Whether the scheme uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns where no cable has that rate.
     const TAKES_LINK_RATE: bool = false;
 
     /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes

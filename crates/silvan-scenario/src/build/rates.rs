@@ -1,4 +1,4 @@
-//! The rates of cables, and the one that control takes theirs to be.
+//! The rates of cables, and the rate that a scheme is set up for.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub(crate) fn cable_rates(fabric: &Fabric) -> BTreeSet<Rate> {
     fabric.links.iter().map(Link::data_rate).collect()
 }
 
-/// Says so where control computes windows, thresholds and rates for cables that do not exist.
+/// Warns where a scheme computes its parameters for cables that do not exist.
 pub(crate) fn warn_of_rate(file: &ScenarioFile, fabric: &Fabric) -> Option<String> {
     let assumed = file.link.kind().data_rate();
     let rates = cable_rates(fabric);
@@ -22,7 +22,7 @@ pub(crate) fn warn_of_rate(file: &ScenarioFile, fabric: &Fabric) -> Option<Strin
     }
     let rates: Vec<_> = rates.iter().map(Rate::to_string).collect();
     Some(format!(
-        "link.speed: {} takes cables to have {assumed}, and none has: set in [link] the rate of those that limit flows, of {}",
+        "link.speed: {} is set up for cables of {assumed}, and no cable has this rate: set the rate of the cables that limit flows ({})",
         file.control.scheme.as_str(),
         rates.join(", ")
     ))

@@ -92,7 +92,7 @@ impl PfcSection {
     }
 }
 
-/// Cables that say nothing else. Schemes whose windows, thresholds or rates follow from that of cables have those for cables like these.
+/// Cables that say nothing else. Schemes that compute windows, thresholds or rates from the rate of a link use the rate of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LinkSection {
