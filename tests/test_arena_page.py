@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from silvan.arena.measure import ARENA_QUANTITIES
 from tests.test_documents import load_tool
 
 tool = load_tool("arena_page")
 
 
 def entry(case: str, scheme: str, settings: str, share: float, **numbers: Any) -> dict[str, Any]:
-    names = [name for name, _, _ in tool.QUANTITIES]
+    names = [one.name for one in ARENA_QUANTITIES]
     return {
         "case": case,
         "link": "pfc" if case.endswith("-pfc") else "credits",
@@ -96,18 +97,17 @@ def test_a_case_has_what_was_reached_the_best_first() -> None:
     assert cells(of["forest"], "`none`") == [["`none`", "failed", "0.00", ""]]
     assert cells(of["incast"], "`pft`") == [["`pft`", "not reached", "0.25", "never", "never"]]
     assert of["incast"].index("`pft`, tuned") < of["incast"].index("`none`")
-    assert "- Takes no part, as it has no credits: `pft`." in of["incast-pfc"]
+    assert "Takes no part, as it has no credits: pft." in of["incast-pfc"]
     for case in FACTS["cases"]:
         assert case["command"] in of[case["name"]]
 
 
 def test_the_cost_is_that_of_all_runs(tmp_path: Path) -> None:
-    runs = tmp_path / "runs" / "a-build"
-    runs.mkdir(parents=True)
-    (tmp_path / "runs" / ".lock").touch()
+    runs = tmp_path / "a-build"
+    runs.mkdir()
     for number in range(3):
         (runs / f"{number}.json").write_text('{"numbers": {}, "processor_s": 1200}')
-    assert tool.cost(tmp_path) == (3, pytest.approx(1.0))
+    assert tool.cost(runs) == (3, pytest.approx(1.0))
 
 
 def test_without_an_arena_it_says_what_to_run(

@@ -1,8 +1,8 @@
 """Write what the arena has brought into its documents.
 
 ``arena_page.py OUT`` reads OUT/arena-arena, which `silvan compare --arena --out OUT` has written.
-It writes docs/arena.md, the summary in docs/comparison.md, and the heat maps. Other text of the
-pages is not changed.
+It writes docs/arena.md, the summary in docs/comparison.md, whose other text is not changed, and the
+heat maps.
 """
 
 from __future__ import annotations
@@ -17,27 +17,25 @@ from typing import Any
 
 from marked import replaced
 
+from silvan.arena.judge import BEST
+from silvan.arena.measure import ARENA_QUANTITIES
+from silvan.arena.page import link_title, takes_no_part
+from silvan.compare import measured
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "arena_page"
-BEST = 0.95
-"""Share of the best from which on a scheme counts as one of the best."""
 
-# Name, heading, decimal places.
-QUANTITIES = (
-    ("victims_gbps", "victims, Gbit/s", 2),
-    ("programs_ms", "programs end, ms", 3),
-    ("flows_ms", "flows end, ms", 2),
-    ("slowdown_p50", "slowdown, median", 2),
-    ("slowdown_p99", "slowdown, 99 %", 2),
-    ("hotspot_utilisation", "hotspot link", 2),
-    ("fairness", "fairness", 2),
-    ("latency_p999_us", "latency 99.9 %, µs", 1),
-    ("queued_mb", "most queued, MB", 3),
-    ("dissolved_ms", "cleared after, ms", 1),
-    ("recovered_ms", "recovered after, ms", 1),
-    ("messages", "messages", 3),
-)
-_LINKS = {"credits": "credits (InfiniBand)", "pfc": "PFC (Ethernet)"}
+
+INTRODUCTION = """\
+# The arena, case by case
+
+All numbers behind [Schemes compared](comparison.md). The [guide](guide/comparing.md#the-arena)
+explains cases and columns, the [glossary](guide/glossary.md) the abbreviations. *Reached* is the
+mean over the seeds of what is to be reached, ± half of its 95 % confidence interval; *of the
+best* is its part of the best one in the table. Other columns are means over the seeds; *never* is
+not within the run of at least one seed. `tuned` marks rows with tuned settings. The command of a
+case makes its table again, to the last digit.
+"""
 
 
 def summary(facts: dict[str, Any], made: tuple[int, float]) -> str:
@@ -59,13 +57,9 @@ def summary(facts: dict[str, Any], made: tuple[int, float]) -> str:
         f"scheme and group of cases, on seeds {tuning}.",
     ]
     for link in dict.fromkeys(one["link"] for one in facts["cases"]):
-        lines += ["", f"### {_title(link)}", "", *_shares(facts, link)]
-        lines += ["", f"![Heat map, {_LINKS[link]}](images/arena-{link}.png)"]
+        lines += ["", f"### Links with {link_title(link)}", "", *_shares(facts, link)]
+        lines += ["", f"![Heat map, {link_title(link)}](images/arena-{link}.png)"]
     return "\n".join(lines)
-
-
-def _title(link: str) -> str:
-    return f"Links with {_LINKS[link]}"
 
 
 def _shares(facts: dict[str, Any], link: str) -> Iterator[str]:
@@ -120,27 +114,24 @@ def cases(facts: dict[str, Any]) -> str:
         ]
         lines += ["", "```", case["command"], "```", ""]
         lines += _table([one for one in facts["entries"] if one["case"] == case["name"]])
-        lines += ["", *_absent(case["left_out"])] if case["left_out"] else []
+        lines += [f"\n{one}" for one in takes_no_part(case["left_out"])]
     return "\n".join(lines[1:])
 
 
-def _absent(left_out: dict[str, str]) -> Iterator[str]:
-    by_reason: dict[str, list[str]] = {}
-    for name, why in left_out.items():
-        by_reason.setdefault(why, []).append(f"`{name}`")
-    for why, names in by_reason.items():
-        yield f"- Takes no part, as {why}: {', '.join(names)}."
-
-
 def _table(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    shown = [one for one in QUANTITIES if any(row[one[0]] is not None for row in entries)]
-    headings = ["scheme", "reached", "of the best", *(heading for _, heading, _ in shown)]
+    shown = measured(entries, ARENA_QUANTITIES)
+    headings = [
+        "scheme",
+        "reached",
+        "of the best",
+        *(one.title.replace("\n", " ") for one in shown),
+    ]
     yield f"| {' | '.join(headings)} |"
     yield f"|{'---|' * len(headings)}"
     for row in sorted(entries, key=lambda one: -one["share_of_best"]):
         name = f"`{row['scheme']}`{', tuned' if row['settings'] == 'tuned' else ''}"
         cells = [name, _reached(row), f"{row['share_of_best']:.2f}"]
-        cells += [_cell(row[quantity], digits) for quantity, _, digits in shown]
+        cells += [_cell(row[one.name], one.digits) for one in shown]
         yield f"| {' | '.join(cells)} |"
 
 
@@ -168,10 +159,9 @@ def _cell(value: float | str | None, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def cost(folder: Path) -> tuple[int, float]:
-    """Count the runs of an arena, and the hours of processor time that they took."""
-    (build,) = (one for one in (folder / "runs").iterdir() if one.is_dir())
-    times = [json.loads(one.read_text("utf-8"))["processor_s"] for one in build.glob("*.json")]
+def cost(runs: Path) -> tuple[int, float]:
+    """Count the runs of a build, and the hours of processor time that they took."""
+    times = [json.loads(one.read_text("utf-8"))["processor_s"] for one in runs.glob("*.json")]
     return len(times), sum(times) / 3600
 
 
@@ -183,13 +173,14 @@ def main(out: str) -> int:
         return 1
     facts = json.loads((folder / "arena.json").read_text("utf-8"))
     docs = ROOT / "docs"
-    for name, text in {
-        "arena.md": cases(facts),
-        "comparison.md": summary(facts, cost(folder)),
+    comparison = docs / "comparison.md"
+    text = summary(facts, cost(folder / "runs" / facts["build"]))
+    for page, whole in {
+        docs / "arena.md": f"{INTRODUCTION}\n{cases(facts)}\n",
+        comparison: replaced(comparison.read_text("utf-8"), text, TOOL),
     }.items():
-        page = docs / name
-        page.write_text(replaced(page.read_text("utf-8"), text, TOOL), encoding="utf-8")
-        print(f"wrote docs/{name}")
+        page.write_text(whole, encoding="utf-8")
+        print(f"wrote docs/{page.name}")
     for image in sorted(folder.glob("arena-*.png")):
         shutil.copyfile(image, docs / "images" / image.name)
         print(f"wrote docs/images/{image.name}")

@@ -15,6 +15,9 @@ from silvan.baselines import Baseline
 from silvan.compare import References
 from silvan.errors import SimulationError
 
+BEST = 0.95
+"""Share of the best from which on a scheme counts as one of the best."""
+
 # Two-sided 95 % quantiles of Student's t with 1, 2, ... degrees of freedom; of the normal
 # distribution beyond them.
 _T95 = (

@@ -157,7 +157,7 @@ def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) 
                     f"Links: {link_title(case.link)}.",
                     f"To be reached: {case.objective}.",
                     *(f"{one.label}: {one.failure}" for one in entries if one.failure),
-                    *_left_out(result.absent[case.name]),
+                    *takes_no_part(result.absent[case.name]),
                 ],
                 tables=[_table(entries, places)],
                 cases={one.label: of for one, of in zip(entries, places, strict=True)},
@@ -237,7 +237,7 @@ def _by_links(result: ArenaResult) -> Table:
     return Table("What is reached, by kind of links", ["case", "scheme", *columns], rows)
 
 
-def _left_out(absent: Mapping[str, str]) -> list[str]:
+def takes_no_part(absent: Mapping[str, str]) -> list[str]:
     """Say which schemes the links leave out, a line for each reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in absent.items():

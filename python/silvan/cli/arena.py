@@ -26,10 +26,6 @@ OPTIONS = (
 """Options that only the arena has."""
 
 
-_BEST = 0.95
-"""Share of the best from which on a scheme counts as one of the best."""
-
-
 def compare_arena(
     file: Path | None,
     schemes: Sequence[str],
@@ -213,6 +209,7 @@ def _with_seeds(arena: Arena, seeds: int) -> Arena:
 def _table(result: ArenaResult) -> Table:
     from rich.table import Table
 
+    from silvan.arena.judge import BEST
     from silvan.arena.page import link_title, losses
 
     arena = result.arena
@@ -225,7 +222,7 @@ def _table(result: ArenaResult) -> Table:
     )
     table.add_column("scheme", no_wrap=True)
     table.add_column("links", no_wrap=True)
-    for heading in ("cases", "share of the\nbest, mean", f"at least {_BEST:g}\nof the best in"):
+    for heading in ("cases", "share of the\nbest, mean", f"at least {BEST:g}\nof the best in"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("smallest", justify="right", no_wrap=True)
     table.add_column("loses most in", no_wrap=True)
@@ -237,7 +234,7 @@ def _table(result: ArenaResult) -> Table:
             link,
             str(len(values)),
             f"{statistics.fmean(values):.2f}",
-            str(sum(value >= _BEST for value in values)),
+            str(sum(value >= BEST for value in values)),
             f"{shares[worst]:.2f}",
             worst,
         )
