@@ -183,6 +183,10 @@ struct Receiver {
     next: Time,
     /// When the next pull may be sent by the rate that marks leave; never after `next` without marks.
     slowed: Time,
+    /// When the last pull is sent that a packet waits for.
+    last_pull: Time,
+    /// Whether flows without credit may be in the queue, because marks left no time for their pulls.
+    holds: bool,
     /// Time at the end of the schedule up to now in which nothing was pulled, at most a base round trip: what has not
     /// been asked for comes in the place of what might have been.
     spare: Span,
@@ -209,6 +213,16 @@ impl Receiver {
     /// When the next pull may be sent.
     fn due(&self) -> Time {
         self.next.max(self.slowed)
+    }
+
+    /// When the rate is whole if nothing arrives. No pull is sent for later, as it cannot be brought forward.
+    fn latest(rules: &Rules, now: Time) -> Time {
+        now.saturating_add(marks::whole_after(rules.horizon))
+    }
+
+    /// Whether marks leave no time for another pull, and a packet will arrive that ends this.
+    fn waits_for_rate(&self, rules: &Rules, now: Time) -> bool {
+        rules.marks && self.last_pull > now && self.slowed > Self::latest(rules, now)
     }
 
     /// Notes the mark of a packet. Another rate holds for what has been pulled already and is not due yet, too:
@@ -249,6 +263,7 @@ impl Receiver {
             return;
         };
         let bytes = flow.owed.clamp(0, rules.mtu);
+        let is_waited_for = flow.behind > 0 && !flow.has_credit(rules);
         flow.owed -= bytes;
         if !asked {
             flow.unasked += bytes;
@@ -259,11 +274,14 @@ impl Receiver {
         let at = match asked {
             true => {
                 self.catch_up(rules, now);
-                let at = self.due();
+                let at = self.next.max(self.slowed.min(Self::latest(rules, now)));
                 let takes = self.takes(rules, bytes);
                 self.next = self.next.saturating_add(takes);
                 let slowed = ps(takes) / self.marks.part();
                 self.slowed = at.saturating_add(Span::from_ps(slowed.round() as u64));
+                if is_waited_for {
+                    self.last_pull = self.last_pull.max(at);
+                }
                 at
             }
             false => now,
@@ -387,8 +405,11 @@ impl Receiver {
         }
         let (flow, unasked) = self.note(rules, key, arrival);
         self.make_up(rules, now, unasked);
-        if flow.outstanding(rules) < rules.mtu {
-            self.pull(rules, now, key, true, grants);
+        if !flow.has_credit(rules) {
+            self.holds |= self.waits_for_rate(rules, now);
+            if !self.waits_for_rate(rules, now) {
+                self.pull(rules, now, key, true, grants);
+            }
         }
         self.queue(rules, key);
         let until = now.saturating_add(rules.horizon);
@@ -397,6 +418,13 @@ impl Receiver {
                 break;
             };
             self.pull(rules, now, key, true, grants);
+        }
+        while self.holds && self.last_pull <= now {
+            let held = self.place_of(|flow| flow.owed > 0 && !flow.has_credit(rules));
+            match held.and_then(|place| self.active.get(place).copied()) {
+                Some(key) => self.pull(rules, now, key, true, grants),
+                None => self.holds = false,
+            }
         }
         // One for one that has arrived, so that not all start at once.
         if self.active.is_empty() && self.due() <= until {

@@ -45,6 +45,11 @@ impl Remote {
         rules.window - self.owed
     }
 
+    /// Whether it can send a packet, or has one on its way.
+    pub fn has_credit(&self, rules: &Rules) -> bool {
+        self.outstanding(rules) >= rules.mtu
+    }
+
     /// Whether more waits at the sender than it has credit for. Nothing is known of the next message, but that it
     /// needs a packet.
     pub fn has_backlog(&self, rules: &Rules) -> bool {

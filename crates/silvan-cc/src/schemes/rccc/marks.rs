@@ -23,6 +23,11 @@ const MOST_DOUBLINGS: u32 = 7;
 /// Intervals without packets after which the rate is whole, whatever it was.
 const MOST_EMPTY: u64 = 16;
 
+/// How long it takes without packets until the rate is whole, whatever it was.
+pub(super) fn whole_after(base_rtt: Span) -> Span {
+    Span::from_ps((base_rtt.as_ps() as f64 * INTERVAL * MOST_EMPTY as f64) as u64)
+}
+
 /// Which part of its rate a receiver pulls at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PullRate {

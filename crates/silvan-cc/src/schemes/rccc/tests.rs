@@ -119,6 +119,40 @@ fn a_burst_of_windows_is_let_in_before_more_is_pulled() {
     assert_eq!(pulled, [1, 8, 8, 8]);
 }
 
+/// Marked packets of ten windows bring the rate down to a hundredth, at which the pulls of a thousand flows without credit
+/// would fill eight milliseconds. None is sent for later than when the rate is whole again, and one at least is sent.
+#[test]
+fn marks_hold_no_pull_back_for_longer_than_the_rate_takes_to_be_whole() {
+    let mut credits = credits(1, Order::RoundRobin);
+    credits.rules.marks = true;
+    let interval = Span::from_ps(credits.rules.horizon.as_ps() * 3 / 2 + 1);
+    let marked = Arrival {
+        marked: true,
+        ..packet(at(0), 9_000)
+    };
+    let mut now = at(1);
+    for number in 0..40 {
+        received(&mut credits, now, from(1 + number % 10), marked);
+        now += interval;
+    }
+    assert!(credits.pull_rate(HostId::new(0)) < 0.011);
+    let pulls: Vec<_> = (11..1_011)
+        .flat_map(|host| received(&mut credits, now, from(host), marked))
+        .collect();
+    let whole = marks::whole_after(credits.rules.horizon);
+    let last = pulls.iter().map(|pull| pull.at).max().unwrap();
+    assert!(now < last && last <= now + whole, "{last:?}");
+    // The packet that it brings finds the rate whole, and a base round trip's pulls are sent.
+    let horizon = credits.rules.horizon;
+    let pulls = received(&mut credits, last + horizon, from(11), packet(now, 9_000));
+    let expected = horizon.as_ps() as f64 / (80_000.0 / 0.99);
+    assert!(
+        (pulls.len() as f64 - expected).abs() <= 2.0,
+        "{} {expected}",
+        pulls.len()
+    );
+}
+
 #[test]
 fn a_flow_at_rest_gets_its_window_back() {
     let mut credits = credits(8, Order::RoundRobin);
@@ -200,6 +234,8 @@ struct Fabric {
     waiting: [u32; 9],
     packets: Vec<(Time, Flow, Arrival)>,
     pulls: Vec<(Time, Grant)>,
+    /// Which packets are marked, in turn.
+    marks: std::iter::Cycle<std::vec::IntoIter<bool>>,
     delivered: u64,
 }
 
@@ -219,6 +255,7 @@ impl Fabric {
             let arrives = self.delayed(delay, before.map(|(at, ..)| *at).max());
             let arrival = Arrival {
                 payload,
+                marked: self.marks.next().unwrap_or(false),
                 ..packet(self.now, self.waiting[host])
             };
             self.packets.push((arrives, flow, arrival));
@@ -300,10 +337,14 @@ proptest! {
         shortest in any::<bool>(),
         messages in prop::collection::vec((1_usize..9, 1_u32..30_000), 1..30),
         delays in prop::collection::vec(1_u64..20_000, 1..20),
+        marks in prop::collection::vec(any::<bool>(), 0..8),
     ) {
         let order = if shortest { Order::ShortestFirst } else { Order::RoundRobin };
+        let mut credits = credits(window, order);
+        credits.rules.marks = !marks.is_empty();
         let mut fabric = Fabric {
-            credits: credits(window, order),
+            credits,
+            marks: marks.into_iter().cycle(),
             now: Time::ZERO,
             waiting: [0; 9],
             packets: Vec::new(),
