@@ -285,12 +285,12 @@ def test_a_burst_of_marked_windows_is_over_when_its_queue_is(senders: int) -> No
 
 def test_marks_hold_no_message_back_after_the_first_windows_of_a_thousand_senders() -> None:
     """
-    Oracle: the link's time for 1,024 messages of 100 kB at the pulls' part, and a tenth more.
+    Oracle: the link's time for first windows of eleven packets, and for sixteen pulls of each flow.
 
-    A message needs 15 pulls, and one after its end brings nothing.
-
-    First windows of 41 kB are nearly all marked, and the last packets are not to wait until the
-    rate that marks have left at that time has sent all pulls: at a hundredth of the link, 34 ms.
+    A window is 42 kB, and eleven packets are on their way before the credit is used up. Of 100 kB
+    fourteen packets remain; two more pulls give the window back after the end. First windows are
+    nearly all marked. The last packets are not to wait until the rate that marks have left at that
+    time has sent all pulls: at a hundredth of the link, 34 ms.
     """
     scenario = silvan.Scenario(
         fabric={"generator": "xgft", "children": [32, 33], "parents": [1, 32]},
@@ -300,11 +300,11 @@ def test_marks_hold_no_message_back_after_the_first_windows_of_a_thousand_sender
         traffic={"program": [{"kind": "incast", "hosts": 1025, "bytes": "100 kB"}]},
         run={"duration": "100 ms"},
     )
-    for name in ("rccc", "rccc+marks"):
-        result = silvan.run(controlled(scenario, name))
-        (completion_ps,) = result.tables["programs"]["completion_ps"].to_pylist()
-        link_us = 1024 * 100_000 * (4096 + 26) / 4096 / BYTES_PER_US
-        assert link_us < completion_ps / 1e6 < 1.1 * link_us / 0.99
+    packet_us = (4096 + 26) / BYTES_PER_US
+    result = silvan.run(controlled(scenario, "rccc+marks"))
+    (completion_ps,) = result.tables["programs"]["completion_ps"].to_pylist()
+    expected_us = 1024 * packet_us * (11 + 16 / 0.99)
+    assert completion_ps / 1e6 == pytest.approx(expected_us, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -183,8 +183,8 @@ struct Receiver {
     next: Time,
     /// When the next pull may be sent by the rate that marks leave; never after `next` without marks.
     slowed: Time,
-    /// When the last pull is sent that a packet waits for.
-    last_pull: Time,
+    /// A flow of which a packet will arrive, if [`Remote::will_arrive`] says so. Kept with marks alone.
+    witness: u32,
     /// Whether flows without credit may be in the queue, because marks left no time for their pulls.
     holds: bool,
     /// Time at the end of the schedule up to now in which nothing was pulled, at most a base round trip: what has not
@@ -220,9 +220,15 @@ impl Receiver {
         now.saturating_add(marks::whole_after(rules.horizon))
     }
 
+    /// Whether a packet of the witness will arrive.
+    fn has_witness(&self, rules: &Rules) -> bool {
+        let witness = self.flows.get(self.witness);
+        witness.is_some_and(|flow| flow.will_arrive(rules))
+    }
+
     /// Whether marks leave no time for another pull, and a packet will arrive that ends this.
     fn waits_for_rate(&self, rules: &Rules, now: Time) -> bool {
-        rules.marks && self.last_pull > now && self.slowed > Self::latest(rules, now)
+        rules.marks && self.slowed > Self::latest(rules, now) && self.has_witness(rules)
     }
 
     /// Notes the mark of a packet. Another rate holds for what has been pulled already and is not due yet, too:
@@ -263,7 +269,6 @@ impl Receiver {
             return;
         };
         let bytes = flow.owed.clamp(0, rules.mtu);
-        let is_waited_for = flow.behind > 0 && !flow.has_credit(rules);
         flow.owed -= bytes;
         if !asked {
             flow.unasked += bytes;
@@ -279,8 +284,8 @@ impl Receiver {
                 self.next = self.next.saturating_add(takes);
                 let slowed = ps(takes) / self.marks.part();
                 self.slowed = at.saturating_add(Span::from_ps(slowed.round() as u64));
-                if is_waited_for {
-                    self.last_pull = self.last_pull.max(at);
+                if rules.marks && !self.has_witness(rules) {
+                    self.witness = key;
                 }
                 at
             }
@@ -419,7 +424,7 @@ impl Receiver {
             };
             self.pull(rules, now, key, true, grants);
         }
-        while self.holds && self.last_pull <= now {
+        while self.holds && !self.has_witness(rules) {
             let held = self.place_of(|flow| flow.owed > 0 && !flow.has_credit(rules));
             match held.and_then(|place| self.active.get(place).copied()) {
                 Some(key) => self.pull(rules, now, key, true, grants),

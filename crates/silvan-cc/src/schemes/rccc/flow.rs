@@ -45,7 +45,12 @@ impl Remote {
         rules.window - self.owed
     }
 
-    /// Whether it can send a packet, or has one on its way.
+    /// Whether another packet will arrive: there is one, and credit for it, or it is on its way.
+    pub fn will_arrive(&self, rules: &Rules) -> bool {
+        self.behind > 0 && self.outstanding(rules) > 0
+    }
+
+    /// Whether it has credit for a packet, wherever that is.
     pub fn has_credit(&self, rules: &Rules) -> bool {
         self.outstanding(rules) >= rules.mtu
     }

@@ -336,12 +336,19 @@ proptest! {
         window in 1_u64..20,
         shortest in any::<bool>(),
         messages in prop::collection::vec((1_usize..9, 1_u32..30_000), 1..30),
-        delays in prop::collection::vec(1_u64..20_000, 1..20),
-        marks in prop::collection::vec(any::<bool>(), 0..8),
+        delays in prop::collection::vec(prop_oneof![1_u64..20_000, 1_u64..100], 1..20),
+        marks in prop::collection::vec(prop::bool::weighted(0.8), 0..8),
+        horizon in prop_oneof![Just(None), (1_u64..100).prop_map(Some)],
+        bytes in 0_u64..1_000,
     ) {
         let order = if shortest { Order::ShortestFirst } else { Order::RoundRobin };
         let mut credits = credits(window, order);
         credits.rules.marks = !marks.is_empty();
+        if let Some(horizon) = horizon {
+            credits.rules.horizon = Span::from_ns(horizon);
+        }
+        credits.rules.window += bytes as i64;
+        let window = credits.rules.window;
         let mut fabric = Fabric {
             credits,
             marks: marks.into_iter().cycle(),
@@ -360,11 +367,11 @@ proptest! {
             fabric.send(host, next_delay());
             for _ in 0..3 {
                 fabric.step(next_delay());
-                fabric.windows_are_whole(window as i64 * 1_000);
+                fabric.windows_are_whole(window);
             }
         }
         while fabric.step(next_delay()) {
-            fabric.windows_are_whole(window as i64 * 1_000);
+            fabric.windows_are_whole(window);
         }
         prop_assert_eq!(fabric.delivered, total);
     }
