@@ -130,11 +130,6 @@ def test_what_it_cannot_work_with_is_refused(keys: dict[str, Any], key: str, mes
     assert caught.value.hint
 
 
-def test_other_carriers_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="acknowledged"):
-        backpressure(**{"control.feedback.carrier": "cnp"})
-
-
 def twin(to_hosts: list[bool], hosts: int, window: int, threshold: int) -> silvan.Callbacks:
     """Write the scheme again, for one lane. The last row has the ports that lead to hosts."""
     in_flight, opening, step, begun, fell = range(5)

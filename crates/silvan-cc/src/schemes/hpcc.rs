@@ -49,7 +49,10 @@ impl Scheme for Hpcc {
     type Switch = Stamping;
     type Source = Windows;
 
-    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
+    const DEFAULTS: Defaults = Defaults {
+        carrier_required: Some("windows count acknowledged packets"),
+        ..Defaults::ACK_PER_PACKET
+    };
 
     fn check(&self) -> Result<(), SchemeError> {
         check_part("eta", self.eta, "0.95")?;

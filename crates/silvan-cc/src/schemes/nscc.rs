@@ -81,7 +81,10 @@ impl Scheme for Nscc {
 
     const TAKES_LINK_RATE: bool = true;
 
-    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
+    const DEFAULTS: Defaults = Defaults {
+        carrier_required: Some("windows count acknowledged packets"),
+        ..Defaults::ACK_PER_PACKET
+    };
 
     fn fill_in(&mut self, data_plane: &DataPlane) {
         let bits = data_plane.link_rate.bits_per_sec() as f64;

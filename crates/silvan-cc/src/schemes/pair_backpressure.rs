@@ -16,7 +16,6 @@ use super::flows::{Senders, check_bytes, check_number, ps};
 use crate::hooks::{
     Ack, Flow, FlowLimit, PacketView, PortVl, QueueView, Settings, SourceControl, SwitchControl,
 };
-use crate::notification::BecnCarrier;
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
 
 /// Slingshot's backpressure on pairs; its rule is not published, and what follows is ours.
@@ -58,9 +57,8 @@ impl Scheme for PairBackpressure {
     const TAKES_LINK_RATE: bool = true;
 
     const DEFAULTS: Defaults = Defaults {
-        carrier: BecnCarrier::AckPerPacket,
         carrier_required: Some("windows count acknowledged packets"),
-        coalesce: None,
+        ..Defaults::ACK_PER_PACKET
     };
 
     fn fill_in(&mut self, data_plane: &DataPlane) {

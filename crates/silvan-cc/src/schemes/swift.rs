@@ -72,7 +72,10 @@ impl Scheme for Swift {
     type Switch = Stamping;
     type Source = Windows;
 
-    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
+    const DEFAULTS: Defaults = Defaults {
+        carrier_required: Some("windows count acknowledged packets"),
+        ..Defaults::ACK_PER_PACKET
+    };
 
     fn check(&self) -> Result<(), SchemeError> {
         check_span("base-target", self.base_target, "25 us")?;

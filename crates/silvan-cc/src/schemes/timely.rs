@@ -83,7 +83,10 @@ impl Scheme for Timely {
     type Switch = NoControl;
     type Source = Rates;
 
-    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
+    const DEFAULTS: Defaults = Defaults {
+        carrier_required: Some("rates follow the round-trip times of acknowledged packets"),
+        ..Defaults::ACK_PER_PACKET
+    };
 
     fn fill_in(&mut self, _: &DataPlane) {
         self.beta = Some(self.beta());
