@@ -54,7 +54,11 @@ ALLOWED = {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
         *("timely", "hpcc", "swift", "nscc", "rccc", "vl-mapping"),
         *("reps", "nscc-reps", "dftree", "srp", "congestion-isolation", "recn"),
-        "pair-backpressure",
+        *("pair-backpressure", "python"),
+    },
+    # What links and fabrics lack for schemes.
+    "python/silvan/left_out.py": {
+        *("pft", "ib-cc-pft", "dftree", "srp", "congestion-isolation", "recn", "nscc", "reps"),
     },
     # What the arena tunes; any other scheme keeps its published settings there.
     "python/silvan/arena/settings.py": {

@@ -196,11 +196,17 @@ def test_schemes_that_cannot_live_on_pfc_are_named_with_the_reason(
 
 def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) -> None:
     of_credits, pfc = (case.scenario for case in arena.cases)
-    assert left_out(of_credits) == {}
     tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
     with_all = silvan.Scenario(fabric=tree, switch={"buffer": "64 KiB"})
-    assert set(left_out(pfc)) <= {one.name for one in baselines(with_all)}
-    assert not set(left_out(pfc)) & {one.name for one in baselines(pfc)}
+    assert left_out(with_all) == {}
+    every = {one.name for one in baselines(with_all)}
+    # Each scheme takes part, or there is a reason.
+    odd = (("vl.data-vls", 2), ("switch.buffer", "8 KiB"), ("switch.queueing", "fifo"))
+    for scenario in (of_credits, pfc, *(with_all.override({key: to}) for key, to in odd)):
+        taking_part = {one.name for one in baselines(scenario)}
+        assert taking_part | set(left_out(scenario)) == every
+        assert not taking_part & set(left_out(scenario))
+    assert {"pft", "vftree", "recn"} <= set(left_out(pfc))
 
 
 def test_a_scheme_that_is_named_on_pfc_alone_is_refused(command: Command, tmp_path: Path) -> None:

@@ -65,6 +65,10 @@ NOT_RUN = {
     ("first-steps.md", "error:"): _OUTPUT,
     ("add-a-scheme.md", "half::Half"): "a line of a list in Rust",
     ("add-a-scheme.md", "error:"): _OUTPUT,
+    (
+        "add-a-scheme.md",
+        "silvan compare --arena",
+    ): "takes minutes: tests/test_added_scheme.py reduces it",
     ("programs.md", "error:"): _OUTPUT,
     ("programs.md", "silvan example gpcnet"): "takes minutes: tests/test_gpcnet.py",
     ("real-fabrics.md", "ibnetdiscover"): "needs a network; or what silvan prints about its output",

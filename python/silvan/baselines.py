@@ -9,10 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan._silvan import schemes
 from silvan.errors import ScenarioError, SilvanError
+from silvan.left_out import (
+    LANE_PACKETS,
+    count_lanes,
+    left_out_by_fabric,
+    left_out_by_links,
+    suits_lanes,
+)
 
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
@@ -26,9 +34,6 @@ _DCQCN_GBPS = 40.0
 # Zhu et al. 2016 give TIMELY's parameters for this round trip and this rate.
 _TIMELY_RTT_NS = 20_000
 _TIMELY_GBPS = 10.0
-# What most ports have, and packets that a lane must have room for to be full on a short cable.
-_LANES = 8
-_LANE_PACKETS = 3
 # A signal in a cable.
 _S_PER_METRE = 5e-9
 # Sweeps of the DCMS within a run, and how long a Marking_Rate stays low at most.
@@ -147,19 +152,6 @@ _SMSRP = Cost(4, 8, 17, "reservations")
 # The same and the end of its schedule at a port to a host; what has been discarded of a flow.
 _LHRP = Cost(12, 0, 4, "refusals")
 
-_READS_CREDITS = "it reads the credits of its host, and links with PFC have none"
-_DIVIDES_MEMORY = "its lanes share the memory of one, which has no headroom of PFC for each of them"
-_FINDS_ROOTS = "its switches tell roots from victims by credits, and links with PFC have none"
-
-# Why schemes take no part on links with PFC.
-_OF_CREDITS: Mapping[str, str] = {
-    **dict.fromkeys(("pft", "ib-cc-pft"), _READS_CREDITS),
-    **dict.fromkeys(
-        ("vftree", "flow2sl", "obqa", "dftree", "srp", "srp+smsrp", "srp+lhrp"), _DIVIDES_MEMORY
-    ),
-    **dict.fromkeys(("congestion-isolation", "recn", "fbicm"), _FINDS_ROOTS),
-}
-
 # Largest delay that an entry of a Congestion Control Table can have, in packet times.
 _MOST_DELAY = 16_383
 # Entries of the table behind the first one.
@@ -183,7 +175,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
 
     What a scenario says about a scheme beyond its own published settings, such as a calibrated
     Congestion Control Table, stays. A scheme in a Python file that the scenario names stands last.
-    On links with PFC those that need credits are left out.
+    Those that its links or its fabric do not suit are left out.
 
     Parameters
     ----------
@@ -205,6 +197,41 @@ def baselines(scenario: Scenario) -> list[Baseline]:
     >>> import silvan
     >>> [one.name for one in baselines(silvan.Scenario())][:3]
     ['none', 'ib-cc', 'ib-cc+dcms']
+    """
+    return list(fitting(scenario).every)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Which schemes a scenario suits.
+
+    Attributes
+    ----------
+    every : tuple of Baseline
+        The schemes with their settings, no control first.
+    left_out : Mapping of str to str
+        Why the other schemes with published settings take no part, by their names.
+    """
+
+    every: tuple[Baseline, ...]
+    left_out: Mapping[str, str]
+
+
+def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) -> Fitting:
+    """Set up every scheme as :func:`baselines` does, and find out why the others take no part.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The fabric and the traffic.
+    added : Mapping, optional
+        Keys of a scheme in a Python file that takes part in the place of the scenario's own. The
+        scenarios of the other schemes do not have them.
+
+    Raises
+    ------
+    ScenarioError
+        No cable has the rate of ``[link]``, for which settings are computed.
     """
     gbps = scenario.link_gbps
     _require_rate(gbps, scenario.describe()["cable_rates_bits_per_s"])
@@ -255,17 +282,25 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         *_by_paths(scenario),
         *_by_lanes(scenario),
     ]
-    absent = left_out(scenario)
-    every = [one for one in every if one.name not in absent]
-    if scenario.has_python_scheme:
+    of_links = left_out_by_links(scenario)
+    every = [one for one in every if one.name not in of_links]
+    found = {one.name for one in every}
+    of_fabric = {
+        name: why for name, why in left_out_by_fabric(scenario).items() if name not in found
+    }
+    if added:
+        name = Path(str(added["control.python.file"])).name
+        carrier = str(added.get("control.feedback.carrier", keys["control"]["feedback"]["carrier"]))
+        every.append(Baseline(name, "the added scheme, in Python", added, _not_reported(carrier)))
+    elif scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
         carrier = keys["control"]["feedback"]["carrier"]
         every.append(Baseline(name, "the scenario's scheme, in Python", {}, _not_reported(carrier)))
-    return every
+    return Fitting(tuple(every), of_fabric | dict(of_links))
 
 
 def left_out(scenario: Scenario) -> Mapping[str, str]:
-    """Tell which schemes with published settings the links of a scenario leave out, and why.
+    """Tell which schemes with published settings a scenario leaves out, and why.
 
     Parameters
     ----------
@@ -275,28 +310,33 @@ def left_out(scenario: Scenario) -> Mapping[str, str]:
     Returns
     -------
     Mapping of str to str
-        A reason for each name; none for links with credits.
+        A reason for each name.
     """
-    return _OF_CREDITS if scenario.to_dict()["link"].get("flow-control") == "pfc" else {}
+    return fitting(scenario).left_out
 
 
-def chosen(scenario: Scenario, every: Sequence[Baseline], names: Sequence[str]) -> list[Baseline]:
+def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Baseline]:
     """Find baselines by their names; a registered scheme without published settings is one, too.
 
     Raises
     ------
     SilvanError
-        There is no scheme of some name, or the links leave it out.
+        There is no scheme of some name, or links or fabric leave it out.
     """
-    known = {one.name: one for one in every}
+    known = {one.name: one for one in fits.every}
     # A Python file takes part by the name of the file.
     others = {name: summary for name, summary in schemes() if name not in {"python", *known}}
-    absent = left_out(scenario)
+    of_links = left_out_by_links(scenario)
     for name in names:
-        if name in absent:
+        if name in of_links:
             raise SilvanError(
-                f"scheme {name!r} takes no part on links with PFC: {absent[name]}",
+                f"scheme {name!r} takes no part on links with PFC: {of_links[name]}",
                 'leave it out, or set link.flow-control to "credits"',
+            )
+        # One that is registered takes part as the scenario has it.
+        if name in fits.left_out and name not in others:
+            raise SilvanError(
+                f"scheme {name!r} takes no part: {fits.left_out[name]}", "leave it out"
             )
     missing = [name for name in names if name not in {*known, *others}]
     if missing:
@@ -549,7 +589,7 @@ def _by_reservation(scenario: Scenario) -> list[Baseline]:
     """
     buffer: int = scenario.switch.buffer.bytes // 2
     packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
-    if scenario.vl.data_vls > 1 or buffer < _LANE_PACKETS * packet:
+    if scenario.vl.data_vls > 1 or buffer < LANE_PACKETS * packet:
         return []
     half_s = buffer // 2 * 8 / (scenario.link_gbps * 1e9)
     timeout_ns = math.ceil((base_rtt_s(scenario) + half_s) * 1e9)
@@ -617,11 +657,10 @@ def _by_paths(scenario: Scenario) -> list[Baseline]:
 
 def _by_lanes(scenario: Scenario) -> list[Baseline]:
     """Set up lanes for groups of destinations or outputs, or for hotspots, on trees."""
-    buffer: int = scenario.switch.buffer.bytes
-    packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
-    lanes = min(_LANES, buffer // (_LANE_PACKETS * packet))
-    if scenario.fabric.routing != "d-mod-k" or scenario.vl.data_vls > 1 or lanes < 2:
+    if not suits_lanes(scenario):
         return []
+    buffer: int = scenario.switch.buffer.bytes
+    lanes = count_lanes(scenario)
     overrides: dict[str, TomlValue] = {
         "control.scheme": "vl-mapping",
         "control.vl-mapping.mapping": "vftree",

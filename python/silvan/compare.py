@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from silvan.baselines import Baseline, baselines, chosen
+from silvan.baselines import Baseline, Fitting, chosen, fitting
 from silvan.errors import SimulationError
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray, delivered, is_hotspot, jain_index
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from silvan import gpcnet
     from silvan.result import Result
     from silvan.scenario import Scenario
+    from silvan.toml_text import TomlValue
     from silvan.workers import OnProgress
 
 LOOKS = 100
@@ -130,6 +131,7 @@ def compare(
     *,
     seeds: int = 1,
     root: Path,
+    added: Mapping[str, TomlValue] | None = None,
     on_progress: OnProgress | None = None,
 ) -> list[RankingRow]:
     """Run a scenario with every scheme, and measure what they are compared by.
@@ -145,6 +147,9 @@ def compare(
         Runs of each, with consecutive seeds from the scenario's on.
     root : Path
         Folder of finished runs; those that are there are not run again.
+    added : Mapping, optional
+        Keys of a scheme in a Python file that takes part. The scenarios of the other schemes do not
+        have them.
     on_progress : callable, optional
         Called with the index of a run that is going on, and its progress.
 
@@ -162,7 +167,7 @@ def compare(
     """
     from silvan.cache import run_folder
 
-    wanted = choose(scenario, schemes)
+    wanted = choose(scenario, schemes, added)
     runs = [
         (watched(scenario.override(one.overrides)), scenario.seed + number)
         for one in wanted
@@ -219,16 +224,26 @@ def _standing(
     return RankingRow(baseline, _mean(rows), len(group), _deviations(rows), folders=tuple(folders))
 
 
-def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Baseline]:
+def choose(
+    scenario: Scenario, schemes: Sequence[str], added: Mapping[str, TomlValue] | None = None
+) -> list[Baseline]:
     """Find the baselines of a comparison: those named, and no control as what they are held to.
 
-    The scenario's own scheme in a Python file always takes part.
+    The added scheme in a Python file, or the scenario's own, always takes part.
     """
-    every = baselines(scenario)
+    has_python = bool(added) or scenario.has_python_scheme
+    return choose_among(scenario, fitting(scenario, added), schemes, has_python=has_python)
+
+
+def choose_among(
+    scenario: Scenario, fits: Fitting, schemes: Sequence[str], *, has_python: bool
+) -> list[Baseline]:
+    """Find the baselines of a comparison among those that suit a scenario."""
+    every = fits.every
     if not schemes:
-        return every
-    named = chosen(scenario, every, schemes)
-    always = [every[0], *(every[-1:] if scenario.has_python_scheme else [])]
+        return list(every)
+    named = chosen(scenario, fits, schemes)
+    always = [every[0], *(every[-1:] if has_python else [])]
     ordered = [one for one in every if one in [*named, *always]]
     return [*ordered, *(one for one in named if one not in ordered)]
 

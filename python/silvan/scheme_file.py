@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from silvan.scenario import Scenario
 
 _TEXTS_KEPT = 16
+_CARRIER = "CARRIER"
+_BY_ACKNOWLEDGEMENT = "ack-per-packet"
+"""What calls ``on_ack``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,41 @@ def _checked(made: object, name: str, function: str) -> Callbacks:
         name,
         hint="end it with return silvan.Callbacks(state, ...)",
     )
+
+
+def needed_carrier(text: str) -> str | None:
+    """Find out which carrier of feedback the scheme in a file needs, without running the file.
+
+    Parameters
+    ----------
+    text : str
+        The text of the file.
+
+    Returns
+    -------
+    str, optional
+        The text that the file assigns to ``CARRIER``, else ``"ack-per-packet"`` for a scheme with
+        ``on_ack``. None if there is neither, or if the file is no Python.
+
+    Examples
+    --------
+    >>> needed_carrier('CARRIER = "ack-per-message"')
+    'ack-per-message'
+    >>> needed_carrier("silvan.Callbacks(state, on_ack=on_ack)")
+    'ack-per-packet'
+    >>> needed_carrier("silvan.Callbacks(state, on_feedback=on_feedback)")
+    """
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for statement in module.body:
+        match statement:
+            case ast.Assign([ast.Name(name)], ast.Constant(str(value))) if name == _CARRIER:
+                return value
+    calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
+    has_on_ack = any(word.arg == "on_ack" for call in calls for word in call.keywords)
+    return _BY_ACKNOWLEDGEMENT if has_on_ack else None
 
 
 @lru_cache(_TEXTS_KEPT)

@@ -14,6 +14,7 @@ from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline
 from silvan.folders import exclusive, require_writable
 from silvan.sweeping.sweep import require_scheduler, scheduler_of
+from silvan.toml_text import TomlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def plan_arena(
     root: Path,
     schemes: Sequence[str] = (),
     *,
+    added: Mapping[str, TomlValue] | None = None,
     scheduler: str = "local",
     workers: int | None = None,
     run_timeout_s: float | None = None,
@@ -80,7 +82,7 @@ def plan_arena(
         Folder of finished runs, as for :func:`silvan.arena.run_arena`.
     schemes : sequence of str
         Names of baselines; by default all that suit a case.
-    scheduler, workers, run_timeout_s, report
+    added, scheduler, workers, run_timeout_s, report
         As for :func:`silvan.arena.run_arena`.
 
     Returns
@@ -94,7 +96,7 @@ def plan_arena(
         As for :func:`silvan.arena.run_arena`.
     """
     require_scheduler(scheduler)
-    sides = {one.name: taking_part(one, schemes) for one in arena.cases}
+    sides = {one.name: taking_part(one, schemes, added).sides for one in arena.cases}
     small = {one.name: one for one in reduced.cases}
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
@@ -102,7 +104,7 @@ def plan_arena(
         runner = Runner(store, address, workers, run_timeout_s, report)
         tried: dict[tuple[str, str], Run] = {}
         for case in arena.cases:
-            for one in taking_part(small[case.name], schemes):
+            for one in taking_part(small[case.name], schemes, added).sides:
                 (tried[case.name, one.name],) = prepared(
                     small[case.name], one.overrides, reduced.seeds[:1]
                 )

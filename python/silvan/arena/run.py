@@ -14,8 +14,8 @@ from silvan.arena.judge import Entry, judge
 from silvan.arena.measure import MEASURE
 from silvan.arena.settings import BATCH, SAMPLER_SEED, search_of
 from silvan.arena.store import Measured, Run, Store
-from silvan.baselines import Baseline, left_out
-from silvan.compare import choose, watched
+from silvan.baselines import Baseline, fitting
+from silvan.compare import choose_among, watched
 from silvan.errors import ScenarioError
 from silvan.extras import require_extra
 from silvan.folders import exclusive, require_writable
@@ -61,7 +61,7 @@ class ArenaResult:
         By group and scheme the tuned settings as people read them, where tuning has found better
         ones than the published.
     absent : dict
-        By case and scheme why the links of the case leave the scheme out.
+        By case and scheme why links or fabric of the case leave the scheme out.
     made : int
         Runs that were made, and not kept from an earlier call.
     wall_s : float
@@ -123,6 +123,7 @@ def run_arena(
     root: Path,
     schemes: Sequence[str] = (),
     *,
+    added: Mapping[str, TomlValue] | None = None,
     scheduler: str = "local",
     workers: int | None = None,
     run_timeout_s: float | None = None,
@@ -139,6 +140,9 @@ def run_arena(
         stopped or killed goes on where it was.
     schemes : sequence of str
         Names of baselines; by default all that suit a case. No control is always among them.
+    added : Mapping, optional
+        Keys of a scheme in a Python file that takes part in all cases. The scenarios of the other
+        schemes do not have them.
     scheduler, workers
         As for :func:`silvan.sweep`.
     run_timeout_s : float, optional
@@ -161,8 +165,9 @@ def run_arena(
     require_scheduler(scheduler)
     if arena.trials > 1:
         require_extra("tune", "searches")
-    sides = {one.name: taking_part(one, schemes) for one in arena.cases}
-    absent = {one.name: left_out_of(one, schemes) for one in arena.cases}
+    parts = {one.name: taking_part(one, schemes, added) for one in arena.cases}
+    sides = {name: part.sides for name, part in parts.items()}
+    absent = {name: part.absent for name, part in parts.items()}
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
         runner = Runner(Store(root), address, workers, run_timeout_s, report)
@@ -190,24 +195,41 @@ def run_arena(
     return ArenaResult(arena, tuple(entries), settings, absent, runner.made, wall_s)
 
 
-def taking_part(case: Case, schemes: Sequence[str]) -> list[Baseline]:
-    """Choose the schemes of a case: those named, or all, without those that its links leave out.
+@dataclass(frozen=True, slots=True)
+class TakingPart:
+    """The schemes of a case.
+
+    Attributes
+    ----------
+    sides : list of Baseline
+        Those that take part, no control first.
+    absent : dict of str to str
+        Why others take no part, by their names.
+    """
+
+    sides: list[Baseline]
+    absent: dict[str, str]
+
+
+def taking_part(
+    case: Case, schemes: Sequence[str], added: Mapping[str, TomlValue] | None = None
+) -> TakingPart:
+    """Choose the schemes of a case: those named, or all, without those that do not suit it.
 
     Raises
     ------
     SilvanError
         There is no such scheme.
     """
-    absent = left_out(case.scenario)
-    named = [name for name in schemes if name not in absent]
+    fits = fitting(case.scenario, added)
+    named = [name for name in schemes if name not in fits.left_out]
     # Without any that could take part, no control is alone.
-    return choose(case.scenario, named or (["none"] if schemes else []))
-
-
-def left_out_of(case: Case, schemes: Sequence[str]) -> dict[str, str]:
-    """Tell which of these schemes, or of all, the links of a case leave out, and why."""
-    absent = left_out(case.scenario)
-    return {name: why for name, why in absent.items() if name in schemes or not schemes}
+    chosen = named or (["none"] if schemes else [])
+    has_python = bool(added) or case.scenario.has_python_scheme
+    return TakingPart(
+        choose_among(case.scenario, fits, chosen, has_python=has_python),
+        {name: why for name, why in fits.left_out.items() if name in schemes or not schemes},
+    )
 
 
 _Key = tuple[str, str, str]

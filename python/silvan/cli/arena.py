@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from silvan.cli.options import scheme_keys, wall_time
+from silvan.cli.options import added_scheme, wall_time
 from silvan.cli.printer import note, put_json, put_table
 
 if TYPE_CHECKING:
@@ -50,11 +50,10 @@ def compare_arena(
     from silvan.arena import plan_arena, read_arena, run_arena
     from silvan.arena.page import write_arena
     from silvan.progress_bar import progress_bar
-    from silvan.toml_text import parse_assignments
 
     # What Dask logs about a lost scheduler or worker is said here in one line.
     logging.disable()
-    overrides = {**parse_assignments(assignments or []), **scheme_keys(scheme)}
+    overrides, added = added_scheme(scheme, assignments)
 
     def wanted(*, reduced: bool) -> Arena:
         arena = read_arena(file, quick=reduced, overrides=overrides)
@@ -81,6 +80,7 @@ def compare_arena(
                 wanted(reduced=True),
                 folder / "runs",
                 schemes,
+                added=added,
                 scheduler=scheduler,
                 workers=workers,
                 run_timeout_s=limit_s,
@@ -91,6 +91,7 @@ def compare_arena(
                 arena,
                 folder / "runs",
                 schemes,
+                added=added,
                 scheduler=scheduler,
                 workers=workers,
                 run_timeout_s=limit_s,

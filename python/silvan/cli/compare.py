@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.arena import OPTIONS, compare_arena
-from silvan.cli.options import AsJson, Assignments, Overwrite, changes, load
+from silvan.cli.options import AsJson, Assignments, Overwrite, added_scheme, changes, load
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 from silvan.cli.searches import Scheduler, Workers
 
@@ -203,17 +203,20 @@ def _compare_scenario(
     from silvan.viewer.comparison import comparison_report, write_comparison
     from silvan.viewer.report import write_report
 
-    loaded = load(scenario, set_, scheme)
+    overrides, added = added_scheme(scheme, set_)
+    loaded = load(scenario, None, overrides=overrides)
     labels = [
         f"{one.name}, seed {loaded.seed + number}"
-        for one in choose(loaded, names)
+        for one in choose(loaded, names, added)
         for number in range(seeds)
     ]
     folder = out / f"compare-{loaded.name}"
     origin = Origin(loaded.name, loaded.hash, _silvan.version())
     claim_figures(folder, "compare.*", origin, overwrite=overwrite)
     with progress_bars(labels) as on_progress:
-        ranking = do_compare(loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress)
+        ranking = do_compare(
+            loaded, names, seeds=seeds, root=out / "runs", added=added, on_progress=on_progress
+        )
     written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
     manifest = write_comparison(loaded, ranking, names, changes(set_, scheme), folder)
     page = write_report(comparison_report(manifest), folder / "compare.html")

@@ -121,7 +121,8 @@ def load(
     from silvan.scenario import Scenario
     from silvan.toml_text import parse_assignments
 
-    given = {**parse_assignments(assignments or []), **scheme_keys(scheme)}
+    given = parse_assignments(assignments or [])
+    given.update(scheme_keys(scheme, given))
     scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
     warn(scenario.warnings)
     return scenario
@@ -147,19 +148,57 @@ def wall_time(option: str, text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def scheme_keys(scheme: str | None) -> dict[str, TomlValue]:
-    """Return the keys that name a scheme in a Python file, and maybe its function."""
+def scheme_keys(
+    scheme: str | None, given: Mapping[str, TomlValue], option: str = "--scheme"
+) -> dict[str, TomlValue]:
+    """Return the keys of a scheme in a Python file: the file, its function, and what it needs.
+
+    The carrier of feedback that the file needs is among them, unless ``given`` has one.
+    """
+    from silvan.errors import ScenarioError
+    from silvan.input_files import CONFIGURATION_BYTES, read_text
+    from silvan.scheme_file import needed_carrier
+
     if scheme is None:
         return {}
     file, colon, function = scheme.rpartition(":")
     if not (colon and function.isidentifier()):
         file, function = scheme, "scheme"
+    hint = f"name a Python file that makes a scheme, as {option} FILE.py"
+    try:
+        text = read_text(file, CONFIGURATION_BYTES, f"scheme of {option}", hint)
+    except ScenarioError as error:
+        raise ScenarioError(error.message, file, error.line, error.hint) from None
+    carrier = needed_carrier(text)
+    feedback = "control.feedback"
+    if carrier is None or feedback in given or f"{feedback}.carrier" in given:
+        needed: dict[str, TomlValue] = {}
+    else:
+        needed = {f"{feedback}.carrier": carrier}
     return {
         "control.scheme": "python",
         # Other than a path in the scenario, one on the command line starts where the caller is.
         "control.python.file": str(Path(file).absolute()),
         "control.python.function": function,
+        **needed,
     }
+
+
+def added_scheme(
+    scheme: str | None, assignments: Sequence[str] | None
+) -> tuple[dict[str, TomlValue], dict[str, TomlValue]]:
+    """Split ``--set`` words and ``--add`` into keys of all scenarios and those of the added scheme.
+
+    Its parameters are keys of its scenarios alone, so that adding it leaves the others as they are.
+    """
+    from silvan.toml_text import parse_assignments
+
+    given = parse_assignments(assignments or [])
+    if scheme is None:
+        return given, {}
+    own = {key: value for key, value in given.items() if f"{key}.".startswith("control.python.")}
+    others = {key: value for key, value in given.items() if key not in own}
+    return others, {**own, **scheme_keys(scheme, given, "--add")}
 
 
 def with_trees(scenario: Scenario) -> Scenario:

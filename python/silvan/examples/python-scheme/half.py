@@ -4,6 +4,8 @@ import numpy as np
 
 import silvan
 
+# Acknowledgements carry the marks back.
+CARRIER = "ack-per-packet"
 RATE, NEXT = 0, 1
 THRESHOLD, STEP = (-1, 0, 0), (-1, 0, 1)
 

@@ -1,0 +1,82 @@
+"""Why schemes with published settings take no part: what links or a fabric lack for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from silvan.scenario import Scenario
+
+# Lanes that most ports have.
+_LANES = 8
+LANE_PACKETS = 3
+"""Packets that a lane must have room for to be full on a short cable."""
+
+_READS_CREDITS = "it reads the credits of its host, and links with PFC have none"
+_DIVIDES_MEMORY = "its lanes share the memory of one, which has no headroom of PFC for each of them"
+_FINDS_ROOTS = "its switches tell roots from victims by credits, and links with PFC have none"
+
+# Why schemes take no part on links with PFC.
+_OF_CREDITS: Mapping[str, str] = {
+    **dict.fromkeys(("pft", "ib-cc-pft"), _READS_CREDITS),
+    **dict.fromkeys(
+        ("vftree", "flow2sl", "obqa", "dftree", "srp", "srp+smsrp", "srp+lhrp"), _DIVIDES_MEMORY
+    ),
+    **dict.fromkeys(("congestion-isolation", "recn", "fbicm"), _FINDS_ROOTS),
+}
+
+
+def left_out_by_links(scenario: Scenario) -> Mapping[str, str]:
+    """Say for each scheme that the links of a scenario leave out what they lack."""
+    return _OF_CREDITS if scenario.to_dict()["link"].get("flow-control") == "pfc" else {}
+
+
+def left_out_by_fabric(scenario: Scenario) -> dict[str, str]:
+    """Say what is missing for each scheme that does not suit every fabric.
+
+    That of a scheme which suits the fabric is what is missing in others.
+    """
+    switches = scenario.describe()["switches"]
+    chooses = scenario.fabric.path_choice != "table"
+    if chooses:
+        paths = "the fabric has a choice of paths of its own"
+    elif switches == 1:
+        paths = "the fabric has a single switch, and no paths to choose among"
+    else:
+        paths = "the fabric has no choice among shortest paths"
+    takes_lanes = "the scenario has more than one data VL already"
+    if scenario.vl.data_vls > 1:
+        lanes = speculative = takes_lanes
+    else:
+        small = f"the buffer has no room for two lanes of {LANE_PACKETS} packets"
+        fits = count_lanes(scenario) > 1
+        speculative = "the routes of the fabric need the lanes" if fits else small
+        lanes = small
+        if scenario.fabric.routing != "d-mod-k":
+            lanes = "it is for fat trees, with d-mod-k routing"
+    waits = known_path = lanes
+    if suits_lanes(scenario):
+        waits = known_path = "packets wait in other queues than virtual output queues"
+        if chooses:
+            known_path = "the next output must be known, and switches choose it"
+    return {
+        **dict.fromkeys(("ib-cc+vendor+adaptive", "reps", "nscc+reps"), paths),
+        **dict.fromkeys(("srp", "srp+smsrp", "srp+lhrp"), speculative),
+        **dict.fromkeys(("vftree", "flow2sl", "dftree"), lanes),
+        "congestion-isolation": waits,
+        **dict.fromkeys(("obqa", "recn", "fbicm"), known_path),
+    }
+
+
+def count_lanes(scenario: Scenario) -> int:
+    """Count the lanes that the memory of one has room for."""
+    packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
+    buffer: int = scenario.switch.buffer.bytes
+    return min(_LANES, buffer // (LANE_PACKETS * packet))
+
+
+def suits_lanes(scenario: Scenario) -> bool:
+    """Whether lanes can be set up: on a tree whose only lane has room for two."""
+    routing, lanes = scenario.fabric.routing, scenario.vl.data_vls
+    return bool(routing == "d-mod-k" and lanes == 1 and count_lanes(scenario) > 1)
