@@ -24,6 +24,9 @@ def test_faults_are_brought_from_the_command_line(line: Fabric, command: Command
     for percent in ("101%", "nan"):
         assert command("ctl", "lose", percent, *at).status == 2
     assert command("ctl", "lose", "0", *at).status == 0
+    slowed = command("ctl", "slow", "a", "1 Gbit/s", *at).stdout
+    assert "rate: 1 Gbit/s" in slowed
+    assert "rate: that of the scenario" in command("ctl", "slow", "a", *at).stdout
 
     command("ctl", "reboot", "left", "--seconds", "1000", *at)
     status = json.loads(command("ctl", "status", "--json", *at).stdout)

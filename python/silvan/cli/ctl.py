@@ -64,6 +64,8 @@ def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) ->
 
 def _words(value: Any) -> str:
     """Say a value as people write it."""
+    if value is None:
+        return "that of the scenario"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
