@@ -16,7 +16,7 @@ SCENARIO = {
 @pytest.mark.parametrize("carrier", ["cnp", "ack-per-message", "none"])
 @pytest.mark.parametrize("scheme", ["hpcc", "nscc", "pair-backpressure", "swift", "timely"])
 def test_a_carrier_that_acknowledges_no_packet_is_refused(scheme: str, carrier: str) -> None:
-    """A window of packets that are never acknowledged would close for ever."""
+    """A window of packets that are never acknowledged would never open again."""
     control = {"scheme": scheme, "feedback": {"carrier": carrier}}
     with pytest.raises(silvan.ScenarioError, match="acknowledged packets") as caught:
         silvan.Scenario(**SCENARIO, control=control)
