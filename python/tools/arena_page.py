@@ -49,17 +49,21 @@ def summary(facts: dict[str, Any], made: tuple[int, float]) -> str:
         Number of runs, and the hours of processor time that they took.
     """
     runs, hours = made
-    trials = facts["tuning"]["trials"]
-    tuning = ", ".join(map(str, facts["tuning"]["seeds"]))
     lines = [
         f"`{facts['command']}`, silvan {facts['version']}: {runs:,} runs, {hours:.1f} hours of "
-        f"processor time. Seeds {', '.join(map(str, facts['seeds']))}; {trials} trials for each "
-        f"scheme and group of cases, on seeds {tuning}.",
+        f"processor time. Seeds {', '.join(map(str, facts['seeds']))}; {_tuning(facts['tuning'])}.",
     ]
     for link in dict.fromkeys(one["link"] for one in facts["cases"]):
         lines += ["", f"### Links with {link_title(link)}", "", *_shares(facts, link)]
         lines += ["", f"![Heat map, {link_title(link)}](images/arena-{link}.png)"]
     return "\n".join(lines)
+
+
+def _tuning(tuning: dict[str, Any]) -> str:
+    if tuning["trials"] < 2:
+        return "published settings"
+    seeds = ", ".join(map(str, tuning["seeds"]))
+    return f"{tuning['trials']} trials for each scheme and group of cases, on seeds {seeds}"
 
 
 def _shares(facts: dict[str, Any], link: str) -> Iterator[str]:
