@@ -160,9 +160,10 @@ $(VENV)/test.stamp: requirements/test.txt $(VENV)/run.stamp
 	touch $@
 
 # The newest wheel is checked as a user meets it: installed without a compiler, away from this folder.
-wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try the wheel
+PROFILE ?= dist
+wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try the wheel (PROFILE=release is quicker)
 	rm -rf target/wheels
-	$(BIN)/maturin build --quiet --profile dist --locked --strip --out target/wheels
+	$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --strip --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
 	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
 
