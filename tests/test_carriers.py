@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import silvan
 
-SCENARIO = {
+SCENARIO: dict[str, Any] = {
     "fabric": {"generator": "single-switch", "hosts": 4},
     "traffic": {"incast": [{"to": "host-0000"}]},
     "run": {"duration": "100 us"},
