@@ -7,13 +7,13 @@ is named, with the settings of the scenario.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan._silvan import schemes
-from silvan.errors import ScenarioError, SilvanError
+from silvan.errors import ScenarioError, SilvanError, shown
 from silvan.left_out import (
     LANE_PACKETS,
     count_lanes,
@@ -190,7 +190,8 @@ def baselines(scenario: Scenario) -> list[Baseline]:
     Raises
     ------
     ScenarioError
-        No cable has the rate of ``[link]``, for which settings are computed.
+        No cable has the rate of ``[link]``, for which settings are computed; or the scheme in a
+        Python file has the name of another one.
 
     Examples
     --------
@@ -288,15 +289,28 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
     of_fabric = {
         name: why for name, why in left_out_by_fabric(scenario).items() if name not in found
     }
+    absent = of_fabric | dict(of_links)
     if added:
         name = Path(str(added["control.python.file"])).name
         carrier = str(added.get("control.feedback.carrier", keys["control"]["feedback"]["carrier"]))
+        _require_own_name(name, {*found, *absent})
         every.append(Baseline(name, "the added scheme, in Python", added, _not_reported(carrier)))
     elif scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
+        _require_own_name(name, {*found, *absent})
         carrier = keys["control"]["feedback"]["carrier"]
         every.append(Baseline(name, "the scenario's scheme, in Python", {}, _not_reported(carrier)))
-    return Fitting(tuple(every), of_fabric | dict(of_links))
+    return Fitting(tuple(every), absent)
+
+
+def _require_own_name(name: str, names: Collection[str]) -> None:
+    """Refuse a scheme in a Python file that would pass for another one."""
+    if name in {*names, *(registered for registered, _ in schemes())}:
+        raise ScenarioError(
+            f"the scheme in the Python file has the name {shown(name)}, which another scheme has",
+            hint="give the file another name",
+            key="control.python.name",
+        )
 
 
 def left_out(scenario: Scenario) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from silvan.arena.measure import ARENA_QUANTITIES
+from silvan.arena.measure import FORMULA_NAMES
 from silvan.arena.store import Measured
 from silvan.errors import ScenarioError, SilvanError, shown
 from silvan.input_files import CONFIGURATION_BYTES, read_text
@@ -20,6 +20,11 @@ from silvan.tuning.tune import Objective
 _KEYS = {"name", "seeds", "links", "tuning", "case"}
 _TUNING = {"trials", "seeds", "links"}
 _CASE = {"name", "title", "file", "group", "objective", "tune", "links", "set", "pfc", "quick"}
+
+_FORMULA = (
+    "write maximize or minimize, and a formula with + - * /, min and max of "
+    f"{', '.join(FORMULA_NAMES)}; those without control begin with off."
+)
 
 LINKS = ("credits", "pfc")
 """Kinds of links, as ``link.flow-control`` names them."""
@@ -92,7 +97,7 @@ class Case:
                 if name.removeprefix("off.") not in one.numbers:
                     raise ScenarioError(
                         f"case {self.name}: a run has no measure {shown(name)}",
-                        hint=f"measures: {', '.join(one.name for one in ARENA_QUANTITIES)}",
+                        hint=f"measures: {', '.join(_measured(one.numbers))}",
                     )
             value = self.objective.formula.value(known)
             if value is None:
@@ -212,6 +217,8 @@ def read_arena(
     _require_keys(tables, _KEYS, "", source)
     tuning = tables.get("tuning", {})
     _require_keys(tuning, _TUNING, "tuning.", source)
+    name = _text({"name": path.stem, **tables}, "name", source)
+    _require_folder_name(name, source)
     seeds = _seeds(tables.get("seeds", [1]), "seeds", source)
     tuning_seeds = _seeds(tuning.get("seeds", [1001]), "tuning.seeds", source)
     both = set(seeds) & set(tuning_seeds)
@@ -243,7 +250,6 @@ def read_arena(
     trials = tuning.get("trials", 1)
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise ScenarioError(f"tuning.trials: {shown(trials)} is no number above 0", source)
-    name = str(tables.get("name", path.stem))
     if quick:
         return Arena(name, cases, seeds[:1], tuning_seeds[:1], 1)
     return Arena(name, cases, seeds, tuning_seeds, trials)
@@ -264,17 +270,15 @@ def _cases(
     assert isinstance(entry, dict)
     name = _text(entry, "name", source)
     where = f"{source}: case {name}"
-    read = Scenario.from_file(folder / _text(entry, "file", where))
-    try:
-        objective = Objective.parse(_text(entry, "objective", where))
-    except ScenarioError as error:
-        raise ScenarioError(f"objective: {error.message}", where, hint=error.hint) from None
+    read = _scenario(folder / _text(entry, "file", where), where)
+    objective = _objective(_text(entry, "objective", where), where)
     tune = entry.get("tune", False)
     if not isinstance(tune, bool):
         raise ScenarioError("tune is neither true nor false", where)
-    title = str(entry.get("title", name))
-    group = str(entry.get("group", name))
-    given = {**_table(entry, "set", where), **(_table(entry, "quick", where) if quick else {})}
+    title = _text({"title": name, **entry}, "title", where)
+    group = _text({"group": name, **entry}, "group", where)
+    reduced = _table(entry, "quick", where)
+    given = {**_table(entry, "set", where), **(reduced if quick else {})}
     with_pfc = _table(entry, "pfc", where)
     wanted = _links(entry, where) or links
     for kind in wanted or [flow_control(read)]:
@@ -295,6 +299,41 @@ def _cases(
             objective,
             tune and kind in tuned_links,
         )
+
+
+def _scenario(path: Path, where: str) -> Scenario:
+    try:
+        return Scenario.from_file(path)
+    except ScenarioError as error:
+        raise ScenarioError(f"file: {error}", where, hint=error.hint, key=error.key) from None
+
+
+def _objective(text: str, where: str) -> Objective:
+    """Read what is to be reached, and make sure that runs have what it is a formula of."""
+    try:
+        objective = Objective.parse(text)
+    except ScenarioError as error:
+        raise ScenarioError(f"objective: {error.message}", where, hint=_FORMULA) from None
+    for name in objective.formula.names:
+        if name.removeprefix("off.") not in FORMULA_NAMES:
+            raise ScenarioError(
+                f"objective: {shown(name)} is no quantity that it can be a formula of",
+                where,
+                hint=_FORMULA,
+            )
+    return objective
+
+
+def _measured(numbers: Mapping[str, Any]) -> list[str]:
+    return [name for name in FORMULA_NAMES if name in numbers]
+
+
+def _require_folder_name(name: str, source: str) -> None:
+    """Make sure that the name of an arena names a folder, as that of a scenario does."""
+    try:
+        Scenario(name=name)
+    except ScenarioError as error:
+        raise ScenarioError(error.message, source, hint=error.hint, key="name") from None
 
 
 def flow_control(scenario: Scenario) -> str:

@@ -54,8 +54,8 @@ class Entry:
     objective_interval : float
         Half of its 95 % confidence interval.
     share : float
-        The objective as a part of the best of all entries of the case, up to 1; 0 where it is not a
-        number.
+        The objective as a part of the best of all entries of the case, up to 1: the ratio of their
+        amounts. 0 where it is not a number, or on the other side of 0 than the best.
     seeds : int
         Number of runs.
     runs : tuple of Run
@@ -219,17 +219,34 @@ def _numbers(read: Mapping[str, Any], references: References | None) -> dict[str
 
 
 def _with_shares(case: Case, entries: Sequence[Entry]) -> list[Entry]:
-    more = case.objective.direction == "maximize"
     known = [one.objective for one in entries if math.isfinite(one.objective)]
-    best = (max(known) if more else min(known)) if known else math.nan
+    if not known:
+        return list(entries)
+    best = max(known) if case.objective.direction == "maximize" else min(known)
+    return [replace(one, share=share(one.objective, best)) for one in entries]
 
-    def share(value: float) -> float:
-        if not math.isfinite(value):
-            return 0.0
-        part = value / best if more else best / value
-        return part if math.isfinite(part) else 0.0
 
-    return [replace(one, share=share(one.objective)) for one in entries]
+def share(value: float, best: float) -> float:
+    """Return what a value is of the best one, by the ratio of their amounts.
+
+    It is 1 for the best value alone, and falls with the distance from it. What is not finite, or
+    lies on the other side of 0 than the best, has reached nothing of it.
+
+    Examples
+    --------
+    Half the best rate, twice the best time, and twice the best time as what is to be maximized:
+
+    >>> share(5.0, 10.0), share(4.0, 2.0), share(-4.0, -2.0)
+    (0.5, 0.5, 0.5)
+    >>> share(-1.0, 10.0), share(1.0, 0.0), share(0.0, 0.0)
+    (0.0, 0.0, 1.0)
+    """
+    if value == best:
+        return 1.0
+    if not math.isfinite(value) or (value < 0) != (best < 0):
+        return 0.0
+    less, more = sorted((abs(value), abs(best)))
+    return less / more
 
 
 def interval(values: Sequence[float]) -> float:

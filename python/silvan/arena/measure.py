@@ -27,6 +27,15 @@ ARENA_QUANTITIES: Sequence[Quantity] = (
 )
 """What schemes are compared by in the arena, in the order of its tables."""
 
+_OF_OTHERS = ("dissolved_ms", "recovered_ms")
+_OF_RUN = ("packet_hops", "simulated_ps")
+
+FORMULA_NAMES: Sequence[str] = (
+    *(one.name for one in ARENA_QUANTITIES if one.name not in _OF_OTHERS),
+    *_OF_RUN,
+)
+"""What an objective can be a formula of: :func:`numbers`, which need no other scheme's run."""
+
 _SERIES = ("times_ms", "victims_gbps", "tree_ports")
 
 
@@ -53,8 +62,7 @@ def numbers(result: Result) -> dict[str, Any]:
     return {
         **{name: None if math.isnan(value) else value for name, value in own.items()},
         "series": {name: getattr(sampled, name).tolist() for name in _SERIES},
-        "packet_hops": result.summary["packet_hops"],
-        "simulated_ps": result.summary["simulated_ps"],
+        **{name: result.summary[name] for name in _OF_RUN},
     }
 
 

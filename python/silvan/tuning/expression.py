@@ -53,6 +53,8 @@ class Expression:
         >>> rate.names, rate.value({"on.a": 1.5, "off.a": 2.0})
         (('on.a', 'off.a'), 0.75)
         """
+        if not text.strip():
+            raise ScenarioError("there is no formula", source, hint=_HINT)
         if len(text) > _LONGEST:
             raise ScenarioError(f"a formula of {len(text)} characters", source, hint=_HINT)
         try:

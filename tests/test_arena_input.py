@@ -1,0 +1,150 @@
+"""What the arena makes of wrong input, and of objectives of any sign."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.arena import read_arena, run_arena
+from silvan.arena.judge import share
+from silvan.arena.measure import FORMULA_NAMES, numbers
+from silvan.baselines import baselines
+from silvan.compare import watched
+from tests.conftest import Command
+from tests.test_arena import ARENA, SMALL
+from tests.test_guide import ROOT
+
+HALF = ROOT / "examples" / "python-scheme" / "half.py"
+
+ONE_CASE = """\
+name = "one"
+[[case]]
+name = "incast"
+file = "small.toml"
+objective = "minimize latency_mean_us"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a folder with an arena of one case."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "arena.toml").write_text(ONE_CASE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["none", "nscc", "srp+lhrp", "vl-mapping", "pft", "python"])
+@pytest.mark.parametrize("links", ["credits", "pfc"])
+def test_a_python_file_does_not_take_the_name_of_a_scheme(
+    folder: Path, name: str, links: str
+) -> None:
+    (folder / name).write_bytes(HALF.read_bytes())
+    scenario = silvan.Scenario.from_file(folder / "small.toml").override(
+        {
+            "control.scheme": "python",
+            "control.python.file": str(folder / name),
+            "link.flow-control": links,
+        }
+    )
+    with pytest.raises(silvan.ScenarioError, match="which another scheme has"):
+        baselines(scenario)
+
+
+def test_a_taken_name_is_refused_before_any_run(command: Command, folder: Path) -> None:
+    (folder / "none").write_bytes(HALF.read_bytes())
+    done = command("compare", folder / "arena.toml", "--arena", "--add", folder / "none")
+    assert done.status == 2
+    assert "has the name none, which another scheme has" in done.stderr
+    assert "made" not in done.stderr
+
+
+def test_a_share_is_right_whatever_the_sign() -> None:
+    """Oracle: what a share must have, for all pairs of some values."""
+    values = [-1e300, -3.0, -2.0, -5e-324, 0.0, 5e-324, 1.0, 4.0, 1e300]
+    for best in values:
+        reached = [share(one, best) for one in values]
+        assert all(0 <= one <= 1 for one in reached)
+        assert [value for value, one in zip(values, reached, strict=True) if one == 1] == [best]
+        # The farther from the best, the less, on either side of it.
+        place = values.index(best)
+        assert reached[: place + 1] == sorted(reached[: place + 1])
+        assert reached[place:] == sorted(reached[place:], reverse=True)
+    for value, best in itertools.product(values, values):
+        # What is minimized is the opposite of what is maximized.
+        assert share(value, best) == share(-value, -best)
+        if value > 0 and best > 0:
+            assert share(value, best) == min(value / best, best / value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # No control sends no message: the best value is 0.
+        ("minimize messages", "maximize -messages"),
+        ("minimize latency_mean_us", "maximize 0 - latency_mean_us"),
+    ],
+)
+def test_the_opposite_of_an_objective_has_the_same_shares(
+    folder: Path, one: str, other: str
+) -> None:
+    shares = []
+    for objective in (one, other):
+        text = ONE_CASE.replace("minimize latency_mean_us", objective)
+        (folder / "arena.toml").write_text(text)
+        arena = read_arena(folder / "arena.toml")
+        result = run_arena(arena, folder / "runs", ["hpcc", "ib-cc"], workers=1)
+        shares.append([entry.share for entry in result.entries])
+    assert shares[0] == shares[1]
+    assert max(shares[0]) == 1
+    assert min(shares[0]) < 1
+
+
+def test_what_an_objective_can_be_a_formula_of_is_what_runs_measure() -> None:
+    """Oracle: the numbers of a run with flows that have a size, and what is listed."""
+    sized = SMALL.replace("load = 0.5", 'bytes = "20 kB"')
+    found = numbers(silvan.run(watched(silvan.Scenario.from_toml(sized))))
+    assert set(found) - {"series"} == set(FORMULA_NAMES)
+    for name in FORMULA_NAMES:
+        assert found[name] is None or isinstance(found[name], int | float)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("latency_mean_us", "victims", "victims is no quantity"),
+        ("latency_mean_us", "off.off.fairness", "off.off.fairness is no quantity"),
+        ("latency_mean_us", "series", "series is no quantity"),
+        # They depend on which other schemes take part.
+        ("latency_mean_us", "dissolved_ms", "dissolved_ms is no quantity"),
+        ("minimize latency_mean_us", "minimize", "there is no formula"),
+        ("minimize latency_mean_us", "", "objective: no text"),
+        ('name = "one"', 'name = "../one"', "contains '/'"),
+        ('name = "one"', 'name = ""', "name: no text"),
+        ('name = "one"', 'name = ["one"]', "name: no text"),
+        ('name = "incast"', 'name = "incast"\ntitle = 1', "case incast: title: no text"),
+        ('name = "incast"', 'name = "incast"\ngroup = []', "case incast: group: no text"),
+        ('name = "incast"', 'name = "incast"\nquick = 3', "case incast: quick is no table"),
+        ("small.toml", "bad.toml", "case incast: file: "),
+    ],
+)
+def test_a_wrong_arena_is_refused_when_it_is_read(
+    folder: Path, old: str, new: str, message: str
+) -> None:
+    (folder / "bad.toml").write_text("[fabric]\nhost = 4\n")
+    (folder / "arena.toml").write_text(ONE_CASE.replace(old, new))
+    with pytest.raises(silvan.ScenarioError) as caught:
+        read_arena(folder / "arena.toml")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{folder / 'arena.toml'}: ")
+    if "objective" in str(caught.value) and "no text" not in str(caught.value):
+        assert all(name in str(caught.value.hint) for name in FORMULA_NAMES)
+
+
+def test_an_error_in_a_scenario_of_a_case_keeps_its_own_place(folder: Path) -> None:
+    (folder / "small.toml").write_text(SMALL.replace("hosts = 8", "hosts = eight"))
+    (folder / "arena.toml").write_text(ARENA)
+    with pytest.raises(silvan.ScenarioError, match=r"case incast: file: .*small\.toml:3: "):
+        read_arena(folder / "arena.toml")
