@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +14,13 @@ import silvan
 from silvan.arena import read_arena, run_arena
 from silvan.arena.judge import share
 from silvan.arena.measure import FORMULA_NAMES, numbers
+from silvan.arena.run import prepared
+from silvan.arena.store import Measured, Store
 from silvan.baselines import baselines
+from silvan.cache import build_id
 from silvan.compare import watched
+from silvan.processes import Pool, Returned
+from silvan.worker_process import echo
 from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT
@@ -148,3 +156,93 @@ def test_an_error_in_a_scenario_of_a_case_keeps_its_own_place(folder: Path) -> N
     (folder / "arena.toml").write_text(ARENA)
     with pytest.raises(silvan.ScenarioError, match=r"case incast: file: .*small\.toml:3: "):
         read_arena(folder / "arena.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _: [], "it has no numbers of a run"),
+        (lambda read: {**read, "numbers": []}, "it has no numbers of a run"),
+        (lambda read: {"numbers": read["numbers"]}, "it has no numbers of a run"),
+        (lambda read: {**read, "processor_s": 0}, "processor_s is no number above 0"),
+        (lambda read: {**read, "processor_s": "1"}, "processor_s is no number above 0"),
+        (lambda read: _with(read, packet_hops=None), "packet_hops is missing"),
+        (lambda read: _with(read, victims_gbps="a lot"), "victims_gbps is no number"),
+        (lambda read: _with(read, fairness=[1.0]), "fairness is no number"),
+        (lambda read: _with(read, series={}), "it has no numbers of a run"),
+        (lambda read: _with_series(read, times_ms=[1.0]), "its series are of different lengths"),
+        (lambda read: _with_series(read, tree_ports=["1"]), "something that is no number"),
+    ],
+)
+def test_a_kept_run_that_is_something_else_is_named(
+    folder: Path, change: Callable[[Any], Any], message: str
+) -> None:
+    """Oracle: a file of the store is read, and is not with any of its parts changed."""
+    arena = read_arena(folder / "arena.toml")
+    (run,) = prepared(arena.cases[0], {}, [1])
+    written = Measured(numbers(silvan.run(run.scenario)), 0.5)
+    Store(folder).keep(run, written)
+    (path,) = folder.glob("*/*.json")
+    assert Store(folder).get(run) == written
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(silvan.OutputError, match=f"not readable: .*{message}") as caught:
+        Store(folder).get(run)
+    assert str(caught.value).startswith(str(path))
+    assert "remove this file" in str(caught.value.hint)
+
+
+def test_a_kept_run_with_endless_lists_is_named(folder: Path) -> None:
+    arena = read_arena(folder / "arena.toml")
+    (run,) = prepared(arena.cases[0], {}, [1])
+    store = Store(folder)
+    (folder / build_id() / f"{run.key}.json").write_text("[" * 100_000)
+    with pytest.raises(silvan.OutputError, match="not readable"):
+        store.get(run)
+
+
+def _with(read: dict[str, Any], **values: object) -> dict[str, Any]:
+    return {**read, "numbers": {**read["numbers"], **values}}
+
+
+def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
+    return _with(read, series={**read["numbers"]["series"], **values})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--scheduler", "tcp://"], "tcp:// has no host and port"),
+        (["--scheduler", "tcp://login1"], "tcp://login1 has no host and port"),
+        (["--scheduler", "tcp://login1:0"], "tcp://login1:0 has no host and port"),
+        (["--scheduler", "tcp://:8786"], "tcp://:8786 has no host and port"),
+        (["--scheduler", "foo://login1:8786"], "unknown address scheme 'foo'"),
+        (["--scheduler", "tcp://login1:99999"], "tcp://login1:99999 has no host and port"),
+        (["--run-timeout", "9" * 30 + " h"], "is more than 8760 h"),
+        (["--run-timeout", "9" * 400 + " s"], "is more than 8760 h"),
+        (["--run-timeout", "8760.1 h"], "is more than 8760 h"),
+    ],
+)
+def test_a_scheduler_or_a_time_that_cannot_be_is_refused(
+    command: Command, folder: Path, words: list[str], message: str
+) -> None:
+    done = command("compare", folder / "arena.toml", "--arena", "--out", folder, *words)
+    assert done.status == 2
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_long_time_is_waited_for_in_parts() -> None:
+    """Oracle: the system counts a wait in milliseconds with 31 bits, and a year has more."""
+    with Pool(1) as pool:
+        pool.submit(1, echo, "hello")
+        assert pool.wait(8760 * 3600.0) == [Returned(1, "hello")]
+
+
+def test_what_a_scheme_prints_is_no_part_of_the_output(command: Command, folder: Path) -> None:
+    text = HALF.read_text().replace("    rate = ", "    print('hello')\n    rate = ", 1)
+    (folder / "chatty.py").write_text(text)
+    words = ("--arena", "--schemes", "none", "--out", folder, "--json", "--workers", "1")
+    done = command("compare", folder / "arena.toml", *words, "--add", folder / "chatty.py")
+    assert done.status == 0, done.stderr
+    assert [row["scheme"] for row in json.loads(done.stdout)] == ["none", "chatty.py"]
+    assert "hello\n" in done.stderr

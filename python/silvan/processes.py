@@ -30,6 +30,11 @@ _PATIENCE_S = 10.0
 _GRACE_S = 0.5
 """Time between the signals that end a worker while it runs code of a scheme file."""
 
+_STANDARD_ERROR = 2
+
+_LONGEST_WAIT_S = 86_400.0
+"""What the system can be asked to wait at once: it counts milliseconds in 32 bits."""
+
 
 def cores() -> int:
     """Count the cores that this process may use."""
@@ -180,7 +185,7 @@ class Pool:
         Parameters
         ----------
         timeout_s : float, optional
-            Seconds after which to give up; by default never.
+            Seconds after which to give up, at the latest after a day; by default never.
 
         Returns
         -------
@@ -194,7 +199,8 @@ class Pool:
         """
         self._interrupts.check()
         events = []
-        for ready in wait(list(self._busy), timeout_s):
+        longest_s = None if timeout_s is None else min(timeout_s, _LONGEST_WAIT_S)
+        for ready in wait(list(self._busy), longest_s):
             assert isinstance(ready, Connection)
             worker = self._busy[ready]
             event = worker.hear()
@@ -239,6 +245,8 @@ class _Worker:
                     # -P: what lies in the current folder must not pass for a module.
                     [sys.executable, "-P", "-m", "silvan.worker_process", str(theirs_fd)],
                     stdin=subprocess.DEVNULL,
+                    # What code of a scheme file prints is no part of the caller's output.
+                    stdout=_STANDARD_ERROR,
                     pass_fds=[theirs_fd],
                 )
             self.connection = Connection(ours.detach())

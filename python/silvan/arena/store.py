@@ -7,10 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
+from silvan.arena.measure import FORMULA_NAMES
 from silvan.cache import build_id
-from silvan.errors import OutputError
+from silvan.errors import OutputError, shown
 from silvan.folders import require_writable, write_text
 from silvan.scenario import Scenario
 
@@ -79,13 +80,12 @@ class Store:
         if run.key not in self._known:
             path = self._file(run)
             try:
-                read = json.loads(path.read_text(encoding="utf-8"))
-                measured = Measured(_with_infinity(read["numbers"]), float(read["processor_s"]))
+                measured = _measured(json.loads(path.read_text(encoding="utf-8")))
             except FileNotFoundError:
                 return None
-            except (OSError, ValueError, TypeError, KeyError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 raise OutputError(
-                    f"{path}: not readable: {error}",
+                    f"{path}: not readable: {shown(error)}",
                     hint="remove this file and repeat the command; its run is made again",
                 ) from None
             self._known[run.key] = measured
@@ -117,6 +117,48 @@ class Store:
 
     def _file(self, run: Run) -> Path:
         return self._folder / f"{run.key}.json"
+
+
+def _measured(read: object) -> Measured:
+    """Take what a file holds, and make sure that it is what :meth:`Store.keep` writes.
+
+    Raises
+    ------
+    ValueError
+        It is something else.
+    """
+    match read:
+        case {
+            "numbers": {
+                "series": {
+                    "times_ms": list(times),
+                    "victims_gbps": list(rates),
+                    "tree_ports": list(ports),
+                },
+                **values,
+            } as numbers,
+            "processor_s": processor_s,
+        }:
+            pass
+        case _:
+            raise ValueError("it has no numbers of a run")
+    for name in FORMULA_NAMES:
+        if values.get(name) not in (None, "inf") and not _is_number(values[name]):
+            raise ValueError(f"{name} is no number")
+    if not _is_number(values.get("packet_hops")):
+        raise ValueError("packet_hops is missing")
+    if not _is_number(processor_s) or processor_s <= 0:
+        raise ValueError("processor_s is no number above 0")
+    if not all(_is_number(one) for one in (*times, *rates, *ports)):
+        raise ValueError("series holds something that is no number")
+    # Trees may be looked at when the run begins, too.
+    if not 0 < len(times) == len(rates) >= len(ports) - 1:
+        raise ValueError("its series are of different lengths")
+    return Measured(_with_infinity(numbers), float(processor_s))
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _without_infinity(values: Mapping[str, Any]) -> dict[str, Any]:

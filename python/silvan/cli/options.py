@@ -135,17 +135,25 @@ def changes(assignments: Sequence[str] | None, scheme: str | None) -> list[str]:
 
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+_LONGEST_S = 365 * 24 * 3600.0
 
 
 def wall_time(option: str, text: str) -> float:
     """Read a time on the wall clock, in seconds."""
+    from silvan.errors import shown
+
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)", text.strip())
     if found is None or found[2] not in _SECONDS or not float(found[1]):
         raise typer.BadParameter(
             f"{text!r} is not a time above 0 with a unit of {', '.join(_SECONDS)}",
             param_hint=option,
         )
-    return float(found[1]) * _SECONDS[found[2]]
+    seconds = float(found[1]) * _SECONDS[found[2]]
+    if seconds > _LONGEST_S:
+        raise typer.BadParameter(
+            f"{shown(text)} is more than {_LONGEST_S / _SECONDS['h']:g} h", param_hint=option
+        )
+    return seconds
 
 
 def scheme_keys(

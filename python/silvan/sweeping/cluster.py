@@ -84,8 +84,11 @@ def run_on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[Outcome]:
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
     from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
 
     try:
+        # A client of an address that means nothing would take minutes to close.
+        get_address_host_port(address, strict=True)
         client = Client(address, timeout=ANSWER_S, set_as_default=False, name="silvan-sweep")
     except (OSError, ValueError, TypeError) as error:
         raise SchedulerError(

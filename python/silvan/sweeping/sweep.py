@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from silvan.cache import build_id
-from silvan.errors import SchedulerError, SilvanError, checked_argument
+from silvan.errors import SchedulerError, SilvanError, checked_argument, shown
 from silvan.extras import require_extra
 from silvan.progress_bar import Update, progress_bar
 from silvan.scenario import Scenario
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 SLURM_JOBS = 4
 """Slurm jobs of a sweep that asks for no number."""
+
+LAST_PORT = 65535
 
 SCHEME_LIMIT_S = 60.0
 """Seconds on the wall clock in which the scheme of the first point is checked."""
@@ -296,8 +299,20 @@ def require_scheduler(scheduler: str) -> None:
             f"{scheduler!r} is no scheduler",
             hint="use local, slurm, or an address such as tcp://login1:8786",
         )
+    if "://" in scheduler and not _has_port(scheduler):
+        raise SchedulerError(
+            f"{shown(scheduler)} has no host and port",
+            hint="give the scheduler's address as tcp://HOST:PORT",
+        )
     if scheduler != "local":
         require_extra("cluster", "sweeps on a cluster")
+
+
+def _has_port(address: str) -> bool:
+    """Tell whether an address names a host and a port; Dask waits for minutes where it does not."""
+    place = address.partition("://")[2].partition("/")[0]
+    found = re.fullmatch(r".+:([0-9]{1,5})", place)
+    return found is not None and 0 < int(found[1]) <= LAST_PORT
 
 
 @contextmanager
