@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.arena import read_arena, run_arena
+from silvan.arena import plan_arena, read_arena, run_arena
 from silvan.arena.judge import share
 from silvan.arena.measure import FORMULA_NAMES, numbers
-from silvan.arena.run import prepared
+from silvan.arena.run import prepared, require_python_scheme
 from silvan.arena.store import Measured, Store
-from silvan.baselines import baselines
+from silvan.baselines import baselines, fitting
 from silvan.cache import build_id
 from silvan.compare import watched
 from silvan.processes import Pool, Returned
@@ -246,3 +246,59 @@ def test_what_a_scheme_prints_is_no_part_of_the_output(command: Command, folder:
     assert done.status == 0, done.stderr
     assert [row["scheme"] for row in json.loads(done.stdout)] == ["none", "chatty.py"]
     assert "hello\n" in done.stderr
+
+
+BROKEN = {
+    "syntax.py": ("def scheme(setup):\n  return (\n", "syntax.py:2: "),
+    "missing.py": ("def other(setup):\n    return None\n", "there is no function 'scheme'"),
+    "imports.py": ("import silvan_of_tomorrow\n", "imports.py:1: ModuleNotFoundError"),
+    "leaves.py": ("import os\nos._exit(3)\n", "the file ended its process (status 3)"),
+    "nothing.py": ("def scheme(setup):\n    return None\n", "gives NoneType"),
+}
+
+
+@pytest.mark.parametrize("file", BROKEN)
+@pytest.mark.parametrize("plan", [False, True])
+def test_a_broken_python_file_is_found_before_anything_runs(
+    folder: Path, file: str, plan: bool
+) -> None:
+    """Oracle: the error of the file, and an empty folder of runs."""
+    text, message = BROKEN[file]
+    (folder / file).write_text(text)
+    arena = read_arena(folder / "arena.toml")
+    added: dict[str, Any] = {
+        "control.scheme": "python",
+        "control.python.file": str(folder / file),
+        "control.python.function": "scheme",
+    }
+    arenas = (arena, arena) if plan else (arena,)
+    make: Callable[..., object] = plan_arena if plan else run_arena
+    with pytest.raises(silvan.SchemeError) as caught:
+        make(*arenas, folder / "runs", ["none"], added=added, workers=1)
+    assert message in str(caught.value)
+    assert not list(folder.rglob("*.json"))
+
+
+def test_a_file_that_takes_too_long_is_no_error(folder: Path) -> None:
+    """Oracle: it never ends, and may be slow in this case only."""
+    (folder / "endless.py").write_text("while True:\n    pass\n")
+    added = {"control.scheme": "python", "control.python.file": str(folder / "endless.py")}
+    arena = read_arena(folder / "arena.toml")
+    (case,) = arena.cases
+    require_python_scheme(arena, {case.name: fitting(case.scenario, added).every}, 1.0)
+
+
+def test_schemes_are_set_up_for_runs_of_any_length(folder: Path) -> None:
+    """Oracle: the checks of the scenario with each scheme's settings."""
+    scenario = silvan.Scenario.from_file(folder / "small.toml")
+    has_dcms = []
+    for nanoseconds in (1, 1000, 1124, 2174, 2175, 2200, 2300, 3350, 5000, 100_000):
+        short = scenario.override({"run.duration": f"{nanoseconds} ns"})
+        found = fitting(short)
+        for one in found.every:
+            short.override(one.overrides)
+        names = {one.name for one in found.every}
+        assert ("ib-cc+dcms" in found.left_out) != ("ib-cc+dcms" in names)
+        has_dcms.append("ib-cc+dcms" in names)
+    # 50 sweeps of 44 ns, rounded to whole nanoseconds.
+    assert has_dcms == [False] * 4 + [True] * 6

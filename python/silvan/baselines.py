@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from silvan._silvan import schemes
 from silvan.errors import ScenarioError, SilvanError, shown
 from silvan.left_out import (
+    DCMS_SWEEPS,
     LANE_PACKETS,
     count_lanes,
     left_out_by_fabric,
     left_out_by_links,
     suits_lanes,
+    suits_sweeps,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +38,7 @@ _TIMELY_RTT_NS = 20_000
 _TIMELY_GBPS = 10.0
 # A signal in a cable.
 _S_PER_METRE = 5e-9
-# Sweeps of the DCMS within a run, and how long a Marking_Rate stays low at most.
-_DCMS_SWEEPS = 50
+# How long a Marking_Rate stays low at most.
 _DCMS_LOW_SWEEPS = 12
 # mizero2017, section 4: T_C and T_W in ticks of 22 ns and T_D in words, for sweeps every 1.25 s and
 # a link of 32 Gbit/s.
@@ -245,12 +246,7 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
     every = [
         Baseline("none", "no control", {"control.scheme": "none", **cnp}, Cost(0, 0, 0, "none")),
         Baseline("ib-cc", "Table I of gran2012", _TABLE_1, _IB),
-        Baseline(
-            "ib-cc+dcms",
-            f"Marking_Rate 128, lowered where ports wait; {_DCMS_SWEEPS} sweeps",
-            {**_TABLE_1, "control.ib-cc.switch.marking-rate": 128, "control.dcms": _dcms(scenario)},
-            Cost(_IB.switch_bytes, _IB.host_bytes, _IB.flow_bytes, "notifications, sweeps"),
-        ),
+        *_by_sweeps(scenario),
         *_as_sold(scenario),
         *(
             Baseline(
@@ -385,9 +381,23 @@ def throttling() -> dict[str, TomlValue]:
     }
 
 
+def _by_sweeps(scenario: Scenario) -> list[Baseline]:
+    """Set up InfiniBand's congestion control with the DCMS, if a run has room for its sweeps."""
+    if not suits_sweeps(scenario):
+        return []
+    return [
+        Baseline(
+            "ib-cc+dcms",
+            f"Marking_Rate 128, lowered where ports wait; {DCMS_SWEEPS} sweeps",
+            {**_TABLE_1, "control.ib-cc.switch.marking-rate": 128, "control.dcms": _dcms(scenario)},
+            Cost(_IB.switch_bytes, _IB.host_bytes, _IB.flow_bytes, "notifications, sweeps"),
+        )
+    ]
+
+
 def _dcms(scenario: Scenario) -> dict[str, TomlValue]:
     """Scale the DCMS of mizero2017 to a run that is much shorter than the paper's."""
-    interval_s = scenario.duration_ps / 1e12 / _DCMS_SWEEPS
+    interval_s = scenario.duration_ps / 1e12 / DCMS_SWEEPS
     shorter = interval_s / _DCMS_INTERVAL_S
     congestion, reduction, change = _DCMS_THRESHOLDS
     interval_ns = round(interval_s * 1e9)

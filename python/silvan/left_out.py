@@ -13,6 +13,12 @@ _LANES = 8
 LANE_PACKETS = 3
 """Packets that a lane must have room for to be full on a short cable."""
 
+DCMS_SWEEPS = 50
+"""Sweeps of the DCMS within a run."""
+
+# A counter of waiting has ticks of 22 ns, and a threshold of one tick must be below its growth.
+_LEAST_INTERVAL_NS = 44
+
 _READS_CREDITS = "it reads the credits of its host, and links with PFC have none"
 _DIVIDES_MEMORY = "its lanes share the memory of one, which has no headroom of PFC for each of them"
 _FINDS_ROOTS = "its switches tell roots from victims by credits, and links with PFC have none"
@@ -61,12 +67,18 @@ def left_out_by_fabric(scenario: Scenario) -> dict[str, str]:
         if chooses:
             known_path = "the next output must be known, and switches choose it"
     return {
+        "ib-cc+dcms": f"the run is too short for {DCMS_SWEEPS} sweeps two ticks of a counter apart",
         **dict.fromkeys(("ib-cc+vendor+adaptive", "reps", "nscc+reps"), paths),
         **dict.fromkeys(("srp", "srp+smsrp", "srp+lhrp"), speculative),
         **dict.fromkeys(("vftree", "flow2sl", "dftree"), lanes),
         "congestion-isolation": waits,
         **dict.fromkeys(("obqa", "recn", "fbicm"), known_path),
     }
+
+
+def suits_sweeps(scenario: Scenario) -> bool:
+    """Whether a counter can exceed a threshold from one sweep of the DCMS to the next."""
+    return round(scenario.duration_ps / 1e3 / DCMS_SWEEPS) >= _LEAST_INTERVAL_NS
 
 
 def count_lanes(scenario: Scenario) -> int:

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from silvan.arena.definition import Arena, Case
-from silvan.arena.run import PUBLISHED, ArenaProgress, Runner, prepared, taking_part
+from silvan.arena.run import (
+    PUBLISHED,
+    ArenaProgress,
+    Runner,
+    prepared,
+    require_python_scheme,
+    taking_part,
+)
 from silvan.arena.settings import search_of
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline
@@ -98,6 +105,7 @@ def plan_arena(
     require_scheduler(scheduler)
     sides = {one.name: taking_part(one, schemes, added).sides for one in arena.cases}
     small = {one.name: one for one in reduced.cases}
+    require_python_scheme(arena, sides, run_timeout_s)
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
         store = Store(root)

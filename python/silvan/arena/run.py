@@ -19,8 +19,9 @@ from silvan.compare import choose_among, watched
 from silvan.errors import ScenarioError
 from silvan.extras import require_extra
 from silvan.folders import exclusive, require_writable
+from silvan.scheme_check import require_scheme
 from silvan.sweeping.outcome import Succeeded
-from silvan.sweeping.sweep import outcomes, require_scheduler, scheduler_of
+from silvan.sweeping.sweep import SCHEME_LIMIT_S, outcomes, require_scheduler, scheduler_of
 from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
 from silvan.tuning.search import search
@@ -146,7 +147,8 @@ def run_arena(
     scheduler, workers
         As for :func:`silvan.sweep`.
     run_timeout_s : float, optional
-        Seconds on the wall clock that a run may take; by default any time.
+        Seconds on the wall clock that a run may take, the start of its process included; by default
+        any time.
     report : callable
         Called with the progress.
 
@@ -158,8 +160,9 @@ def run_arena(
     Raises
     ------
     SilvanError
-        There is no such scheme, a scenario is impossible, the folder cannot be written or is in
-        use, or the scheduler does not answer. What was finished is kept.
+        There is no such scheme, one in a Python file cannot be made, a scenario is impossible, the
+        folder cannot be written or is in use, or the scheduler does not answer. What was finished
+        is kept.
     """
     begun = time.monotonic()
     require_scheduler(scheduler)
@@ -168,6 +171,7 @@ def run_arena(
     parts = {one.name: taking_part(one, schemes, added) for one in arena.cases}
     sides = {name: part.sides for name, part in parts.items()}
     absent = {name: part.absent for name, part in parts.items()}
+    require_python_scheme(arena, sides, run_timeout_s)
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
         runner = Runner(Store(root), address, workers, run_timeout_s, report)
@@ -193,6 +197,36 @@ def run_arena(
         entries = [entry for case in arena.cases for entry in judge(case, sides[case.name], runs)]
     wall_s = time.monotonic() - begun
     return ArenaResult(arena, tuple(entries), settings, absent, runner.made, wall_s)
+
+
+def require_python_scheme(
+    arena: Arena, sides: Mapping[str, Sequence[Baseline]], run_timeout_s: float | None
+) -> None:
+    """Make the scheme in a Python file in the first case that has one, before anything runs.
+
+    Parameters
+    ----------
+    arena : Arena
+        The cases.
+    sides : Mapping
+        The schemes of each case by its name.
+    run_timeout_s : float, optional
+        Seconds that a run may take. A file that takes too long may do so in this case only, so it
+        is no error.
+
+    Raises
+    ------
+    SchemeError
+        The file is no Python, fails, ends its process, or its function does not give a scheme.
+    """
+    limit_s = min(SCHEME_LIMIT_S, run_timeout_s or SCHEME_LIMIT_S)
+    for case in arena.cases:
+        own = "python" if case.scenario.has_python_scheme else None
+        for one in sides[case.name]:
+            if one.overrides.get("control.scheme", own) == "python":
+                (run,) = prepared(case, one.overrides, arena.seeds[:1])
+                require_scheme(run.scenario, run.seed, limit_s)
+                return
 
 
 @dataclass(frozen=True, slots=True)

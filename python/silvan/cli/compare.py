@@ -122,7 +122,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="Time on the wall clock that a run of the arena may take, such as '10 min'.",
+            help="Time on the wall clock that a run of the arena may take, such as '10 min'; the "
+            "start of its process counts.",
             show_default=False,
         ),
     ] = None,
