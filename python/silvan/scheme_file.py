@@ -134,7 +134,7 @@ def needed_carrier(text: str) -> str | None:
     'ack-per-message'
     >>> needed_carrier("silvan.Callbacks(state, on_ack=on_ack)")
     'ack-per-packet'
-    >>> needed_carrier("silvan.Callbacks(state, on_feedback=on_feedback)")
+    >>> needed_carrier("silvan.Callbacks(state, release=release)")
     """
     try:
         module = ast.parse(text)
