@@ -64,6 +64,12 @@ quick = { "run.duration" = "100 us" }
 """
 
 
+def results(out: Path) -> Path:
+    """Find the folder of what the only command with this output folder has written."""
+    (path,) = out.glob("arena-*/**/arena.html")
+    return path.parent
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("arena")
@@ -232,8 +238,12 @@ def test_an_objective_of_what_is_not_measured_is_refused(file: Path, tmp_path: P
     (tmp_path / "small.toml").write_text(SMALL)
     wrong = tmp_path / "arena.toml"
     wrong.write_text(file.read_text().replace("latency_mean_us", "slowdown_p99"))
-    with pytest.raises(silvan.ScenarioError, match="a run has no measure slowdown_p99"):
+    with pytest.raises(silvan.ScenarioError, match=r"case slower: .* no slowdown_p99") as caught:
         run_arena(read_arena(wrong, quick=True), tmp_path / "runs", ["ecn+lipd"], workers=1)
+    assert "latency_p999_us" in str(caught.value.hint)
+    assert "slowdown_p50" not in str(caught.value.hint)
+    # One run without control shows it; the case that was right has one, too.
+    assert len(list((tmp_path / "runs").glob("*/*.json"))) == 2
 
 
 def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path) -> None:
@@ -282,7 +292,7 @@ def test_a_scheme_of_ones_own_takes_part_in_all_cases(
         "compare", file, "--arena", "--quick", "--add", own, "--schemes", "hpcc", "--out", tmp_path
     )
     assert done.status == 0, done.stderr
-    folder = tmp_path / "arena-small"
+    folder = results(tmp_path)
     with (folder / "arena.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert {row["scheme"] for row in rows} == {"none", "hpcc", "half.py"}
@@ -293,7 +303,7 @@ def test_a_scheme_of_ones_own_takes_part_in_all_cases(
     # The command that the page gives makes the same numbers.
     again = command(*shlex.split(facts["command"])[1:], "--out", tmp_path / "again")
     assert again.status == 0, again.stderr
-    same = (tmp_path / "again" / folder.name / "arena.csv").read_text()
+    same = (results(tmp_path / "again") / "arena.csv").read_text()
     assert same == (folder / "arena.csv").read_text()
 
 
@@ -323,7 +333,7 @@ def test_the_command_of_a_case_tunes_settings_as_the_whole_arena_does(
     words = ("--schemes", "hpcc", "--seeds", "1", "--trials", "2", "--set", "packet.mtu=1 KiB")
     done = command("compare", file, "--arena", *words, "--out", tmp_path)
     assert done.status == 0, done.stderr
-    folder = tmp_path / "arena-small"
+    folder = results(tmp_path)
     rows = (folder / "arena.csv").read_text().splitlines()
     (slower,) = [
         one["command"]
@@ -332,7 +342,7 @@ def test_the_command_of_a_case_tunes_settings_as_the_whole_arena_does(
     ]
     again = command(*shlex.split(slower)[1:], "--out", tmp_path / "again")
     assert again.status == 0, again.stderr
-    same = (tmp_path / "again" / folder.name / "arena.csv").read_text().splitlines()
+    same = (results(tmp_path / "again") / "arena.csv").read_text().splitlines()
     assert [one for one in same if one.startswith("slower")] == [
         one for one in rows if one.startswith("slower")
     ]

@@ -15,6 +15,7 @@ from silvan.arena.run import prepared
 from silvan.baselines import base_rtt_s, baselines, left_out
 from silvan.cache import build_id
 from tests.conftest import Command
+from tests.test_arena import results
 
 SENDERS, BYTES, MTU = 4, 200_000, 4096
 INCAST = f"""\
@@ -173,7 +174,7 @@ def test_schemes_that_cannot_live_on_pfc_are_named_with_the_reason(
         *("--out", tmp_path),
     )
     assert done.status == 0, done.stderr
-    folder = tmp_path / "arena-both"
+    folder = results(tmp_path)
     page = (folder / "arena.html").read_text()
     assert "reads the credits of its host" in page
     assert "Links: PFC (Ethernet)." in page
@@ -187,11 +188,13 @@ def test_schemes_that_cannot_live_on_pfc_are_named_with_the_reason(
     words = ("--links", "credits", "--quick", "--schemes", "dcqcn", "--out", tmp_path)
     done = command("compare", file, "--arena", *words)
     assert done.status == 0, done.stderr
-    # What is drawn is what the page has.
-    assert {one.name for one in folder.glob("arena-*")} == {
+    # What is drawn is what the page has, and each choice of cases has its folder.
+    other = tmp_path / "arena-both" / "quick-schemes-dcqcn-links-credits"
+    assert {one.name for one in other.glob("arena-*")} == {
         "arena-credits.png",
         "arena-credits.svg",
     }
+    assert {one.name for one in folder.glob("arena-*")} == {"arena-pfc.png", "arena-pfc.svg"}
 
 
 def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) -> None:

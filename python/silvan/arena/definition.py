@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from silvan.arena.measure import FORMULA_NAMES
+from silvan.arena.objective import reached, read_objective
 from silvan.arena.store import Measured
 from silvan.errors import ScenarioError, SilvanError, shown
 from silvan.input_files import CONFIGURATION_BYTES, read_text
@@ -20,11 +20,6 @@ from silvan.tuning.tune import Objective
 _KEYS = {"name", "seeds", "links", "tuning", "case"}
 _TUNING = {"trials", "seeds", "links"}
 _CASE = {"name", "title", "file", "group", "objective", "tune", "links", "set", "pfc", "quick"}
-
-_FORMULA = (
-    "write maximize or minimize, and a formula with + - * /, min and max of "
-    f"{', '.join(FORMULA_NAMES)}; those without control begin with off."
-)
 
 LINKS = ("credits", "pfc")
 """Kinds of links, as ``link.flow-control`` names them."""
@@ -78,28 +73,12 @@ class Case:
         Returns
         -------
         list of float, optional
-            None if a run failed, has no such number, or something did not come about in it.
-
-        Raises
-        ------
-        ScenarioError
-            The objective names something that is not measured.
+            Infinite where something did not come about in the run. None if a run failed, or has no
+            such number.
         """
         values = []
         for one, without in zip(measured, off, strict=False):
-            if one.numbers is None:
-                return None
-            known = {
-                **one.numbers,
-                **{f"off.{name}": value for name, value in (without.numbers or {}).items()},
-            }
-            for name in self.objective.formula.names:
-                if name.removeprefix("off.") not in one.numbers:
-                    raise ScenarioError(
-                        f"case {self.name}: a run has no measure {shown(name)}",
-                        hint=f"measures: {', '.join(_measured(one.numbers))}",
-                    )
-            value = self.objective.formula.value(known)
+            value = reached(self.objective, one, without)
             if value is None:
                 return None
             values.append(value)
@@ -131,20 +110,37 @@ class Arena:
     tuning_seeds: tuple[int, ...]
     trials: int
 
-    def only(self, names: Sequence[str]) -> Arena:
+    def only(self, names: Sequence[str], kinds: Sequence[str] = ()) -> Arena:
         """Return an arena with some of the cases, in their order.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of cases.
+        kinds : sequence of str
+            Kinds of links; with them, the name of a case on links with credits is also that of the
+            same case with PFC.
 
         Raises
         ------
         SilvanError
-            There is no case of some name.
+            There is no such kind, or no case of some name.
         """
-        known = [one.name for one in self.cases]
+        of_kind = self.on_links(kinds) if kinds else self
+        kept: set[str] = set()
         for name in names:
-            if name not in known:
-                raise SilvanError(f"there is no case {name!r}", f"cases: {', '.join(known)}")
-        kept = tuple(one for one in self.cases if one.name in names)
-        return replace(self, cases=kept)
+            meant = {name, f"{name}-pfc"} if kinds else {name}
+            found = {one.name for one in of_kind.cases if one.name in meant}
+            if not found:
+                others = any(one.name == name for one in self.cases)
+                raise SilvanError(
+                    f"case {name!r} has no links with {' or '.join(kinds)}"
+                    if others
+                    else f"there is no case {name!r}",
+                    f"cases: {', '.join(one.name for one in of_kind.cases)}",
+                )
+            kept |= found
+        return replace(self, cases=tuple(one for one in of_kind.cases if one.name in kept))
 
     def on_links(self, kinds: Sequence[str]) -> Arena:
         """Return an arena with the cases on links of some kinds, in their order.
@@ -214,6 +210,12 @@ def read_arena(
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"not TOML: {error}", source) from None
+    if "case" not in tables and "fabric" in tables:
+        raise ScenarioError(
+            "a scenario, and not the cases of an arena",
+            source,
+            hint="leave --arena out, or name a file with [[case]], which names scenarios",
+        )
     _require_keys(tables, _KEYS, "", source)
     tuning = tables.get("tuning", {})
     _require_keys(tuning, _TUNING, "tuning.", source)
@@ -271,14 +273,15 @@ def _cases(
     name = _text(entry, "name", source)
     where = f"{source}: case {name}"
     read = _scenario(folder / _text(entry, "file", where), where)
-    objective = _objective(_text(entry, "objective", where), where)
+    objective = read_objective(_text(entry, "objective", where), where)
     tune = entry.get("tune", False)
     if not isinstance(tune, bool):
         raise ScenarioError("tune is neither true nor false", where)
     title = _text({"title": name, **entry}, "title", where)
     group = _text({"group": name, **entry}, "group", where)
     reduced = _table(entry, "quick", where)
-    given = {**_table(entry, "set", where), **(reduced if quick else {})}
+    reduction = reduced if quick else {}
+    given = {**_table(entry, "set", where), **reduction}
     with_pfc = _table(entry, "pfc", where)
     wanted = _links(entry, where) or links
     for kind in wanted or [flow_control(read)]:
@@ -293,7 +296,7 @@ def _cases(
             raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
         yield Case(
             f"{name}{behind}",
-            f"{title}, PFC" if behind else title,
+            ", ".join([title, *(["PFC"] if behind else []), *(["reduced"] if reduction else [])]),
             f"{group}{behind}",
             scenario.override(overrides),
             objective,
@@ -306,26 +309,6 @@ def _scenario(path: Path, where: str) -> Scenario:
         return Scenario.from_file(path)
     except ScenarioError as error:
         raise ScenarioError(f"file: {error}", where, hint=error.hint, key=error.key) from None
-
-
-def _objective(text: str, where: str) -> Objective:
-    """Read what is to be reached, and make sure that runs have what it is a formula of."""
-    try:
-        objective = Objective.parse(text)
-    except ScenarioError as error:
-        raise ScenarioError(f"objective: {error.message}", where, hint=_FORMULA) from None
-    for name in objective.formula.names:
-        if name.removeprefix("off.") not in FORMULA_NAMES:
-            raise ScenarioError(
-                f"objective: {shown(name)} is no quantity that it can be a formula of",
-                where,
-                hint=_FORMULA,
-            )
-    return objective
-
-
-def _measured(numbers: Mapping[str, Any]) -> list[str]:
-    return [name for name in FORMULA_NAMES if name in numbers]
 
 
 def _require_folder_name(name: str, source: str) -> None:

@@ -49,13 +49,13 @@ class Entry:
         Half of the 95 % confidence interval of each mean, by Student's t: not a number with one
         seed, or where a seed has no finite value.
     objective : float
-        Mean of what is to be reached in the case; not a number if a run failed or something did not
-        come about in it.
+        Mean of what is to be reached in the case: infinite if something did not come about in a
+        run, not a number if one failed or has no such number.
     objective_interval : float
         Half of its 95 % confidence interval.
     share : float
         The objective as a part of the best of all entries of the case, up to 1: the ratio of their
-        amounts. 0 where it is not a number, or on the other side of 0 than the best.
+        amounts. 0 where it is infinite or not a number, or on the other side of 0 than the best.
     seeds : int
         Number of runs.
     runs : tuple of Run

@@ -122,9 +122,10 @@ def _csv(entries: Sequence[Entry]) -> str:
     writer.writerow(["case", "link", "scheme", "settings", "quantity", "mean", "ci95", "seeds"])
     for one in entries:
         row: dict[str, Any] = one.to_dict()
+        halves = {**row["confidence_intervals"], "objective": row["objective_interval"]}
         for quantity in ("objective", "share_of_best", *one.numbers):
             if row[quantity] is not None:
-                half = row["confidence_intervals"].get(quantity)
+                half = halves.get(quantity)
                 key = [one.case, one.link, one.baseline.name, one.settings, quantity]
                 writer.writerow([*key, row[quantity], "" if half is None else half, one.seeds])
     return text.getvalue()
@@ -160,7 +161,6 @@ def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) 
                     *takes_no_part(result.absent[case.name]),
                 ],
                 tables=[_table(entries, places)],
-                cases={one.label: of for one, of in zip(entries, places, strict=True)},
             )
         )
     return Report(

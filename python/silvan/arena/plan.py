@@ -12,6 +12,7 @@ from silvan.arena.run import (
     PUBLISHED,
     ArenaProgress,
     Runner,
+    check_objectives,
     prepared,
     require_python_scheme,
     taking_part,
@@ -116,13 +117,8 @@ def plan_arena(
                 (tried[case.name, one.name],) = prepared(
                     small[case.name], one.overrides, reduced.seeds[:1]
                 )
-        whole = [
-            run
-            for case in arena.cases
-            for run in prepared(case, sides[case.name][0].overrides, arena.seeds[:1])
-        ]
+        check_objectives(runner, arena, sides)
         runner.measure(f"{PUBLISHED}, reduced", list(tried.values()))
-        runner.measure("without control", whole)
         return [
             _estimate(arena, case, one, sides[case.name][0], store, tried)
             for case in arena.cases

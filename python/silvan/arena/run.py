@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from silvan.arena.definition import Arena, Case
 from silvan.arena.judge import Entry, judge
 from silvan.arena.measure import MEASURE
+from silvan.arena.objective import require_quantities
 from silvan.arena.settings import BATCH, SAMPLER_SEED, search_of
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline, fitting
@@ -175,6 +177,7 @@ def run_arena(
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
         runner = Runner(Store(root), address, workers, run_timeout_s, report)
+        check_objectives(runner, arena, sides)
         published = {
             (case.name, one.name, PUBLISHED): dict(one.overrides)
             for case in arena.cases
@@ -227,6 +230,23 @@ def require_python_scheme(
                 (run,) = prepared(case, one.overrides, arena.seeds[:1])
                 require_scheme(run.scenario, run.seed, limit_s)
                 return
+
+
+def check_objectives(runner: Runner, arena: Arena, sides: Mapping[str, Sequence[Baseline]]) -> None:
+    """Make a run of each case without control, and refuse objectives of what it does not have.
+
+    Raises
+    ------
+    ScenarioError
+        The runs of a case do not have a quantity of its objective.
+    """
+    runs = [
+        run
+        for case in arena.cases
+        for run in prepared(case, sides[case.name][0].overrides, arena.seeds[:1])
+    ]
+    for case, off in zip(arena.cases, runner.measure("without control", runs), strict=True):
+        require_quantities(case.name, case.objective, off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +367,8 @@ def _tune_one(
         for place in places:
             row = measured[place : place + len(seeds)] if place is not None else []
             reached = case.objectives(row, off)
-            values.append(None if reached is None else (statistics.fmean(reached),))
+            mean = math.nan if reached is None else statistics.fmean(reached)
+            values.append((mean,) if math.isfinite(mean) else None)
         return values
 
     result = search(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +27,9 @@ OPTIONS = (
     *("--scheduler", "--workers", "--run-timeout"),
 )
 """Options that only the arena has."""
+
+_LONGEST_NAME = 100
+"""Letters of a folder's name."""
 
 
 def compare_arena(
@@ -49,28 +55,46 @@ def compare_arena(
 
     from silvan.arena import plan_arena, read_arena, run_arena
     from silvan.arena.page import write_arena
+    from silvan.folders import require_writable
     from silvan.progress_bar import progress_bar
 
+    if quick and trials is not None:
+        raise typer.BadParameter(
+            "--quick runs published settings alone, which no trial changes", param_hint="--trials"
+        )
     # What Dask logs about a lost scheduler or worker is said here in one line.
     logging.disable()
     overrides, added = added_scheme(scheme, assignments)
 
     def wanted(*, reduced: bool) -> Arena:
         arena = read_arena(file, quick=reduced, overrides=overrides)
+        kinds = [name.strip() for name in links.split(",")] if links is not None else []
         if cases is not None:
-            arena = arena.only([name.strip() for name in cases.split(",")])
-        if links is not None:
-            arena = arena.on_links([name.strip() for name in links.split(",")])
+            arena = arena.only([name.strip() for name in cases.split(",")], kinds)
+        elif kinds:
+            arena = arena.on_links(kinds)
         if seeds is not None:
             arena = _with_seeds(arena, seeds)
         return arena if trials is None else replace(arena, trials=trials)
 
     arena = wanted(reduced=quick)
     limit_s = None if run_timeout is None else wall_time("--run-timeout", run_timeout)
-    folder = out / f"arena-{arena.name}"
-    with progress_bar(arena.name) as update:
+    begin = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
+    words = ["--quick"] if quick else []
+    words += ["--schemes", ",".join(schemes)] if schemes else []
+    words += [word for one in assignments or [] for word in ("--set", one)]
+    words += ["--add", scheme] if scheme else []
+    words += ["--seeds", str(seeds)] if seeds is not None else []
+    words += ["--trials", str(trials)] if trials is not None else []
+    chosen = [*(["--cases", cases] if cases else []), *(["--links", links] if links else [])]
+    root = out / f"arena-{arena.name}"
+    folder = root / _selection([*words, *chosen])
+    if not plan:
+        require_writable(folder)
+    with progress_bar(arena.name) as update, _reported_when_stopped() as latest:
 
         def report(state: ArenaProgress) -> None:
+            latest[:] = [state]
             part = state.done / max(state.total, 1)
             update(part, f"{state.step}: {state.done} of {state.total}")
 
@@ -78,7 +102,7 @@ def compare_arena(
             planned = plan_arena(
                 arena,
                 wanted(reduced=True),
-                folder / "runs",
+                root / "runs",
                 schemes,
                 added=added,
                 scheduler=scheduler,
@@ -89,7 +113,7 @@ def compare_arena(
         else:
             result = run_arena(
                 arena,
-                folder / "runs",
+                root / "runs",
                 schemes,
                 added=added,
                 scheduler=scheduler,
@@ -100,21 +124,14 @@ def compare_arena(
     if plan:
         _put_plan(arena, planned, workers, as_json=as_json)
         return
-    words = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
-    words += ["--quick"] if quick else []
-    words += ["--schemes", ",".join(schemes)] if schemes else []
-    words += [word for one in assignments or [] for word in ("--set", one)]
-    words += ["--add", scheme] if scheme else []
-    words += ["--seeds", str(seeds)] if seeds is not None else []
-    words += ["--trials", str(trials)] if trials is not None else []
-    chosen = [*(["--cases", cases] if cases else []), *(["--links", links] if links else [])]
-    files = write_arena(result, folder, words, chosen)
+    _put_left_out(result)
+    files = write_arena(result, folder, [*begin, *words], chosen)
     drawn = _draw(result, folder)
     if as_json:
         put_json([one.to_dict() for one in result.entries])
     else:
         put_table(_table(result))
-    note(f"{result.made} runs made in {result.wall_s:.0f} s; kept in {folder / 'runs'}")
+    note(f"{_count(result.made, 'run')} made in {result.wall_s:.0f} s; kept in {root / 'runs'}")
     note(f"wrote {files[0]}, and all numbers as CSV and JSON")
     note(f"wrote {' and '.join(map(str, drawn))}, and the same as SVG")
     failed = [one for one in result.entries if one.failure]
@@ -122,6 +139,53 @@ def compare_arena(
         note(f"error: {one.case}, {one.label}: {one.failure}")
     if failed:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _reported_when_stopped() -> Iterator[list[ArenaProgress]]:
+    """Print how far an arena has come, which the list holds, when Ctrl-C ends it."""
+    latest: list[ArenaProgress] = []
+    try:
+        yield latest
+    except KeyboardInterrupt:
+        for state in latest:
+            note(f"{state.step}: {state.done} of {_count(state.total, 'run')} done")
+        raise
+
+
+def _selection(words: Sequence[str]) -> str:
+    """Name the folder of what some options choose: its own for each choice, none for all."""
+    name = "-".join(word.removeprefix("--") for word in words)
+    plain = re.sub(r"[^\w.,=-]", "_", name)
+    if plain == name and len(plain) <= _LONGEST_NAME:
+        return plain
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{plain[:_LONGEST_NAME]}-{digest}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _put_left_out(result: ArenaResult) -> None:
+    """Print a line for each scheme that takes no part in some cases."""
+    of: dict[str, list[str]] = {}
+    for case, absent in result.absent.items():
+        for scheme in absent:
+            of.setdefault(scheme, []).append(case)
+    by_link = {
+        link: [one.name for one in result.arena.cases if one.link == link]
+        for link in result.arena.links
+    }
+    for scheme, cases in of.items():
+        listed: list[str] = []
+        for link, names in by_link.items():
+            missed = [name for name in names if name in cases]
+            whole = missed == names and len(names) > 1
+            listed += [f"all on links with {link}"] if whole else missed
+        note(f"{scheme} takes no part in {_count(len(cases), 'case')}: {', '.join(listed)}")
+    if of:
+        note("the page says why")
 
 
 def _draw(result: ArenaResult, folder: Path) -> list[Path]:
@@ -159,7 +223,7 @@ def _put_plan(
     cores = workers or os.cpu_count() or 1
     known = sum(one.is_measured for one in planned)
     note(
-        f"{sum(one.points for one in planned)} runs, {hours:.2f} h of processor time: "
+        f"{_count(sum(one.points for one in planned), 'run')}, {hours:.2f} h of processor time: "
         f"{hours / cores:.2f} h on {cores} core{'s' * (cores > 1)}"
     )
     note(
@@ -217,7 +281,7 @@ def _table(result: ArenaResult) -> Table:
     kinds = " and ".join(link_title(link) for link in arena.links)
     seeds = "one seed" if len(arena.seeds) == 1 else f"{len(arena.seeds)} seeds"
     table = Table(
-        title=f"{arena.name}: {len(arena.cases)} cases on links with {kinds}, {seeds}",
+        title=f"{arena.name}: {_count(len(arena.cases), 'case')} on links with {kinds}, {seeds}",
         caption="Share of the best: what a scheme reaches of what the best one reaches in a case; "
         "0 where a run failed or did not reach it at all.",
     )

@@ -132,18 +132,16 @@ def compare(
 ) -> None:
     """Compare congestion-control schemes on a scenario.
 
-    The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
-    explicit notification with two response functions, proactive throttling alone and together with
-    InfiniBand's, DCQCN, TIMELY, HPCC, Swift, NSCC, receiver credits, lanes by destination where the
-    fabric has room for them, and the scenario's own if it is in a Python file. Finished runs are
-    kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
-    fails has no numbers; the exit status is then 1.
+    The schemes are no control and all with published settings that suit the fabric, which the
+    guide's page "Schemes side by side" lists, and the scenario's own if it is in a Python file.
+    Finished runs are kept under --out and not run again. Prints a table and draws it as dots. A
+    scheme whose run fails has no numbers; the exit status is then 1.
 
     --arena runs all schemes in some twenty cases, on links with credits and on links with PFC: with
     published settings, and with settings tuned on other seeds with the same number of trials for
     each. Prints the share that each scheme
-    reaches of the best one in each case, and writes a page with all numbers. The same command goes
-    on with an arena that was stopped or killed.
+    reaches of the best one in each case, and writes a page with all numbers; what options choose
+    has a folder of its own. The same command goes on with an arena that was stopped or killed.
     """
     names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
     if arena:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,14 @@ import numpy as np
 from silvan.figures import style
 
 _COLOURS = "cividis"
+_CAPTION = (
+    "Percent of what the best one reaches in a case, the largest mean first; "
+    "0: a run failed or did not reach it; empty: takes no part"
+)
+_LEAST_IN = 4.5
+"""Width in inches, so that the title fits."""
+_LETTERS_PER_IN = 16
+"""Letters of the caption in an inch."""
 _WHITE_BELOW = 0.55
 """Share of the best below which a cell is so dark that its text is white."""
 
@@ -47,7 +56,9 @@ def draw_arena(
     """
     ordered = sorted(rows, key=lambda row: -statistics.fmean(row[1].values()))
     shares = np.array([[of.get(case, math.nan) for case in cases] for _, of in ordered])
-    width, height = 2.6 + 0.42 * len(cases), 2.4 + 0.21 * len(ordered)
+    width = max(_LEAST_IN, 2.6 + 0.42 * len(cases))
+    caption = textwrap.wrap(_CAPTION, round(_LETTERS_PER_IN * width))
+    height = 2.3 + 0.21 * len(ordered) + 0.13 * len(caption)
     with style.styled(width, height, title) as figure:
         axes = figure.subplots()
         axes.grid(visible=False)
@@ -70,8 +81,7 @@ def draw_arena(
         for spine in axes.spines.values():
             spine.set_visible(False)
         figure.supxlabel(
-            "Percent of what the best one reaches in a case, the largest mean first; "
-            "0: a run failed or did not reach it; empty: takes no part",
+            "\n".join(caption),
             fontsize=8,
             color=style.FAINT,
         )

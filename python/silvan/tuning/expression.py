@@ -65,15 +65,18 @@ class Expression:
         _collect(tree, names, text, source)
         return cls(text, tuple(names), tree)
 
-    def value(self, numbers: Mapping[str, float | None]) -> float | None:
-        """Compute the formula; None where a number is unknown or the result is not finite."""
+    def value(self, numbers: Mapping[str, float | None], *, infinite: bool = False) -> float | None:
+        """Compute the formula; None where a number is unknown or the result is not finite.
+
+        With ``infinite``, an infinite result is one.
+        """
         if any(numbers.get(name) is None for name in self.names):
             return None
         try:
             value = _value(self._tree, numbers)
         except (ZeroDivisionError, OverflowError):
             return None
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) or (infinite and math.isinf(value)) else None
 
 
 def _name(node: ast.expr) -> str | None:

@@ -1,0 +1,125 @@
+"""What is to be reached in a case: a formula of the quantities of its runs."""
+
+from __future__ import annotations
+
+import math
+
+from silvan.arena.measure import FORMULA_NAMES, as_sampled
+from silvan.arena.store import Measured
+from silvan.compare import References
+from silvan.errors import ScenarioError, shown
+from silvan.tuning.tune import Objective
+
+_OF_ALL = "recovered_ms"
+"""Follows from the best rate under any scheme, so that a run alone has none."""
+
+_CLEARED = "dissolved_ms"
+"""Follows from the run without control."""
+
+QUANTITIES = (*FORMULA_NAMES, _CLEARED)
+"""Names that an objective may have; those of the run without control begin with ``off.``."""
+
+_WITHOUT = "off."
+
+_FORMULA = (
+    "write maximize or minimize, and a formula with + - * /, min and max, such as maximize "
+    f"victims_gbps, of {', '.join(QUANTITIES)}; those without control begin with {_WITHOUT}"
+)
+
+
+def read_objective(text: str, where: str) -> Objective:
+    """Read an objective of a case.
+
+    Parameters
+    ----------
+    text : str
+        ``maximize`` or ``minimize``, and a formula.
+    where : str
+        Place of the case, for errors.
+
+    Raises
+    ------
+    ScenarioError
+        It is no objective, or names what is not measured.
+    """
+    try:
+        objective = Objective.parse(text)
+    except ScenarioError as error:
+        raise ScenarioError(f"objective: {error.message}", where, hint=_FORMULA) from None
+    for name in objective.formula.names:
+        plain = name.removeprefix(_WITHOUT)
+        if plain == _OF_ALL:
+            raise ScenarioError(
+                f"objective: {_OF_ALL} depends on the other schemes that take part",
+                where,
+                hint=_FORMULA,
+            )
+        if plain not in QUANTITIES:
+            raise ScenarioError(
+                f"objective: {shown(name)} is no quantity that it can be a formula of",
+                where,
+                hint=_FORMULA,
+            )
+    return objective
+
+
+def reached(objective: Objective, run: Measured, without: Measured) -> float | None:
+    """Compute what a run has reached.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is to be reached.
+    run, without : Measured
+        The run, and that without control with the same seed.
+
+    Returns
+    -------
+    float, optional
+        Infinite if something did not come about in the run. None if the run failed, or has no such
+        number.
+    """
+    own, off = _quantities(run, without), _quantities(without, without)
+    known = {**own, **{f"{_WITHOUT}{name}": value for name, value in off.items()}}
+    return objective.formula.value(known, infinite=True)
+
+
+def require_quantities(case: str, objective: Objective, off: Measured) -> None:
+    """Refuse an objective of quantities that the runs of a case do not have.
+
+    Parameters
+    ----------
+    case : str
+        Name of the case.
+    objective : Objective
+        What is to be reached in it.
+    off : Measured
+        A run without control; nothing is refused if it failed.
+
+    Raises
+    ------
+    ScenarioError
+        The run has no such quantity, whatever its scheme.
+    """
+    if off.numbers is None:
+        return
+    has = _quantities(off, off)
+    for name in objective.formula.names:
+        if name.removeprefix(_WITHOUT) not in has:
+            raise ScenarioError(
+                f"case {case}: objective: its runs have no {name.removeprefix(_WITHOUT)}",
+                hint=f"they have: {', '.join(one for one in QUANTITIES if one in has)}",
+            )
+
+
+def _quantities(run: Measured, without: Measured) -> dict[str, float]:
+    """Return the quantities that a run has; infinite is what did not come about."""
+    if run.numbers is None:
+        return {}
+    found = {name: run.numbers.get(name) for name in FORMULA_NAMES}
+    if without.numbers is not None:
+        sampled = [as_sampled(one) for one in (without.numbers, run.numbers)]
+        found[_CLEARED] = sampled[1].numbers(References.of(sampled))[_CLEARED]
+    return {
+        name: value for name, value in found.items() if value is not None and not math.isnan(value)
+    }
