@@ -38,7 +38,7 @@ NOT_RUN = {
     ("c-interface.md", "/* relay.c */"): _LIBRARY,
     ("c-interface.md", "2194 ns: host 1"): _OUTPUT,
     ("comparing.md", "silvan compare --arena"): "takes hours: tests/test_arena.py reduces it",
-    ("comparing.md", 'name = "my-arena"'): "an arena, no scenario: tests/test_arena.py",
+    ("comparing.md", 'name = "my-arena"'): "an arena, no scenario: tests/test_arena_choices.py",
     ("dcms.md", "silvan dcms --example > dcms.toml"): _MANAGER,
     ("dcms.md", "silvan example dcms-live"): _MANAGER,
     ("dcms.md", "silvan dcms dcms.toml --log json"): _MANAGER,
