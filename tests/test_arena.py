@@ -258,6 +258,7 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
     assert math.isinf(numbers["flows_ms"])
 
 
+@pytest.mark.slow
 def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
     for case in read_arena().cases:
         for one in baselines(case.scenario):

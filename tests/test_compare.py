@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.baselines import Fitting, baselines
 from silvan.compare import QUANTITIES, Sampled, _smooth, compare, watched
 from tests.conftest import Command
 from tests.test_guide import ROOT
@@ -251,7 +251,8 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     none, *_, last = baselines(scenario)
     # A barrier of four hosts takes two rounds of more than a microsecond.
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
-    monkeypatch.setattr("silvan.compare.baselines", lambda _: [none, short, last])
+    suit = Fitting((none, short, last), {})
+    monkeypatch.setattr("silvan.compare.fitting", lambda *_: suit)
     ranking = compare(scenario, root=tmp_path)
     assert [bool(one.failure) for one in ranking] == [False, True, False]
     assert 'job "work" has not ended' in ranking[1].failure
@@ -259,10 +260,8 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     assert ranking[1].to_dict()["programs_ms"] is None
     assert ranking[2].numbers["programs_ms"] > 0
 
-    monkeypatch.setattr(
-        "silvan.compare.baselines",
-        lambda _: [dataclasses.replace(none, overrides=short.overrides), last],
-    )
+    failing = Fitting((dataclasses.replace(none, overrides=short.overrides), last), {})
+    monkeypatch.setattr("silvan.compare.fitting", lambda *_: failing)
     with pytest.raises(silvan.SimulationError, match="has not ended"):
         compare(scenario, root=tmp_path)
 

@@ -304,4 +304,4 @@ def test_a_file_that_is_not_there_is_named(
     assert run_command(words) == 0
     missing = tmp_path / "missing.py"
     assert run_command(["run", str(EXAMPLE / "half.toml"), "--scheme", str(missing)]) == 2
-    assert f"{missing} cannot be read" in capsys.readouterr().err
+    assert f"{missing}: cannot read the scheme of --scheme" in capsys.readouterr().err
