@@ -411,8 +411,9 @@ impl Receiver {
         let (flow, unasked) = self.note(rules, key, arrival);
         self.make_up(rules, now, unasked);
         if !flow.has_credit(rules) {
-            self.holds |= self.waits_for_rate(rules, now);
-            if !self.waits_for_rate(rules, now) {
+            let waits = self.waits_for_rate(rules, now);
+            self.holds |= waits;
+            if !waits {
                 self.pull(rules, now, key, true, grants);
             }
         }
