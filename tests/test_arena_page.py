@@ -114,4 +114,4 @@ def test_without_an_arena_it_says_what_to_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert tool.main(str(tmp_path)) == 1
-    assert "run `silvan compare --arena --out" in capsys.readouterr().out
+    assert "run `silvan compare --arena` first" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Write what the arena has brought into its documents.
 
-``arena_page.py OUT`` reads OUT/arena-arena, which `silvan compare --arena --out OUT` has written.
+``arena_page.py FOLDER`` reads what `silvan compare --arena` has written: FOLDER is out/arena-arena,
+or out/arena-arena/trials-1 of published settings alone, whose runs are next to it.
 It writes docs/arena.md, the summary in docs/comparison.md, whose other text is not changed, and the
 heat maps.
 """
@@ -169,16 +170,17 @@ def cost(runs: Path) -> tuple[int, float]:
     return len(times), sum(times) / 3600
 
 
-def main(out: str) -> int:
+def main(written: str) -> int:
     """Write the pages and copy the heat maps."""
-    folder = Path(out) / "arena-arena"
+    folder = Path(written)
     if not (folder / "arena.json").is_file():
-        print(f"{folder}: no arena.json; run `silvan compare --arena --out {out}` first")
+        print(f"{folder}: no arena.json; run `silvan compare --arena` first")
         return 1
+    runs = next(one for one in (folder / "runs", folder.parent / "runs") if one.is_dir())
     facts = json.loads((folder / "arena.json").read_text("utf-8"))
     docs = ROOT / "docs"
     comparison = docs / "comparison.md"
-    text = summary(facts, cost(folder / "runs" / facts["build"]))
+    text = summary(facts, cost(runs / facts["build"]))
     for page, whole in {
         docs / "arena.md": f"{INTRODUCTION}\n{cases(facts)}\n",
         comparison: replaced(comparison.read_text("utf-8"), text, TOOL),
