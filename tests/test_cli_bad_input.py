@@ -468,7 +468,7 @@ TOO_MUCH = {
         [],
         "more than 268435456 bytes; at most 268435456",
     ),
-    "a scheme without end": (INCAST, ["--scheme", "/dev/zero"], "at most 268435456"),
+    "a scheme without end": (INCAST, ["--scheme", "/dev/zero"], "more than 1048576 bytes"),
     "a name outside of the folder": (INCAST, ["--set", "name=../../evil"], "contains '/'"),
     "a name with a NUL": (INCAST, ["--set", r'name="a\u0000b"'], "contains '\\0'"),
     "a long name": (INCAST, ["--set", "name=" + 10_000 * "a"], "10000 bytes; at most 200"),
