@@ -74,6 +74,12 @@ pub trait Gate {
     /// the flow sends or [`Workload::on_release_moved`] is called for the host.
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
 
+    /// Whether the last answer of [`release`](Self::release) is for want of credits on the flow's lane, which
+    /// [`Workload::on_lanes_opened`] ends.
+    fn lacks_credits(&self) -> bool {
+        false
+    }
+
     /// Tells congestion control that a new flow from the polled host to `dst` on `sl` starts now.
     /// Flows that last as long as the run need not say so.
     fn begin(&mut self, dst: HostId, sl: Sl) {
@@ -185,6 +191,19 @@ pub trait Workload {
     /// [`Gate::release`] last said; the engine polls the host afterwards.
     fn on_release_moved(&mut self, host: HostId) {
         let _ = host;
+    }
+
+    /// The same, of flows to `dst` alone.
+    #[inline]
+    fn on_flow_release_moved(&mut self, host: HostId, dst: HostId) {
+        let _ = dst;
+        self.on_release_moved(host);
+    }
+
+    /// Tells that lanes of `host` may have got credits for flows that waited for them ([`Gate::lacks_credits`]).
+    #[inline]
+    fn on_lanes_opened(&mut self, host: HostId) {
+        self.on_release_moved(host);
     }
 
     /// Tells that the packet `offer` of host `src` was delivered completely at `now`, and lets the

@@ -311,8 +311,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let flow = notified_flow(&packet);
         if C::ACTIVE && self.notify_source(now, flow, &packet) {
-            self.workload.on_release_moved(flow.source);
+            self.release_moved(flow.source, flow.destination);
             self.wake_host(host, now);
+        }
+    }
+
+    /// Flows from `host` to `dst` may be able to send earlier than congestion control last said, and where it does not separate
+    /// flows others of the host, too.
+    #[inline]
+    pub(crate) fn release_moved(&mut self, host: HostId, dst: HostId) {
+        match self.needs.separates_flows {
+            true => self.workload.on_flow_release_moved(host, dst),
+            false => self.workload.on_release_moved(host),
         }
     }
 

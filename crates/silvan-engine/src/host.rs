@@ -84,6 +84,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             wanted: i32::MAX,
             chooses_vl,
             port_of_flows: asks_for_flows.then(|| PortId::new(port as usize)),
+            lacks_credits: false,
             throttled: Vec::new(),
             variant: PhantomData::<F>,
         };
@@ -259,10 +260,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let kept = self.held[host as usize].take();
         if let Some(offer) = kept.or_else(|| self.next_discarded(now, host)) {
             self.start(now, host, port, first, &offer);
+            self.release_moved(HostId::new(host as usize), offer.dst);
             return true;
         }
-        // Lanes may have got credits for flows that waited for them.
-        self.workload.on_release_moved(HostId::new(host as usize));
+        let host = HostId::new(host as usize);
+        match self.needs.separates_flows {
+            true => self.workload.on_lanes_opened(host),
+            false => self.workload.on_release_moved(host),
+        }
         false
     }
 

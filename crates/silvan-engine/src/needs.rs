@@ -56,6 +56,7 @@ pub struct Needs {
     pub host_vl: bool,
     pub started: bool,
     pub answer_grant: bool,
+    pub separates_flows: bool,
 }
 
 impl Needs {
@@ -80,6 +81,7 @@ impl Needs {
             host_vl: select_next_vl && switch.needs_host_vl(),
             started: source.needs_started(),
             answer_grant: source.needs_answer_grant(),
+            separates_flows: source.separates_flows(),
         }
     }
 }

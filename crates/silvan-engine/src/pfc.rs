@@ -44,8 +44,10 @@ struct Change {
 }
 
 /// What the sender knows of the buffer behind one of its lanes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Lane {
+    /// When the first change that has not been replayed has its effect.
+    next: u64,
     /// The buffer as far as it has been replayed.
     replayed: Replayed,
     /// Changes that have not been replayed, by time.
@@ -91,6 +93,44 @@ pub(crate) struct PauseCounts {
 }
 
 impl Lane {
+    const fn new() -> Self {
+        Self {
+            next: u64::MAX,
+            replayed: Replayed {
+                bytes: 0,
+                paused: false,
+                entered: 0,
+                left: 0,
+            },
+            entering: VecDeque::new(),
+            leaving: VecDeque::new(),
+            frames: 0,
+            paused_since: 0,
+            paused: 0,
+            lost: None,
+        }
+    }
+
+    /// A packet has started for the buffer.
+    fn enter(&mut self, change: Change) {
+        self.next = self.next.min(change.due);
+        self.entering.push_back(change);
+    }
+
+    /// A packet leaves the buffer, perhaps before one that is known already.
+    fn leave(&mut self, change: Change) {
+        self.next = self.next.min(change.due);
+        match self.leaving.back() {
+            Some(last) if last.due > change.due => {
+                let at = self
+                    .leaving
+                    .partition_point(|other| other.due <= change.due);
+                self.leaving.insert(at, change);
+            }
+            _ => self.leaving.push_back(change),
+        }
+    }
+
     /// Replays the changes of the next instant, if it is not after `until`. Returns the instant.
     #[inline]
     fn step(&self, link: &Link, state: &mut Replayed, until: u64) -> Option<u64> {
@@ -120,7 +160,13 @@ impl Lane {
     }
 
     /// Replays the changes that take effect until then. Returns whether a packet had no room.
+    #[inline]
     fn advance(&mut self, link: &Link, until: u64) -> bool {
+        self.next <= until && self.replay(link, until)
+    }
+
+    /// The same, if there are such changes.
+    fn replay(&mut self, link: &Link, until: u64) -> bool {
         let mut state = self.replayed;
         let mut overflows = false;
         while let Some(at) = self.step(link, &mut state, until) {
@@ -141,6 +187,8 @@ impl Lane {
         self.leaving.drain(..state.left);
         (state.entered, state.left) = (0, 0);
         self.replayed = state;
+        let due = |changes: &VecDeque<Change>| changes.front().map_or(u64::MAX, |first| first.due);
+        self.next = due(&self.entering).min(due(&self.leaving));
         overflows
     }
 
@@ -256,7 +304,7 @@ impl Pauses {
             }
         }
         Ok(Some(Box::new(Self {
-            lanes: vec![Lane::default(); plane.lanes.len()],
+            lanes: vec![Lane::new(); plane.lanes.len()],
             links,
             vls: plane.vls,
             lost: None,

@@ -351,6 +351,12 @@ pub fn either(first: bool, second: bool) -> bool {
     first || second
 }
 
+/// Both do.
+#[inline]
+pub fn both(first: bool, second: bool) -> bool {
+    first && second
+}
+
 /// Both allow it.
 #[inline]
 pub fn latest(first: Time, second: Time) -> Time {

@@ -202,6 +202,11 @@ hooks! {
             /// The flows of a host that the scheme holds below the rate of their link at `now`, for samples, by
             /// destination and service level. `now` must not be earlier than the last call about the host.
             fn flow_limits(now: Time, host: HostId) -> Vec<FlowLimit> [all] { Vec::new() }
+
+            /// Whether feedback, a grant or a negative acknowledgement for a flow, or a packet that it sends, changes what
+            /// [`SourceControl::release`] answers about no other flow of its host; always the same answer. What is known of the others
+            /// is kept then.
+            fn separates_flows() -> bool [both] { false }
         }
 
         prefetch {

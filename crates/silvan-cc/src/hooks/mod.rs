@@ -59,6 +59,10 @@ impl SwitchControl for NoControl {
 
 impl SourceControl for NoControl {
     const ACTIVE: bool = false;
+
+    fn separates_flows(&self) -> bool {
+        true
+    }
 }
 
 /// A change of settings that a [`Controller`], a scenario or a management datagram requests.

@@ -220,6 +220,10 @@ impl ReactionPoint {
 }
 
 impl SourceControl for ReactionPoint {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         FlowLimit::of_table(&self.flows[host.index()], |key, limiter| {
             let mut limiter = *limiter;

@@ -153,6 +153,10 @@ impl Windows {
 }
 
 impl SourceControl for Windows {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn needs_ack(&self) -> bool {
         true
     }

@@ -186,6 +186,10 @@ impl Pairs {
 }
 
 impl SourceControl for Pairs {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn needs_ack(&self) -> bool {
         true
     }

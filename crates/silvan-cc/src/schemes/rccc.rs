@@ -469,6 +469,10 @@ impl Credits {
 }
 
 impl SourceControl for Credits {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn needs_receive(&self) -> bool {
         true
     }

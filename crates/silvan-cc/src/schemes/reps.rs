@@ -160,6 +160,10 @@ pub struct Recycling {
 }
 
 impl SourceControl for Recycling {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn needs_ack(&self) -> bool {
         true
     }

@@ -337,6 +337,10 @@ fn reservation(now: Time, flow: Flow, payload: i64) -> Grant {
 }
 
 impl SourceControl for Reservations {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn needs_select_vl(&self) -> bool {
         true
     }

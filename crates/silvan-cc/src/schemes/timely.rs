@@ -199,6 +199,10 @@ impl Rates {
 }
 
 impl SourceControl for Rates {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn needs_ack(&self) -> bool {
         true
     }

@@ -31,6 +31,8 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub chooses_vl: bool,
     /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
     pub port_of_flows: Option<PortId>,
+    /// Whether the flow that was asked about last waits for credits of its lane.
+    pub lacks_credits: bool,
     /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
     pub throttled: Vec<u32>,
     pub variant: PhantomData<F>,
@@ -58,10 +60,17 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
         if F::TRACES && release > self.now {
             self.throttled.push(dst.index() as u32);
         }
-        if self.chooses_vl() && release <= self.now && !self.has_lane(flow, sl) {
+        self.lacks_credits = self.chooses_vl() && release <= self.now && !self.has_lane(flow, sl);
+        if self.lacks_credits {
             return Time::MAX;
         }
         release
+    }
+
+    /// Also what the variant that records packets is to be asked again, since it notes each answer.
+    #[inline]
+    fn lacks_credits(&self) -> bool {
+        F::TRACES || self.lacks_credits
     }
 
     fn begin(&mut self, dst: HostId, sl: Sl) {

@@ -70,7 +70,7 @@ impl Plane {
             return false;
         };
         if let Some(link) = &pauses.links[lane / pauses.vls] {
-            pauses.lanes[lane].entering.push_back(Change {
+            pauses.lanes[lane].enter(Change {
                 due: now + link.round_trip,
                 bytes: u32::from(wire),
             });
@@ -86,19 +86,10 @@ impl Plane {
         let Some(link) = &pauses.links[lane / pauses.vls] else {
             return;
         };
-        let due = tail + link.delay;
-        let leaving = &mut pauses.lanes[lane].leaving;
-        let change = Change {
-            due,
+        pauses.lanes[lane].leave(Change {
+            due: tail + link.delay,
             bytes: u32::from(wire),
-        };
-        match leaving.back() {
-            Some(last) if last.due > due => {
-                let at = leaving.partition_point(|other| other.due <= due);
-                leaving.insert(at, change);
-            }
-            _ => leaving.push_back(change),
-        }
+        });
     }
 
     /// Credits in hand at `now`, arrivals not collected yet included. Under PFC those of the whole buffer, or none for a lane that is

@@ -134,6 +134,13 @@ impl Load {
         !driven && !self.traffic.needs_delivery()
     }
 
+    /// Lets the programs of a host ask congestion control again.
+    fn invalidate_senders(&mut self, host: HostId) {
+        if let Some(programs) = &mut self.programs {
+            programs.senders.invalidate_releases(host);
+        }
+    }
+
     /// Names of all traffic classes.
     pub fn classes(&self) -> &[String] {
         &self.class_names
@@ -256,9 +263,17 @@ impl Workload for Load {
 
     fn on_release_moved(&mut self, host: HostId) {
         self.traffic.on_release_moved(host);
-        if let Some(programs) = &mut self.programs {
-            programs.senders.invalidate_releases(host);
-        }
+        self.invalidate_senders(host);
+    }
+
+    fn on_flow_release_moved(&mut self, host: HostId, dst: HostId) {
+        self.traffic.on_flow_release_moved(host, dst);
+        self.invalidate_senders(host);
+    }
+
+    fn on_lanes_opened(&mut self, host: HostId) {
+        self.traffic.on_lanes_opened(host);
+        self.invalidate_senders(host);
     }
 
     fn on_delivered(

@@ -255,6 +255,19 @@ impl Traffic {
         Err(wait)
     }
 
+    /// Lets the sources of a host ask congestion control again. Only those to many destinations remember much.
+    fn invalidate_releases(&mut self, host: HostId, of_scatter: impl Fn(&mut Scatter)) {
+        let HostSources { first, count, .. } = self.hosts[host.index()];
+        for source in &mut self.sources[first as usize..(first + count) as usize] {
+            match source {
+                Source::Scatter(scatter) => of_scatter(scatter),
+                Source::Fixed(fixed) => fixed.invalidate_releases(),
+                Source::ClosedLoop(sequence) => sequence.invalidate_releases(),
+                Source::Flows(flows) => flows.invalidate_releases(),
+            }
+        }
+    }
+
     /// The next packet of the only queue of a host, for which a message is made if it is empty.
     fn poll_queue<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         if self.send_queues[host.index()].is_empty() {
@@ -333,15 +346,15 @@ impl Workload for Traffic {
     }
 
     fn on_release_moved(&mut self, host: HostId) {
-        let HostSources { first, count, .. } = self.hosts[host.index()];
-        for source in &mut self.sources[first as usize..(first + count) as usize] {
-            match source {
-                Source::Scatter(scatter) => scatter.invalidate_releases(),
-                Source::Fixed(fixed) => fixed.invalidate_releases(),
-                Source::ClosedLoop(sequence) => sequence.invalidate_releases(),
-                Source::Flows(flows) => flows.invalidate_releases(),
-            }
-        }
+        self.invalidate_releases(host, Scatter::invalidate_releases);
+    }
+
+    fn on_flow_release_moved(&mut self, host: HostId, dst: HostId) {
+        self.invalidate_releases(host, |scatter| scatter.invalidate_releases_to(dst));
+    }
+
+    fn on_lanes_opened(&mut self, host: HostId) {
+        self.invalidate_releases(host, Scatter::invalidate_lanes);
     }
 
     fn on_delivered(

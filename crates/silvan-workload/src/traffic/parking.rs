@@ -39,8 +39,10 @@ pub(crate) enum Append {
 /// One throttled queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// Earliest instant at which congestion control may let it send, as it last said.
+    /// Earliest instant at which congestion control may let it send, as it last said; zero if it is to be asked again.
     release: Time,
+    /// What it would answer until then, without being asked.
+    known: Time,
     dst: HostId,
     /// Rest of a message that has started, in bytes; it goes first.
     started: u32,
@@ -109,6 +111,7 @@ impl Parking {
     pub(crate) fn hold(&mut self, dst: HostId, release: Time) {
         self.insert(Queue {
             release,
+            known: Time::ZERO,
             dst,
             started: 0,
             whole: 1,
@@ -121,11 +124,13 @@ impl Parking {
         if let Some(queue) = self.find(message.dst, message.kind) {
             queue.started = message.left;
             queue.release = release;
+            queue.known = Time::ZERO;
             self.next_release = self.next_release.min(release);
             return;
         }
         self.insert(Queue {
             release,
+            known: Time::ZERO,
             dst: message.dst,
             started: message.left,
             whole: 0,
@@ -134,12 +139,13 @@ impl Parking {
     }
 
     /// Takes the next message of the queue that was released first, `whole_bytes` long if it has
-    /// not started. `release` answers for a destination as [`silvan_cc::workload::Gate`] does.
+    /// not started. `release` answers for a destination as [`silvan_cc::workload::Gate`] does, and whether the answer
+    /// holds when lanes get credits.
     pub(crate) fn take_released(
         &mut self,
         now: Time,
         whole_bytes: u32,
-        mut release: impl FnMut(HostId) -> Time,
+        mut release: impl FnMut(HostId) -> (Time, bool),
     ) -> Option<Message> {
         // No queue is before those that are to be asked again, and of these the first goes first.
         let mut to_ask = 0;
@@ -161,8 +167,14 @@ impl Parking {
             if queue.release > now {
                 return None;
             }
-            queue.release = release(queue.dst);
-            if queue.release > now {
+            if queue.known > now {
+                queue.release = queue.known;
+                continue;
+            }
+            let (at, holds) = release(queue.dst);
+            queue.release = at;
+            if at > now {
+                queue.known = if holds { at } else { Time::ZERO };
                 continue;
             }
             let (dst, kind) = (queue.dst, queue.kind);
@@ -181,8 +193,27 @@ impl Parking {
 
     /// Forgets all remembered instants; every queue is asked about again.
     pub(crate) fn invalidate_releases(&mut self) {
+        self.invalidate_where(|_| true);
+    }
+
+    /// Forgets what is remembered of queues to a destination.
+    pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
+        self.invalidate_where(|queue| queue.dst == dst);
+    }
+
+    /// Forgets what is remembered of queues whose lane lacked credits.
+    pub(crate) fn invalidate_lanes(&mut self) {
+        self.invalidate_where(|_| false);
+    }
+
+    /// Lets all queues take part in the next choice, whose order is that in which they were throttled; of those that
+    /// are `moved`, nothing is known any more.
+    fn invalidate_where(&mut self, moved: impl Fn(&Queue) -> bool) {
         for queue in &mut self.queues {
             queue.release = Time::ZERO;
+            if moved(queue) {
+                queue.known = Time::ZERO;
+            }
         }
         if !self.queues.is_empty() {
             self.next_release = Time::ZERO;

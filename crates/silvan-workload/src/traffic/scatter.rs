@@ -9,7 +9,7 @@
 //!    and another is drawn.
 
 use silvan_cc::workload::{Gate, Offer};
-use silvan_core::{Sl, Time};
+use silvan_core::{HostId, Sl, Time};
 
 use crate::traffic::arrivals::Arrivals;
 use crate::traffic::hotspots::HotspotTable;
@@ -93,8 +93,10 @@ impl Scatter {
             current.left = 0;
         }
         if parking.next_release() <= now {
-            let released =
-                parking.take_released(now, common.message, |dst| gate.release(dst, common.sl));
+            let released = parking.take_released(now, common.message, |dst| {
+                let at = gate.release(dst, common.sl);
+                (at, !gate.lacks_credits())
+            });
             if let Some(message) = released {
                 *current = message;
                 return lane_open(message.left, common, gate);
@@ -153,6 +155,16 @@ impl Scatter {
     /// Congestion control may let some flow send earlier than it said.
     pub(crate) fn invalidate_releases(&mut self) {
         self.spread.parking.invalidate_releases();
+    }
+
+    /// The same, of flows to a host alone.
+    pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
+        self.spread.parking.invalidate_releases_to(dst);
+    }
+
+    /// Lanes may have got credits for flows that waited for them.
+    pub(crate) fn invalidate_lanes(&mut self) {
+        self.spread.parking.invalidate_lanes();
     }
 
     /// Makes a new message that can start now the current one, or gives the earliest instant at

@@ -55,6 +55,7 @@ proptest! {
             close_percent,
             close: Span::from_us(50),
             amnesty_percent: 1,
+            ..Weather::default()
         };
         let mut mock = MockHost::new(5, weather, seed);
         mock.run(&mut traffic, Time::ZERO + Span::from_ms(3));

@@ -13,6 +13,8 @@ const WEATHER: Weather = Weather {
     close_percent: 5,
     close: Span::from_us(10),
     amnesty_percent: 1,
+    pardon_percent: 0,
+    dry_percent: 0,
 };
 
 fn mixed() -> TrafficSection {

@@ -37,6 +37,7 @@ proptest! {
             close_percent: 30,
             close: Span::from_us(5),
             amnesty_percent: 5,
+            ..Weather::default()
         };
         let mut mock = MockHost::new(0, weather, seed);
         mock.run(&mut traffic, Time::MAX);

@@ -455,6 +455,7 @@ proptest! {
             close_percent: 10,
             close: Span::from_us(5),
             amnesty_percent: 2,
+            ..crate::mock::Weather::default()
         };
         let mut mock = MockHost::new(1, weather, seed);
         mock.run(&mut traffic, after_ms(100));

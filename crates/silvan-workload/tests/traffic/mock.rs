@@ -1,6 +1,6 @@
 //! A host of a mock engine: injection pace, random congestion control, credits that come and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_cc::workload::{Gate, Offer, Poll, Workload};
 use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
@@ -107,6 +107,10 @@ pub struct Weather {
     pub close: Span,
     /// Of 100 packets, so many are followed by the release of all throttled flows.
     pub amnesty_percent: u64,
+    /// Of 100 packets, so many are followed by the release of one throttled flow.
+    pub pardon_percent: u64,
+    /// Of 100 packets, so many leave the lane of their flow without credits, until as many others give credits to all.
+    pub dry_percent: u64,
 }
 
 /// One host and its gate.
@@ -119,6 +123,11 @@ pub struct MockHost {
     pub throttled: BTreeMap<(HostId, Sl), Time>,
     /// Service levels without credits until an instant.
     pub closed: BTreeMap<Sl, Time>,
+    /// Destinations of flows whose lane has no credits.
+    pub dry: BTreeSet<HostId>,
+    /// Whether the traffic gets to know which flow may send earlier, and when lanes get credits, instead of that something has
+    /// changed.
+    pub tells_what: bool,
     weather: Weather,
     random: Random,
     pub log: Vec<Sent>,
@@ -128,11 +137,23 @@ struct MockGate<'a> {
     now: Time,
     throttled: &'a BTreeMap<(HostId, Sl), Time>,
     closed: &'a BTreeMap<Sl, Time>,
+    dry: &'a BTreeSet<HostId>,
+    lacks_credits: bool,
 }
 
 impl Gate for MockGate<'_> {
     fn release(&mut self, dst: HostId, sl: Sl) -> Time {
-        self.throttled.get(&(dst, sl)).copied().unwrap_or(self.now)
+        let release = self.throttled.get(&(dst, sl)).copied().unwrap_or(self.now);
+        self.lacks_credits = release <= self.now && self.dry.contains(&dst);
+        if self.lacks_credits {
+            Time::MAX
+        } else {
+            release
+        }
+    }
+
+    fn lacks_credits(&self) -> bool {
+        self.lacks_credits
     }
 
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
@@ -149,6 +170,8 @@ impl MockHost {
             changed: Time::ZERO,
             throttled: BTreeMap::new(),
             closed: BTreeMap::new(),
+            dry: BTreeSet::new(),
+            tells_what: false,
             weather,
             random: Random::new(seed),
             log: Vec::new(),
@@ -188,6 +211,8 @@ impl MockHost {
             now: self.now,
             throttled: &self.throttled,
             closed: &self.closed,
+            dry: &self.dry,
+            lacks_credits: false,
         };
         let reopens = self
             .closed
@@ -241,6 +266,32 @@ impl MockHost {
         if self.random.below(100) < weather.amnesty_percent {
             self.throttled.clear();
             traffic.on_release_moved(self.host);
+        }
+        if self.random.below(100) < weather.pardon_percent && !self.throttled.is_empty() {
+            let place = self.random.below(self.throttled.len() as u64) as usize;
+            let flow = self.throttled.keys().nth(place).copied();
+            if let Some((dst, sl)) = flow {
+                self.throttled.remove(&(dst, sl));
+                match self.tells_what {
+                    true => traffic.on_flow_release_moved(self.host, dst),
+                    false => traffic.on_release_moved(self.host),
+                }
+            }
+        }
+        if self.random.below(100) < weather.dry_percent {
+            self.dry.insert(offer.dst);
+        }
+        if self.random.below(100) < weather.dry_percent {
+            self.fill_lanes(traffic);
+        }
+    }
+
+    /// Gives credits to all lanes.
+    pub fn fill_lanes(&mut self, traffic: &mut Traffic) {
+        self.dry.clear();
+        match self.tells_what {
+            true => traffic.on_lanes_opened(self.host),
+            false => traffic.on_release_moved(self.host),
         }
     }
 

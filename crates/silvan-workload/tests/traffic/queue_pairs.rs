@@ -41,6 +41,7 @@ proptest! {
             close_percent,
             close: Span::from_us(20),
             amnesty_percent,
+            ..Weather::default()
         };
         let mut mock = MockHost::new(3, weather, seed);
         mock.run(&mut traffic, Time::ZERO + Span::from_ms(2));
@@ -198,5 +199,39 @@ fn an_early_release_counts_once_it_is_told() {
         traffic.on_release_moved(host(0));
         mock.step(&mut traffic);
         assert_eq!(mock.log.len(), 2);
+    }
+}
+
+proptest! {
+    /// The oracle is the host that asks about every flow again: it sends the same packets at the same instants.
+    #[test]
+    fn what_is_known_of_other_flows_is_what_congestion_control_would_answer(
+        seed in 0_u64..1 << 32,
+        throttle_percent in 0_u64..80,
+        throttle_us in 1_u64..300,
+        pardon_percent in 0_u64..60,
+        dry_percent in 0_u64..40,
+        p in prop::sample::select(vec![0.0, 0.4]),
+    ) {
+        let spec = only_nodes(nodes(0.0, 0.0, 1.0, p));
+        let weather = Weather {
+            throttle_percent,
+            throttle: Span::from_us(throttle_us),
+            pardon_percent,
+            dry_percent,
+            ..Weather::default()
+        };
+        let sent = [false, true].map(|tells_what| {
+            let mut traffic = Traffic::new(&spec, &environment(48, seed)).unwrap();
+            let mut mock = MockHost::new(0, weather, seed);
+            mock.tells_what = tells_what;
+            while mock.log.len() < 600 {
+                if !mock.step(&mut traffic) {
+                    mock.fill_lanes(&mut traffic);
+                }
+            }
+            mock.log
+        });
+        prop_assert_eq!(&sent[0], &sent[1]);
     }
 }

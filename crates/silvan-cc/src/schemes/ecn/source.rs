@@ -242,6 +242,10 @@ impl SourceParameters {
 }
 
 impl SourceControl for EcnSource {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         FlowLimit::of_table(&self.flows[host.index()], |key, state| {
             FlowLimit::of_rate(key, self.rate_of(&state.rate))

@@ -79,6 +79,41 @@ pub(super) struct Lane {
     pub left: Vec<u64>,
 }
 
+/// A destination whose lane is not known.
+const UNKNOWN: u8 = u8::MAX;
+
+/// The lanes that a host has chosen, as long as nothing that they depend on changes: its lines, those that it knows of, and the
+/// turns that switches have learned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    /// By destination; empty if none is known.
+    lanes: Vec<u8>,
+    learned: u64,
+    until: Time,
+}
+
+impl Chosen {
+    pub fn lane(&self, now: Time, learned: u64, to: HostId) -> Option<usize> {
+        let lane = *self.lanes.get(to.index())?;
+        let holds = lane != UNKNOWN && learned == self.learned && now < self.until;
+        holds.then_some(usize::from(lane))
+    }
+
+    /// Notes a lane that holds until an instant; nothing else that is known holds longer.
+    pub fn note(&mut self, hosts: usize, learned: u64, until: Time, to: HostId, lane: usize) {
+        if self.lanes.is_empty() || (learned, until) != (self.learned, self.until) {
+            self.lanes.clear();
+            self.lanes.resize(hosts, UNKNOWN);
+            (self.learned, self.until) = (learned, until);
+        }
+        self.lanes[to.index()] = lane as u8;
+    }
+
+    pub fn forget(&mut self) {
+        self.lanes.clear();
+    }
+}
+
 /// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
@@ -93,6 +128,8 @@ pub(super) struct Output {
     pub upstream: Option<PortId>,
     /// At most one for each lane besides lane 0.
     pub lines: Vec<Line>,
+    /// Of a host.
+    pub chosen: Chosen,
     /// When to look again for lines that are not used.
     pub check_at: Time,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 
-use super::lines::{Group, Lane, Line, Output};
+use super::lines::{Chosen, Group, Lane, Line, Output};
 use super::{NORMAL, Recn, Variant};
 use crate::hooks::{
     Flow, LaneView, LinkView, PacketView, PortVl, QueueView, Settings, SwitchControl,
@@ -27,6 +27,8 @@ pub struct SetAside {
     /// By switch and destination, the output that packets have taken, and since when. RECN's packets carry their whole
     /// path; here a destination is known to lead through a root as soon as a packet has taken each turn.
     turns: Vec<Vec<Option<(PortId, Time)>>>,
+    /// How often a turn was new.
+    learned: u64,
     hosts: usize,
     /// The packet whose lane has been chosen last: its output, input and destination.
     joining: Option<(PortId, PortId, HostId)>,
@@ -65,6 +67,7 @@ impl SetAside {
                 lanes: vec![lane; usize::from(setup.data_vls)],
                 upstream: None,
                 lines: Vec::new(),
+                chosen: Chosen::default(),
                 check_at: Time::ZERO,
             }
         };
@@ -78,6 +81,7 @@ impl SetAside {
             outputs: setup.ports.iter().map(output).collect(),
             ports,
             turns: vec![Vec::new(); switches],
+            learned: 0,
             hosts: setup.hosts,
             joining: None,
             notifications: 0,
@@ -101,7 +105,33 @@ impl SetAside {
     }
 
     /// The lane of a packet behind an output: that of the line with the longest path that it takes.
-    fn lane(&self, now: Time, output: PortId, next: Option<PortId>, to: HostId) -> usize {
+    fn lane(&mut self, now: Time, output: PortId, next: Option<PortId>, to: HostId) -> usize {
+        let record = &mut self.outputs[output.index()];
+        if record.lines.is_empty() {
+            return NORMAL;
+        }
+        if record.switch.is_some() {
+            return self.find_lane(now, output, next, to);
+        }
+        // A host is asked about each of its flows, whenever it may start a packet.
+        if let Some(lane) = record.chosen.lane(now, self.learned, to) {
+            return lane;
+        }
+        let later = record.lines.iter().map(|line| line.from);
+        let until = later.filter(|&from| from > now).min();
+        let lane = self.find_lane(now, output, next, to);
+        let chosen = &mut self.outputs[output.index()].chosen;
+        chosen.note(
+            self.hosts,
+            self.learned,
+            until.unwrap_or(Time::MAX),
+            to,
+            lane,
+        );
+        lane
+    }
+
+    fn find_lane(&self, now: Time, output: PortId, next: Option<PortId>, to: HostId) -> usize {
         let Output { switch, lines, .. } = &self.outputs[output.index()];
         let is_host = switch.is_none();
         let known = lines.iter().filter(|line| line.from <= now);
@@ -142,6 +172,7 @@ impl SetAside {
         let turn = &mut turns[to.index()];
         if turn.is_none_or(|(taken, _)| taken != output) {
             *turn = Some((output, now));
+            self.learned += 1;
         }
     }
 
@@ -181,6 +212,7 @@ impl SetAside {
         };
         let below = line.group.downstream();
         output.lines.push(line);
+        output.chosen.forget();
         if let Some(line) = downstream.zip(below).and_then(|(port, group)| {
             let output = &mut self.outputs[port.index()];
             output.lines.iter_mut().find(|line| line.group == group)
@@ -206,6 +238,7 @@ impl SetAside {
                 return;
             }
             let line = output.lines.remove(place);
+            output.chosen.forget();
             let downstream = line.downstream.zip(line.group.downstream());
             next = downstream.and_then(|(port, group)| {
                 let below = &mut self.outputs[port.index()].lines;
