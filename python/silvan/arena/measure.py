@@ -57,8 +57,8 @@ def numbers(result: Result) -> dict[str, Any]:
     flows = _flows(result)
     own = {**sampled.own, **flows, "queued_mb": _queued_mb(result)}
     if flows:
-        # The run ends when the fabric is empty: there is no steady rate.
-        own["victims_gbps"] = math.nan
+        # The run ends when the fabric is empty: there is no steady rate, of a hotspot neither.
+        own |= {"victims_gbps": math.nan, "hotspot_utilisation": math.nan}
     return {
         **{name: None if math.isnan(value) else value for name, value in own.items()},
         "series": {name: getattr(sampled, name).tolist() for name in _SERIES},

@@ -144,8 +144,8 @@ def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) 
                 ReportRun(
                     label=f"{case.name}, {one.label}, seed {first.seed}",
                     seed=first.seed,
-                    hash=first.scenario.hash,
-                    scenario=first.scenario.to_toml(),
+                    hash=first.hash,
+                    scenario=first.text,
                     name=case.name,
                 )
             )

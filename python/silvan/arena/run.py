@@ -99,7 +99,7 @@ class Runner:
         self.report(ArenaProgress(step, kept, total))
         tasks = [
             Task(
-                run.scenario.to_toml(),
+                run.text,
                 run.seed,
                 tables=False,
                 limit_s=self.limit_s,
@@ -314,7 +314,9 @@ def prepared(case: Case, overrides: Mapping[str, TomlValue], seeds: Sequence[int
         whole = case.scenario.override({**_placed(drawn, seeds[0]), **overrides})
         checked = watched(whole)
         of_seeds = [checked.override(_placed(drawn, one)) if drawn else checked for one in seeds]
-        return [Run(one.single_run(seed), seed) for one, seed in zip(of_seeds, seeds, strict=True)]
+        return [
+            Run.of(one.single_run(seed), seed) for one, seed in zip(of_seeds, seeds, strict=True)
+        ]
     except ScenarioError as error:
         where = f"case {case.name}"
         raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None

@@ -20,21 +20,37 @@ from silvan.scenario import Scenario
 class Run:
     """A scenario with a scheme's settings, and a seed.
 
+    It has the text alone: an arena holds thousands of them, and a scenario that is read takes a
+    hundred times the memory.
+
     Attributes
     ----------
-    scenario : Scenario
-        The scenario.
+    text : str
+        The scenario in TOML.
+    hash : str
+        Hash of the scenario.
     seed : int
         The seed.
     """
 
-    scenario: Scenario
+    text: str
+    hash: str
     seed: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, seed: int) -> Run:
+        """Take what identifies a run."""
+        return cls(scenario.to_toml(), scenario.hash, seed)
 
     @property
     def key(self) -> str:
         """Its identity, and the name of its file."""
-        return f"{self.scenario.hash[:16]}-seed-{self.seed}"
+        return f"{self.hash[:16]}-seed-{self.seed}"
+
+    @property
+    def scenario(self) -> Scenario:
+        """Read the scenario again."""
+        return Scenario.from_toml(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def compare_arena(
 
     from silvan.arena import plan_arena, read_arena, run_arena
     from silvan.arena.page import write_arena
-    from silvan.folders import require_writable
+    from silvan.folders import exclusive, require_writable
     from silvan.progress_bar import progress_bar
 
     if quick and trials is not None:
@@ -125,8 +125,9 @@ def compare_arena(
         _put_plan(arena, planned, workers, as_json=as_json)
         return
     _put_left_out(result)
-    files = write_arena(result, folder, [*begin, *words], chosen)
-    drawn = _draw(result, folder)
+    with exclusive(folder, "arena"):
+        files = write_arena(result, folder, [*begin, *words], chosen)
+        drawn = _draw(result, folder)
     if as_json:
         put_json([one.to_dict() for one in result.entries])
     else:
