@@ -9,7 +9,7 @@
 //! A workload sees no packets in flight, no ports and no random stream but its own, which
 //! keeps a run a function of its seed.
 
-use silvan_core::{HostId, Sl, Time};
+use silvan_core::{HostId, Sl, Time, Vl};
 
 /// One packet that a host wants to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,17 @@ pub trait Gate {
     /// Whether the last answer of [`release`](Self::release) is for want of credits on the flow's lane, which
     /// [`Workload::on_lanes_opened`] ends.
     fn lacks_credits(&self) -> bool {
+        false
+    }
+
+    /// That lane, if the flow never takes another one and congestion control never holds it back.
+    fn awaited_lane(&self) -> Option<Vl> {
+        None
+    }
+
+    /// Whether a lane lacks credits now, as [`release`](Self::release) would say of a flow that takes no other one.
+    fn awaits(&mut self, lane: Vl) -> bool {
+        let _ = lane;
         false
     }
 

@@ -84,7 +84,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             wanted: i32::MAX,
             chooses_vl,
             port_of_flows: asks_for_flows.then(|| PortId::new(port as usize)),
-            lacks_credits: false,
+            keeps_lanes: self.needs.keeps_lanes,
+            awaited: None,
             throttled: Vec::new(),
             variant: PhantomData::<F>,
         };

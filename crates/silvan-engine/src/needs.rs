@@ -57,6 +57,7 @@ pub struct Needs {
     pub started: bool,
     pub answer_grant: bool,
     pub separates_flows: bool,
+    pub keeps_lanes: bool,
 }
 
 impl Needs {
@@ -82,6 +83,8 @@ impl Needs {
             started: source.needs_started(),
             answer_grant: source.needs_answer_grant(),
             separates_flows: source.separates_flows(),
+            // What a switch chooses for a flow may change.
+            keeps_lanes: source.keeps_lanes() && !switch.needs_host_vl(),
         }
     }
 }

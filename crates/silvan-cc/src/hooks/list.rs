@@ -207,6 +207,10 @@ hooks! {
             /// [`SourceControl::release`] answers about no other flow of its host; always the same answer. What is known of the others
             /// is kept then.
             fn separates_flows() -> bool [both] { false }
+
+            /// Whether [`SourceControl::release`] holds no flow back, and [`SourceControl::select_vl`] always answers the same about a
+            /// flow; always the same answer. A flow whose lane has no credits is not asked about until it has some.
+            fn keeps_lanes() -> bool [both] { false }
         }
 
         prefetch {

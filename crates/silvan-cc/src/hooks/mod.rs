@@ -63,6 +63,10 @@ impl SourceControl for NoControl {
     fn separates_flows(&self) -> bool {
         true
     }
+
+    fn keeps_lanes(&self) -> bool {
+        true
+    }
 }
 
 /// A change of settings that a [`Controller`], a scenario or a management datagram requests.

@@ -206,6 +206,14 @@ pub struct LaneOf {
 }
 
 impl SourceControl for LaneOf {
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
+    fn keeps_lanes(&self) -> bool {
+        true
+    }
+
     fn needs_select_vl(&self) -> bool {
         !self.by_destination.is_empty()
     }

@@ -31,8 +31,10 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub chooses_vl: bool,
     /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
     pub port_of_flows: Option<PortId>,
-    /// Whether the flow that was asked about last waits for credits of its lane.
-    pub lacks_credits: bool,
+    /// Whether a flow always has the same lane, and nothing but its credits holds it back.
+    pub keeps_lanes: bool,
+    /// The lane for whose credits the flow that was asked about last waits.
+    pub awaited: Option<Vl>,
     /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
     pub throttled: Vec<u32>,
     pub variant: PhantomData<F>,
@@ -60,9 +62,12 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
         if F::TRACES && release > self.now {
             self.throttled.push(dst.index() as u32);
         }
-        self.lacks_credits = self.chooses_vl() && release <= self.now && !self.has_lane(flow, sl);
-        if self.lacks_credits {
-            return Time::MAX;
+        self.awaited = None;
+        if self.chooses_vl() && release <= self.now {
+            self.awaited = self.lacking(flow, sl);
+            if self.awaited.is_some() {
+                return Time::MAX;
+            }
         }
         release
     }
@@ -70,7 +75,23 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
     /// Also what the variant that records packets is to be asked again, since it notes each answer.
     #[inline]
     fn lacks_credits(&self) -> bool {
-        F::TRACES || self.lacks_credits
+        F::TRACES || self.awaited.is_some()
+    }
+
+    #[inline]
+    fn awaited_lane(&self) -> Option<Vl> {
+        self.awaited.filter(|_| self.keeps_lanes)
+    }
+
+    #[inline]
+    fn awaits(&mut self, lane: Vl) -> bool {
+        let has = |credits: &Credits| credits.in_hand >= self.mtu_blocks;
+        let open = self.credits.get(lane.index()).is_none_or(has);
+        if !open {
+            self.starved |= 1 << lane.as_u8();
+            self.wanted = self.wanted.min(self.mtu_blocks);
+        }
+        !open
     }
 
     fn begin(&mut self, dst: HostId, sl: Sl) {
@@ -117,28 +138,20 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> HostGate<'_, S, C, F>
         self.chooses_vl && may_select_vl(&*self.switch, &*self.source)
     }
 
-    /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
+    /// The lane that the scheme chooses for a flow, if that has no credits for every packet. The flow waits then
     /// while others of the host may go.
-    fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {
+    fn lacking(&mut self, flow: Flow, sl: Sl) -> Option<Vl> {
         if self.routing.scheme_chooses_lanes() && self.port_of_flows.is_none() {
             // The lane of each hop is chosen when the packet starts.
-            return true;
+            return None;
         }
-        let by_level = self.sl_to_vl[sl.index()];
-        let chosen = Vl::try_new(by_level)
-            .ok()
-            .and_then(|by_level| match self.port_of_flows {
-                Some(port) => self.switch.host_vl(self.now, port, flow, by_level),
-                None => self.source.select_vl(self.now, flow, by_level),
-            });
-        let vl = chosen.map_or(by_level, Vl::as_u8);
+        let by_level = Vl::try_new(self.sl_to_vl[sl.index()]).ok();
+        let chosen = by_level.and_then(|by_level| match self.port_of_flows {
+            Some(port) => self.switch.host_vl(self.now, port, flow, by_level),
+            None => self.source.select_vl(self.now, flow, by_level),
+        });
         // A lane that does not exist is refused when the packet starts.
-        let has = |credits: &Credits| credits.in_hand >= self.mtu_blocks;
-        let open = self.credits.get(usize::from(vl)).is_none_or(has);
-        if !open {
-            self.starved |= 1 << vl;
-            self.wanted = self.wanted.min(self.mtu_blocks);
-        }
-        open
+        let lane = chosen.or(by_level)?;
+        self.awaits(lane).then_some(lane)
     }
 }

@@ -1,6 +1,7 @@
 //! Messages held back on throttled queue pairs, so that the host goes on with others.
 
-use silvan_core::{HostId, Time};
+use silvan_cc::workload::Gate;
+use silvan_core::{HostId, Sl, Time, Vl};
 
 /// Most queue pairs that one source holds messages back on; with so many throttled, it draws no
 /// uniform messages until one is released. Bounds the memory of a source to some 6 KB.
@@ -49,6 +50,31 @@ struct Queue {
     /// Whole messages behind it.
     whole: u16,
     kind: Kind,
+    /// The lane for whose credits it waits, if it never takes another one.
+    lane: Option<Vl>,
+}
+
+impl Queue {
+    /// Whether it may send now. Asks congestion control where that may say something else than before.
+    #[inline]
+    fn may_go<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> bool {
+        if self.known > now {
+            self.release = self.known;
+            return false;
+        }
+        if self.lane.is_some_and(|lane| gate.awaits(lane)) {
+            self.release = Time::MAX;
+            return false;
+        }
+        self.release = gate.release(self.dst, sl);
+        if self.release <= now {
+            return true;
+        }
+        let lacks = gate.lacks_credits();
+        self.known = if lacks { Time::ZERO } else { self.release };
+        self.lane = gate.awaited_lane();
+        false
+    }
 }
 
 /// The throttled queue pairs of one source that hold messages.
@@ -116,6 +142,7 @@ impl Parking {
             started: 0,
             whole: 1,
             kind: Kind::Uniform,
+            lane: None,
         });
     }
 
@@ -135,60 +162,57 @@ impl Parking {
             started: message.left,
             whole: 0,
             kind: message.kind,
+            lane: None,
         });
     }
 
     /// Takes the next message of the queue that was released first, `whole_bytes` long if it has
-    /// not started. `release` answers for a destination as [`silvan_cc::workload::Gate`] does, and whether the answer
-    /// holds when lanes get credits.
-    pub(crate) fn take_released(
+    /// not started. All are on one service level.
+    pub(crate) fn take_released<G: Gate>(
         &mut self,
         now: Time,
         whole_bytes: u32,
-        mut release: impl FnMut(HostId) -> (Time, bool),
+        sl: Sl,
+        gate: &mut G,
     ) -> Option<Message> {
-        // No queue is before those that are to be asked again, and of these the first goes first.
-        let mut to_ask = 0;
         loop {
-            let again = self.queues[to_ask..]
-                .iter()
-                .position(|queue| queue.release == Time::ZERO);
-            let place = match again {
-                Some(further) => to_ask + further,
-                // The first of equal ones: the queue that was throttled earliest.
-                None => (0..self.queues.len()).min_by_key(|&place| self.queues[place].release)?,
-            };
-            to_ask = match again {
-                Some(_) => place,
-                None => self.queues.len(),
-            };
-            let queue = &mut self.queues[place];
-            self.next_release = queue.release;
-            if queue.release > now {
+            // Those that are to be asked again go before all others, then the one that was throttled earliest.
+            let mut first: Option<(Time, usize)> = None;
+            for place in 0..self.queues.len() {
+                let queue = &mut self.queues[place];
+                if queue.release == Time::ZERO && queue.may_go(now, sl, gate) {
+                    self.next_release = Time::ZERO;
+                    return Some(self.take(place, whole_bytes));
+                }
+                if first.is_none_or(|(release, _)| queue.release < release) {
+                    first = Some((queue.release, place));
+                }
+            }
+            let (release, place) = first?;
+            self.next_release = release;
+            if release > now {
                 return None;
             }
-            if queue.known > now {
-                queue.release = queue.known;
-                continue;
+            if self.queues[place].may_go(now, sl, gate) {
+                return Some(self.take(place, whole_bytes));
             }
-            let (at, holds) = release(queue.dst);
-            queue.release = at;
-            if at > now {
-                queue.known = if holds { at } else { Time::ZERO };
-                continue;
-            }
-            let (dst, kind) = (queue.dst, queue.kind);
-            let left = if queue.started > 0 {
-                std::mem::take(&mut queue.started)
-            } else {
-                queue.whole -= 1;
-                whole_bytes
-            };
-            if queue.started == 0 && queue.whole == 0 {
-                self.remove(place);
-            }
-            return Some(Message { dst, left, kind });
         }
+    }
+
+    /// Takes the next message of a queue, and removes a queue that has no other.
+    fn take(&mut self, place: usize, whole_bytes: u32) -> Message {
+        let queue = &mut self.queues[place];
+        let (dst, kind) = (queue.dst, queue.kind);
+        let left = if queue.started > 0 {
+            std::mem::take(&mut queue.started)
+        } else {
+            queue.whole -= 1;
+            whole_bytes
+        };
+        if queue.started == 0 && queue.whole == 0 {
+            self.remove(place);
+        }
+        Message { dst, left, kind }
     }
 
     /// Forgets all remembered instants; every queue is asked about again.

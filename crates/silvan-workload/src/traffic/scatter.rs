@@ -93,10 +93,7 @@ impl Scatter {
             current.left = 0;
         }
         if parking.next_release() <= now {
-            let released = parking.take_released(now, common.message, |dst| {
-                let at = gate.release(dst, common.sl);
-                (at, !gate.lacks_credits())
-            });
+            let released = parking.take_released(now, common.message, common.sl, gate);
             if let Some(message) = released {
                 *current = message;
                 return lane_open(message.left, common, gate);

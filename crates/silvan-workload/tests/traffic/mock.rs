@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_cc::workload::{Gate, Offer, Poll, Workload};
-use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
+use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 use silvan_workload::traffic::{
     Environment, Flow, HostRef, Hotspots, Nodes, RoleShare, Selection, Traffic, TrafficSection,
 };
@@ -123,8 +123,10 @@ pub struct MockHost {
     pub throttled: BTreeMap<(HostId, Sl), Time>,
     /// Service levels without credits until an instant.
     pub closed: BTreeMap<Sl, Time>,
-    /// Destinations of flows whose lane has no credits.
-    pub dry: BTreeSet<HostId>,
+    /// Lanes without credits; see [`lane_of`].
+    pub dry: BTreeSet<Vl>,
+    /// Whether it says which lane a flow waits for. Nothing may be throttled then.
+    pub keeps_lanes: bool,
     /// Whether the traffic gets to know which flow may send earlier, and when lanes get credits, instead of that something has
     /// changed.
     pub tells_what: bool,
@@ -137,23 +139,34 @@ struct MockGate<'a> {
     now: Time,
     throttled: &'a BTreeMap<(HostId, Sl), Time>,
     closed: &'a BTreeMap<Sl, Time>,
-    dry: &'a BTreeSet<HostId>,
-    lacks_credits: bool,
+    dry: &'a BTreeSet<Vl>,
+    keeps_lanes: bool,
+    awaited: Option<Vl>,
+}
+
+/// The lane of flows to a host.
+fn lane_of(dst: HostId) -> Vl {
+    Vl::try_new((dst.index() % 8) as u8).unwrap()
 }
 
 impl Gate for MockGate<'_> {
     fn release(&mut self, dst: HostId, sl: Sl) -> Time {
         let release = self.throttled.get(&(dst, sl)).copied().unwrap_or(self.now);
-        self.lacks_credits = release <= self.now && self.dry.contains(&dst);
-        if self.lacks_credits {
-            Time::MAX
-        } else {
-            release
-        }
+        let waits = release <= self.now && self.dry.contains(&lane_of(dst));
+        self.awaited = waits.then(|| lane_of(dst));
+        if waits { Time::MAX } else { release }
     }
 
     fn lacks_credits(&self) -> bool {
-        self.lacks_credits
+        self.awaited.is_some()
+    }
+
+    fn awaited_lane(&self) -> Option<Vl> {
+        self.awaited.filter(|_| self.keeps_lanes)
+    }
+
+    fn awaits(&mut self, lane: Vl) -> bool {
+        self.dry.contains(&lane)
     }
 
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
@@ -171,6 +184,7 @@ impl MockHost {
             throttled: BTreeMap::new(),
             closed: BTreeMap::new(),
             dry: BTreeSet::new(),
+            keeps_lanes: false,
             tells_what: false,
             weather,
             random: Random::new(seed),
@@ -212,7 +226,8 @@ impl MockHost {
             throttled: &self.throttled,
             closed: &self.closed,
             dry: &self.dry,
-            lacks_credits: false,
+            keeps_lanes: self.keeps_lanes,
+            awaited: None,
         };
         let reopens = self
             .closed
@@ -279,7 +294,7 @@ impl MockHost {
             }
         }
         if self.random.below(100) < weather.dry_percent {
-            self.dry.insert(offer.dst);
+            self.dry.insert(lane_of(offer.dst));
         }
         if self.random.below(100) < weather.dry_percent {
             self.fill_lanes(traffic);

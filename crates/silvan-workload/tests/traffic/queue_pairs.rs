@@ -207,7 +207,7 @@ proptest! {
     #[test]
     fn what_is_known_of_other_flows_is_what_congestion_control_would_answer(
         seed in 0_u64..1 << 32,
-        throttle_percent in 0_u64..80,
+        throttle_percent in prop_oneof![Just(0), 1_u64..80],
         throttle_us in 1_u64..300,
         pardon_percent in 0_u64..60,
         dry_percent in 0_u64..40,
@@ -221,10 +221,11 @@ proptest! {
             dry_percent,
             ..Weather::default()
         };
-        let sent = [false, true].map(|tells_what| {
+        let keeps_lanes = throttle_percent == 0;
+        let sent = [(false, false), (true, false), (true, keeps_lanes)].map(|(tells_what, keeps)| {
             let mut traffic = Traffic::new(&spec, &environment(48, seed)).unwrap();
             let mut mock = MockHost::new(0, weather, seed);
-            mock.tells_what = tells_what;
+            (mock.tells_what, mock.keeps_lanes) = (tells_what, keeps);
             while mock.log.len() < 600 {
                 if !mock.step(&mut traffic) {
                     mock.fill_lanes(&mut traffic);
@@ -233,5 +234,6 @@ proptest! {
             mock.log
         });
         prop_assert_eq!(&sent[0], &sent[1]);
+        prop_assert_eq!(&sent[0], &sent[2]);
     }
 }

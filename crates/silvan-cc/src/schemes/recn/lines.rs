@@ -114,18 +114,23 @@ impl Chosen {
     }
 }
 
+/// What the packets that come in by a port have in common; apart from its output, of which most calls need nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Input {
+    /// The place of its port among those of the switch, from 0.
+    pub number: u8,
+    /// The output at the other end of the cable that leads into this port, as soon as a packet has come by it.
+    pub upstream: Option<PortId>,
+}
+
 /// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     /// Its switch; `None` at a host.
     pub switch: Option<SwitchId>,
-    /// The place of its port among those of the switch, from 0.
-    pub number: u8,
     /// Whether its cable leads to a host.
     pub to_host: bool,
     pub lanes: Vec<Lane>,
-    /// The output at the other end of the cable that leads into this port, as soon as a packet has come by it.
-    pub upstream: Option<PortId>,
     /// At most one for each lane besides lane 0.
     pub lines: Vec<Line>,
     /// Of a host.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 
-use super::lines::{Chosen, Group, Lane, Line, Output};
+use super::lines::{Chosen, Group, Input, Lane, Line, Output};
 use super::{NORMAL, Recn, Variant};
 use crate::hooks::{
     Flow, LaneView, LinkView, PacketView, PortVl, QueueView, Settings, SwitchControl,
@@ -21,6 +21,7 @@ pub struct SetAside {
     idle: Span,
     vls: u32,
     /// By port.
+    inputs: Vec<Input>,
     outputs: Vec<Output>,
     /// By switch, its ports.
     ports: Vec<Vec<PortId>>,
@@ -53,6 +54,10 @@ impl SetAside {
             ports[switch].push(PortId::new(index));
             inputs[switch] = usize::from(port.number.as_u8()).max(inputs[switch]);
         }
+        let input = |port: &Option<SwitchPort>| Input {
+            number: port.map_or(0, |port| port.number.as_u8() - 1),
+            upstream: None,
+        };
         let output = |port: &Option<SwitchPort>| {
             let inputs = port.map_or(0, |port| inputs[port.switch.index()]);
             let lane = Lane {
@@ -62,10 +67,8 @@ impl SetAside {
             };
             Output {
                 switch: port.map(|port| port.switch),
-                number: port.map_or(0, |port| port.number.as_u8() - 1),
                 to_host: port.is_some_and(|port| port.to_host),
                 lanes: vec![lane; usize::from(setup.data_vls)],
-                upstream: None,
                 lines: Vec::new(),
                 chosen: Chosen::default(),
                 check_at: Time::ZERO,
@@ -78,6 +81,7 @@ impl SetAside {
             message_delay: scheme.message_delay,
             idle: scheme.idle,
             vls: u32::from(setup.data_vls),
+            inputs: setup.ports.iter().map(input).collect(),
             outputs: setup.ports.iter().map(output).collect(),
             ports,
             turns: vec![Vec::new(); switches],
@@ -184,7 +188,7 @@ impl SetAside {
         group: Group,
         downstream: Option<PortId>,
     ) {
-        let Some(upstream) = self.outputs[input.index()].upstream else {
+        let Some(upstream) = self.inputs[input.index()].upstream else {
             return;
         };
         if self.outputs[upstream.index()].lane_of(&group).is_some() {
@@ -259,7 +263,7 @@ impl SetAside {
         let ports = output.switch.map(|switch| &self.ports[switch.index()]);
         let upstream = ports.into_iter().flatten();
         let upstream: Vec<PortId> = upstream
-            .filter_map(|port| self.outputs[port.index()].upstream)
+            .filter_map(|port| self.inputs[port.index()].upstream)
             .collect();
         for (lane, group) in lines {
             for &branch in &upstream {
@@ -301,7 +305,7 @@ impl SwitchControl for SetAside {
     fn select_next_vl(&mut self, now: Time, hop: LaneView, flow: Flow, _: Vl) -> Option<Vl> {
         let to = flow.destination;
         if let Some(next) = hop.next_input {
-            self.outputs[next.index()].upstream = Some(hop.output);
+            self.inputs[next.index()].upstream = Some(hop.output);
         }
         if hop.input.is_some() && self.variant == Variant::Recn {
             self.learn(now, hop.output, to);
@@ -309,7 +313,7 @@ impl SwitchControl for SetAside {
         self.joining = hop.input.map(|input| (hop.output, input, to));
         let lane = self.lane(now, hop.output, hop.next_output, to);
         if lane != NORMAL {
-            let input = hop.input.map(|input| self.outputs[input.index()].number);
+            let input = hop.input.map(|input| self.inputs[input.index()].number);
             self.outputs[hop.output.index()].take(now, lane, input);
         }
         Vl::try_new(lane as u8).ok()
@@ -323,13 +327,13 @@ impl SwitchControl for SetAside {
 
     fn holds_head(&mut self, _: Time, output: PortVl, input: PortId, _: Flow) -> bool {
         let (port, lane) = self.split(output);
-        let number = self.outputs[input.index()].number;
+        let number = self.inputs[input.index()].number;
         lane != NORMAL && self.outputs[port.index()].holds(lane, number)
     }
 
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
         let (port, lane) = self.split(output);
-        let number = self.outputs[packet.input.index()].number;
+        let number = self.inputs[packet.input.index()].number;
         let record = &mut self.outputs[port.index()];
         record.lanes[lane].bytes = queue.queued_bytes;
         record.lanes[lane].joined[usize::from(number)] += 1;
@@ -362,8 +366,7 @@ impl SwitchControl for SetAside {
         packet: PacketView,
     ) -> bool {
         let (port, lane) = self.split(output);
-        let input = &self.outputs[packet.input.index()];
-        let (number, upstream) = (input.number, input.upstream);
+        let Input { number, upstream } = self.inputs[packet.input.index()];
         let record = &mut self.outputs[port.index()].lanes[lane];
         record.bytes = queue.queued_bytes.saturating_sub(packet.wire_bytes);
         record.left[usize::from(number)] += 1;
