@@ -60,8 +60,9 @@ export interface Scene {
   chosen: Strokes;
   hosts: readonly Mark[];
   switches: readonly Mark[];
-  /** Contributors, and rings around hosts with victims. */
+  /** Contributors, and rings around hosts with victims; the first ones of each are everywhere on the map. */
   senders: readonly Mark[];
+  victims: readonly Mark[];
   /** Roots, rings around what is selected, and crosses on cables that are down. */
   signs: readonly Mark[];
   labels: readonly Label[];
@@ -84,6 +85,7 @@ export class SceneMaker {
   private readonly all: Cables;
   private readonly firsts: Uint32Array;
   private readonly inner: Cables;
+  private readonly scatteredHosts: number[];
   private stillMarks: { theme: Theme; hosts: Mark[]; switches: Mark[] } | null = null;
   private quietLook: { theme: Theme; strokes: Strokes } | null = null;
 
@@ -96,6 +98,7 @@ export class SceneMaker {
     const rows = Array.from({ length: run.ports }, (_, row) => row);
     this.all = cablesOf(layout, rows, this.pieces);
     this.firsts = firstsOf(this.all, run.ports);
+    this.scatteredHosts = scattered(Array.from({ length: run.hosts }, (_, host) => host));
     const inner = rows.filter(
       (row) => !run.isHost(run.node[row]) && !run.isHost(run.peerNode(row)),
     );
@@ -127,7 +130,7 @@ export class SceneMaker {
       branches: isMeasured ? NONE : this.branches(forest, theme),
       chosen: this.chosen(forest, theme, selection, this.run.downRows(time)),
       ...this.still(theme),
-      senders: this.senders(forest, theme),
+      ...this.senders(forest, theme),
       signs: [
         ...this.roots(forest, theme),
         ...this.rings(forest, theme, selection),
@@ -228,8 +231,8 @@ export class SceneMaker {
   }
 
   /** Contributors as discs in the colour of the tree to which they give most, rings around hosts with victims. */
-  private senders(forest: Forest | null, theme: Theme): Mark[] {
-    if (!forest) return [];
+  private senders(forest: Forest | null, theme: Theme): { senders: Mark[]; victims: Mark[] } {
+    if (!forest) return { senders: [], victims: [] };
     const { hosts, hostTree, contributing, victim } = forest;
     const most = new Float64Array(this.run.hosts);
     const trees = new Uint32Array(this.run.hosts);
@@ -245,13 +248,13 @@ export class SceneMaker {
     const colourOf = this.colours(theme);
     const discs: Mark[] = [];
     const rings: Mark[] = [];
-    for (let host = 0; host < most.length; host++) {
+    for (const host of this.scatteredHosts) {
       if (!most[host] && !isVictim[host]) continue;
       const { x, y } = this.sender(host);
       if (most[host]) discs.push({ x, y, colour: colourOf(trees[host]), look: LOOKS.contributor });
       if (isVictim[host]) rings.push({ x, y, colour: theme.ink, look: LOOKS.victim });
     }
-    return discs.concat(rings);
+    return { senders: discs, victims: rings };
   }
 
   private roots(forest: Forest | null, theme: Theme): Mark[] {

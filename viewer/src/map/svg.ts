@@ -97,7 +97,9 @@ export function svg(
       );
     }),
     ...lines(scene.chosen),
-    ...[...scene.senders, ...scene.signs].map((mark) => drawn(mark, x, y, scale, theme)),
+    ...[...scene.senders, ...scene.victims, ...scene.signs].map((mark) =>
+      drawn(mark, x, y, scale, theme),
+    ),
     ...scene.labels.map(
       (label) =>
         `<text x="${x(label.x)}" y="${y(label.y)}" dy="${digits(below(label, scale) + 10)}" text-anchor="middle" font-size="12"` +

@@ -46,7 +46,15 @@ interface View {
 }
 
 const STROKES = ["cables", "branches", "chosen"] as const;
-const MARKS = ["hosts", "switches", "senders", "signs"] as const;
+const MARKS = ["hosts", "switches", "senders", "victims", "signs"] as const;
+/**
+ * Strokes of branches, and marks of each kind, that are drawn of a large fabric while it moves and frames come slowly: a
+ * renderer in software takes some 8 us for a stroke and 3 us for a mark.
+ */
+const MOST_STROKES = 1000;
+const MOST_MARKS = 2000;
+/** Frames of the same scene after which it is taken for one that will be moved again. */
+const SAME = 2;
 /** Room for strokes, times what is needed, where those of other instants will be more. */
 const SPARE = 1.5;
 
@@ -57,6 +65,10 @@ export class Painter {
   private readonly plain: twgl.ProgramInfo;
   private readonly signs: twgl.ProgramInfo;
   private readonly ground: Ground;
+  /** A picture of everything, for a map that moves over one instant. */
+  private readonly whole: Ground;
+  /** The scene that was drawn last, and how many frames in a row. */
+  private drawn: { scene: Scene | null; frames: number } = { scene: null, frames: 0 };
   private readonly strokeBuffers = new Map<string, PaintedStrokes>();
   private readonly markBuffers = new Map<string, Painted>();
   private scene: Scene | null = null;
@@ -73,6 +85,7 @@ export class Painter {
     this.plain = twgl.createProgramInfo(gl, [PLAIN_VERTEX, PLAIN_FRAGMENT]);
     this.signs = twgl.createProgramInfo(gl, [SIGN_VERTEX, SIGN_FRAGMENT]);
     this.ground = new Ground(gl);
+    this.whole = new Ground(gl);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -102,24 +115,47 @@ export class Painter {
     const { width, height } = gl.canvas;
     const isLarge = scene.cables.cables.length + scene.hosts.length > MANY;
     const view = viewOf(camera, ratio, width, height);
-    if (isLarge) {
-      const key = [scene.cables, scene.hosts, theme];
-      this.ground.paint(key, camera, ratio, isHurried, (wide, high) => {
-        const whole = viewOf(camera, ratio, wide, high);
-        this.clear(theme, whole);
-        this.drawStrokes("cables", whole);
-        this.drawMarks("hosts", whole, theme);
-      });
-    } else {
+    const frames = this.drawn.scene === scene ? this.drawn.frames + 1 : 0;
+    this.drawn = { scene, frames };
+    if (!isLarge) {
       this.clear(theme, view);
-      this.drawStrokes("cables", view);
+      this.drawAll(view, theme, false);
+      return;
     }
+    if (isHurried && frames >= SAME) {
+      this.whole.paint([scene, theme], camera, ratio, isHurried, (wide, high) => {
+        const all = viewOf(camera, ratio, wide, high);
+        this.clear(theme, all);
+        this.drawAll(all, theme, true);
+      });
+      return;
+    }
+    const key = [scene.cables, scene.hosts, theme, isHurried];
+    this.ground.paint(key, camera, ratio, isHurried, (wide, high) => {
+      const all = viewOf(camera, ratio, wide, high);
+      this.clear(theme, all);
+      this.drawStrokes("cables", all);
+      this.drawMarks("hosts", all, theme);
+      // While the map moves, branches are drawn over switches: those need not be drawn again.
+      if (isHurried) this.drawMarks("switches", all, theme);
+    });
+    this.drawStrokes("branches", view, isHurried ? MOST_STROKES : Infinity);
+    if (!isHurried) this.drawMarks("switches", view, theme);
+    this.drawStrokes("chosen", view);
+    const most = isHurried ? MOST_MARKS : Infinity;
+    this.drawMarks("senders", view, theme, most);
+    this.drawMarks("victims", view, theme, most);
+    this.drawMarks("signs", view, theme);
+  }
+
+  private drawAll(view: View, theme: Theme, isLarge: boolean): void {
+    this.drawStrokes("cables", view);
+    if (isLarge) this.drawMarks("hosts", view, theme);
     this.drawStrokes("branches", view);
     if (!isLarge) this.drawMarks("hosts", view, theme);
     this.drawMarks("switches", view, theme);
     this.drawStrokes("chosen", view);
-    this.drawMarks("senders", view, theme);
-    this.drawMarks("signs", view, theme);
+    for (const name of ["senders", "victims", "signs"] as const) this.drawMarks(name, view, theme);
   }
 
   private clear(theme: Theme, { u_size }: View): void {
@@ -129,7 +165,8 @@ export class Painter {
     gl.clear(gl.COLOR_BUFFER_BIT);
   }
 
-  private drawStrokes(name: (typeof STROKES)[number], view: View): void {
+  /** Draw strokes: the first part of a background, else the last ones up to `most`. */
+  private drawStrokes(name: (typeof STROKES)[number], view: View, most = Infinity): void {
     const painted = this.strokeBuffers.get(name);
     if (!painted?.cables.length) return;
     const { opacity, background } = this.scene![name];
@@ -137,18 +174,20 @@ export class Painter {
     this.gl.useProgram(this.strokes.program);
     twgl.setBuffersAndAttributes(this.gl, this.strokes, painted.array);
     twgl.setUniforms(this.strokes, { ...view, u_opacity: Math.min(1, opacity / part ** 0.25) });
-    const strokes = Math.ceil(part * painted.cables.length);
-    twgl.drawBufferInfo(this.gl, painted.array, this.gl.TRIANGLES, 6 * strokes);
+    const strokes = Math.min(most, Math.ceil(part * painted.cables.length));
+    const first = background ? 0 : painted.cables.length - strokes;
+    const offset = 6 * first * Uint32Array.BYTES_PER_ELEMENT;
+    twgl.drawBufferInfo(this.gl, painted.array, this.gl.TRIANGLES, 6 * strokes, offset);
   }
 
-  private drawMarks(name: (typeof MARKS)[number], view: View, theme: Theme): void {
+  private drawMarks(name: (typeof MARKS)[number], view: View, theme: Theme, most = Infinity): void {
     const painted = this.markBuffers.get(name);
     if (!painted?.info.numElements) return;
     const program = this.programOf(name);
     this.gl.useProgram(program.program);
     twgl.setBuffersAndAttributes(this.gl, program, painted.array);
     twgl.setUniforms(program, { ...view, u_page: shares(theme.page) });
-    this.gl.drawArrays(this.gl.POINTS, 0, painted.info.numElements);
+    this.gl.drawArrays(this.gl.POINTS, 0, Math.min(most, painted.info.numElements));
   }
 
   private programOf(name: (typeof MARKS)[number]): twgl.ProgramInfo {
