@@ -351,14 +351,17 @@ def _tune_one(
     step = f"tuning {baseline.name} on {case.name}"
     seeds = arena.tuning_seeds
     space = wanted.space
+    base = {**baseline.overrides, **wanted.fixed}
 
     def evaluate(drawn: Sequence[Mapping[str, float]]) -> list[tuple[float, ...] | None]:
         runs = prepared(case, without.overrides, seeds)
         places: list[int | None] = []
         for one in drawn:
             try:
-                tried = prepared(case, {**baseline.overrides, **space.overrides(one)}, seeds)
+                tried = prepared(case, {**base, **space.overrides(one)}, seeds)
             except ScenarioError:  # values that are impossible together, such as Kmin above Kmax
+                if one == wanted.start:
+                    raise
                 places.append(None)
                 continue
             places.append(len(runs))
@@ -384,4 +387,7 @@ def _tune_one(
     )
     if not result.front or result.best.number == 0:
         return None
-    return space.in_words(result.best.drawn), space.overrides(result.best.drawn)
+    return (
+        space.in_words(result.best.drawn),
+        {**wanted.fixed, **space.overrides(result.best.drawn)},
+    )

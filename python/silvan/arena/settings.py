@@ -10,6 +10,7 @@ from silvan.baselines import Baseline
 from silvan.errors import ScenarioError
 from silvan.quantities import Quantity
 from silvan.scenario import Scenario
+from silvan.toml_text import TomlValue
 from silvan.tuning.space import Parameter, Space
 
 BATCH = 8
@@ -30,6 +31,9 @@ _IB_CC: _Parameters = (
     Parameter("control.ib-cc.adapter.ccti-increase", 1, 16, log=True, whole=True),
     Parameter("control.ib-cc.adapter.cct.slope", 0.05, 4.0, log=True),
 )
+_BESIDE: Mapping[str, str] = {"control.ib-cc.adapter.cct.slope": "control.ib-cc.adapter.cct.shape"}
+"""What a parameter needs beside it."""
+
 _PFT: _Parameters = (
     Parameter("control.pft.m", 0, 12, whole=True),
     Parameter("control.pft.n", 0, 12, whole=True),
@@ -97,10 +101,14 @@ class Search:
         The parameters.
     start : dict
         The published settings, as drawn values.
+    fixed : dict
+        Keys that are needed beside the parameters: a table in a scenario has either all of its keys
+        from a default or none.
     """
 
     space: Space
     start: dict[str, float]
+    fixed: dict[str, TomlValue]
 
 
 def search_of(scenario: Scenario, baseline: Baseline) -> Search | None:
@@ -136,7 +144,12 @@ def search_of(scenario: Scenario, baseline: Baseline) -> Search | None:
         else:
             parameters.append(_containing(one, float(value)))
             start[one.key] = int(value) if one.whole else float(value)
-    return Search(Space(tuple(parameters)), start) if parameters else None
+    fixed = {
+        key: _value(keys, key)
+        for one, key in _BESIDE.items()
+        if one in start and key not in start and _value(keys, key) is not None
+    }
+    return Search(Space(tuple(parameters)), start, fixed) if parameters else None
 
 
 def _containing(one: Parameter, value: float) -> Parameter:
