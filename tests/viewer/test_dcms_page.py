@@ -75,7 +75,7 @@ def test_page_shows_sweeps_and_what_a_dry_run_would_do(serve: Serve, page: Page)
             used = 2 * rate(fabric, "X-Y") / LINK_GBPS
             ports = {row["port"]: row for row in table_csv(page, "Ports, ")}
             root, cable = ports["S2:23"], ports["S1:15"]
-            # The root sends all the time; the cable of the victim carries two flows, and else waits.
+            # The root sends all the time; the victim's cable carries two flows, and else waits.
             return (
                 float(root["utilisation, share"]) == pytest.approx(1, abs=0.1)
                 and float(cable["utilisation, share"]) == pytest.approx(used, abs=0.05)
