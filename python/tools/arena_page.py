@@ -34,8 +34,9 @@ All numbers behind [Schemes compared](comparison.md). The [guide](guide/comparin
 explains cases and columns, the [glossary](guide/glossary.md) the abbreviations. *Reached* is the
 mean over the seeds of what is to be reached, ± half of its 95 % confidence interval; *of the
 best* is its part of the best one in the table. Other columns are means over the seeds; *never* is
-not within the run of at least one seed. `tuned` marks rows with tuned settings. The command of a
-case makes its table again, to the last digit.
+not within the run of at least one seed. `tuned` marks rows with tuned settings. Below a table is
+who takes no part, and why; a data VL is a virtual lane (VL) for data. The command of a case makes
+its table again, to the last digit.
 """
 
 

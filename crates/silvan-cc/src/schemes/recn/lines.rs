@@ -109,7 +109,7 @@ impl Chosen {
         self.lanes[to.index()] = lane as u8;
     }
 
-    pub fn forget(&mut self) {
+    pub fn invalidate(&mut self) {
         self.lanes.clear();
     }
 }

@@ -216,7 +216,7 @@ impl SetAside {
         };
         let below = line.group.downstream();
         output.lines.push(line);
-        output.chosen.forget();
+        output.chosen.invalidate();
         if let Some(line) = downstream.zip(below).and_then(|(port, group)| {
             let output = &mut self.outputs[port.index()];
             output.lines.iter_mut().find(|line| line.group == group)
@@ -242,7 +242,7 @@ impl SetAside {
                 return;
             }
             let line = output.lines.remove(place);
-            output.chosen.forget();
+            output.chosen.invalidate();
             let downstream = line.downstream.zip(line.group.downstream());
             next = downstream.and_then(|(port, group)| {
                 let below = &mut self.outputs[port.index()].lines;
