@@ -80,7 +80,7 @@ pub trait Gate {
         false
     }
 
-    /// That lane, if the flow never takes another one and congestion control never holds it back.
+    /// That lane, if the flow takes no other one, and is not held back otherwise, until its release has moved.
     fn awaited_lane(&self) -> Option<Vl> {
         None
     }

@@ -208,8 +208,9 @@ hooks! {
             /// is kept then.
             fn separates_flows() -> bool [both] { false }
 
-            /// Whether [`SourceControl::release`] holds no flow back, and [`SourceControl::select_vl`] always answers the same about a
-            /// flow; always the same answer. A flow whose lane has no credits is not asked about until it has some.
+            /// Whether [`SourceControl::select_vl`] answers the same about a flow, and [`SourceControl::release`] goes on to let it start,
+            /// until something has arrived for it, however much it sends meanwhile; always the same answer. A flow whose lane has no
+            /// credits is not asked about until then, or until the lane has some.
             fn keeps_lanes() -> bool [both] { false }
         }
 

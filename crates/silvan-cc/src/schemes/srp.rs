@@ -341,6 +341,11 @@ impl SourceControl for Reservations {
         true
     }
 
+    fn keeps_lanes(&self) -> bool {
+        // SRP's flows change to the other lane when their reservation begins.
+        self.protocol != Protocol::Srp
+    }
+
     fn needs_select_vl(&self) -> bool {
         true
     }

@@ -31,7 +31,7 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub chooses_vl: bool,
     /// The host's port, if the scheme's switches choose this lane for a flow and not for a packet.
     pub port_of_flows: Option<PortId>,
-    /// Whether a flow always has the same lane, and nothing but its credits holds it back.
+    /// Whether a flow that waits for credits of its lane waits for nothing else, until something happens to it.
     pub keeps_lanes: bool,
     /// The lane for whose credits the flow that was asked about last waits.
     pub awaited: Option<Vl>,

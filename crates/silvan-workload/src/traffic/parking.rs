@@ -50,7 +50,7 @@ struct Queue {
     /// Whole messages behind it.
     whole: u16,
     kind: Kind,
-    /// The lane for whose credits it waits, if it never takes another one.
+    /// The lane for whose credits it waits, if it takes no other one.
     lane: Option<Vl>,
 }
 
@@ -237,6 +237,7 @@ impl Parking {
             queue.release = Time::ZERO;
             if moved(queue) {
                 queue.known = Time::ZERO;
+                queue.lane = None;
             }
         }
         if !self.queues.is_empty() {

@@ -221,6 +221,7 @@ proptest! {
             dry_percent,
             ..Weather::default()
         };
+        // A packet that is sent holds its flow back.
         let keeps_lanes = throttle_percent == 0;
         let sent = [(false, false), (true, false), (true, keeps_lanes)].map(|(tells_what, keeps)| {
             let mut traffic = Traffic::new(&spec, &environment(48, seed)).unwrap();
