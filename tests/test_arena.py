@@ -322,6 +322,9 @@ def test_the_heat_map_has_the_share_of_each_scheme_in_each_case(
     """Oracle: a percentage for each entry, rows by their mean, and no other numbers."""
     rows = [(label, shares) for label, shares, _ in losses(result, "credits")]
     cases = [one.name for one in arena.cases]
+    # Tuned settings are the published ones where none were found.
+    assert any(label.endswith("(tuned)") for label, _ in rows)
+    assert all(list(of) == cases for _, of in rows)
     png, svg = draw_arena(rows, cases, title="small", folder=tmp_path, stem="arena")
     assert png.read_bytes().startswith(b"\x89PNG")
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg.read_text())

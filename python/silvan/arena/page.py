@@ -15,7 +15,7 @@ from silvan import _silvan
 from silvan.arena.definition import Case
 from silvan.arena.judge import Entry
 from silvan.arena.measure import ARENA_QUANTITIES
-from silvan.arena.run import ArenaResult
+from silvan.arena.run import PUBLISHED, ArenaResult
 from silvan.cache import build_id
 from silvan.compare import measured
 from silvan.folders import write_text
@@ -90,6 +90,8 @@ def write_arena(
 def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:
     """Find the share of the best of each scheme in each case, and where it loses most.
 
+    Tuned settings are the published ones in cases for which tuning has found nothing better.
+
     Parameters
     ----------
     result : ArenaResult
@@ -105,7 +107,10 @@ def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], 
     entries = [one for one in result.entries if one.link == link]
     rows = []
     for label in dict.fromkeys(one.label for one in entries):
-        shares = {one.case: one.share for one in entries if one.label == label}
+        own = [one for one in entries if one.label == label]
+        same = [one for one in entries if one.baseline.name == own[0].baseline.name]
+        published = {one.case: one.share for one in same if one.settings == PUBLISHED}
+        shares = {**published, **{one.case: one.share for one in own}}
         rows.append((label, shares, min(shares, key=lambda case: shares[case])))
     return rows
 

@@ -17,6 +17,7 @@ _CAPTION = (
     "Percent of what the best one reaches in a case, the largest mean first; "
     "0: a run failed or did not reach it; empty: takes no part"
 )
+_OF_TUNED = "; tuned: published settings where no trial was better"
 _LEAST_IN = 4.5
 """Width in inches, so that the title fits."""
 _LETTERS_PER_IN = 16
@@ -57,7 +58,8 @@ def draw_arena(
     ordered = sorted(rows, key=lambda row: -statistics.fmean(row[1].values()))
     shares = np.array([[of.get(case, math.nan) for case in cases] for _, of in ordered])
     width = max(_LEAST_IN, 2.6 + 0.42 * len(cases))
-    caption = textwrap.wrap(_CAPTION, round(_LETTERS_PER_IN * width))
+    tuned = any(label.endswith("(tuned)") for label, _ in rows)
+    caption = textwrap.wrap(_CAPTION + _OF_TUNED * tuned, round(_LETTERS_PER_IN * width))
     height = 2.3 + 0.21 * len(ordered) + 0.13 * len(caption)
     with style.styled(width, height, title) as figure:
         axes = figure.subplots()
