@@ -38,8 +38,8 @@ test-setup: $(VENV)/test.stamp install
 PROCESSES ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
 
-# Of what runs in the tests' own process; a tracer in other processes would count among their system calls.
-COVERAGE := --cov=silvan --cov=silvan_papers --cov-report=term:skip-covered
+# Of what runs in the tests' own process; a tracer in other processes would count among their system calls. And what takes longest.
+COVERAGE := --cov=silvan --cov=silvan_papers --cov-report=term:skip-covered --durations=20
 
 # The tests call programs that come with no Python package: requirements/debian.txt lists them.
 system: ## Install the programs that the tests call (as root), or say how
