@@ -16,8 +16,9 @@ import silvan
 from silvan.arena import Arena, ArenaResult, read_arena, run_arena
 from silvan.arena.judge import interval
 from silvan.arena.page import losses
-from silvan.arena.run import prepared
+from silvan.arena.run import Runner, _tune_one, prepared, taking_part
 from silvan.arena.settings import TUNABLE, search_of
+from silvan.arena.store import Store
 from silvan.baselines import baselines
 from silvan.cache import build_id
 from silvan.compare import compare, watched
@@ -195,6 +196,19 @@ def test_every_parameter_that_is_searched_starts_from_the_published_value() -> N
     assert len(tuned) == 3
     for scenario in tuned:
         assert _searched(scenario) == set(TUNABLE)
+
+
+def test_published_settings_that_cannot_be_tried_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Oracle: the slope of a CCT without its shape, which a scenario refuses."""
+    monkeypatch.setattr("silvan.arena.settings._BESIDE", {})
+    arena = read_arena().only(["training"])
+    none, scheme = taking_part(arena.cases[0], ["ib-cc"]).sides
+    runner = Runner(Store(tmp_path), "local", 1, None, lambda _: None)
+    with pytest.raises(silvan.ScenarioError, match=r"cct\.shape: missing key"):
+        _tune_one(runner, arena, arena.cases[0], scheme, none)
+    assert runner.made == 0
 
 
 def _searched(scenario: silvan.Scenario) -> set[str]:

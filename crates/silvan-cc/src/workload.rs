@@ -71,7 +71,7 @@ pub trait Gate {
     ///
     /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback.
     /// A later answer holds, so a workload may remember it and not ask again before, until
-    /// the flow sends or [`Workload::on_release_moved`] is called for the host.
+    /// the flow sends or the workload is told that the answer may have changed ([`Workload::on_release_moved`]).
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
 
     /// Whether the last answer of [`release`](Self::release) is for want of credits on the flow's lane, which

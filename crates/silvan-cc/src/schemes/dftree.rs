@@ -144,10 +144,6 @@ pub struct LaneByHotspot {
 }
 
 impl SourceControl for LaneByHotspot {
-    fn separates_flows(&self) -> bool {
-        true
-    }
-
     fn needs_select_vl(&self) -> bool {
         true
     }

@@ -4,7 +4,7 @@ use silvan_cc::workload::Gate;
 use silvan_core::{HostId, Sl, Time, Vl};
 
 /// Most queue pairs that one source holds messages back on; with so many throttled, it draws no
-/// uniform messages until one is released. Bounds the memory of a source to some 6 KB.
+/// uniform messages until one is released. Bounds the memory of a source to some 8 KB.
 const MAX_QUEUES: usize = 256;
 
 /// Which of a source's classes a message belongs to. The two are independent, each has queue
