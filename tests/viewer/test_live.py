@@ -188,7 +188,8 @@ def test_trees_are_sent_once(live: tuple[Emulation, str], congested: LiveFabric)
     # A page that is opened again gets trees with its first sample, new or not.
     congested.rest()
     assert congested.updates() == []
-    wait_until(lambda: congested.sample().time_ps > after.time_ps, "time passes")
+    since_ps = congested.sample().time_ps
+    wait_until(lambda: congested.sample().time_ps > since_ps, "time passes")
     (data,) = congested.updates()
     assert "root_row" in unpacked(data)[1]
 
