@@ -40,6 +40,8 @@ def test_failed_points_are_listed(open_page: Opener, tmp_path: Path, shifts: lis
     errors = {one.seed: one.error for one in result.failures}
     assert [row["error"] for row in rows] == [errors[1], errors[2]]
     assert [row["point"] for row in rows] == [f"{SHIFT}=2 seed {seed}" for seed in (1, 2)]
+    attempts = {one.seed: one.attempts for one in result.failures}
+    assert [int(row["attempts"]) for row in rows] == [attempts[1], attempts[2]]
     for row in rows:
         scenario = tmp_path / "out" / row["scenario that runs it again"]
         assert row["point"] in scenario.read_text()

@@ -592,11 +592,14 @@ def test_several_runs_are_chosen_by_their_parameters(
     page = open_page(write_page(results, tmp_path / "sweep.html", labels=["a", "b", "c"]))
     assert page.locator(".map").count() == 1
     rows = table_csv(page, "Runs of this page")
-    totals = [float(row["total delivered, Gbit/s"]) for row in rows]
+    assert [row["run"] for row in rows] == ["a", "b", "c"]
     expected = [
         int(np.sum(one.hosts["delivered_bytes"].to_numpy())) * 8e3 / 400e6 for one in results
     ]
-    assert totals == pytest.approx(expected, rel=1e-3)
+    course = table_csv(page, "Rates by traffic.uniform.0.load")
+    for shown, heading in ((rows, "total delivered, Gbit/s"), (course, "total delivered (Gbit/s)")):
+        assert _numbers(shown, "traffic.uniform.0.load") == list(loads)
+        assert _numbers(shown, heading) == pytest.approx(expected, rel=1e-12)
     page.get_by_role("button", name="c", exact=True).click()
     assert "run=2" in _address(page)
 

@@ -77,12 +77,15 @@ def test_targets_stand_next_to_what_was_measured(
         assert target.value is not None
         assert target.tol is not None
         assert float(row["paper"]) == target.value
-        assert float(row["measured"]) == pytest.approx(measured, rel=1e-3)
+        assert float(row["measured"]) == pytest.approx(measured, rel=1e-12)
         difference = measured / target.value - 1
-        assert float(row["difference"]) == pytest.approx(difference, abs=1e-6)
+        assert float(row["difference, share"]) == pytest.approx(difference, abs=1e-12)
+        assert float(row["tolerance, share"]) == target.tol
         assert row["within"] == ("yes" if abs(difference) <= target.tol else "no")
         assert row["calibration"] == ("used" if target.calibrate else "not used")
     expect(page.locator(".warning").first).to_contain_text("A quick look")
+    cases = table_csv(page, "Runs by case")
+    assert [(one["seeds"], one["with map"]) for one in cases] == [("1", "1")] * len(rates)
     command = shlex.join(["silvan", "reproduce", "gran2012", "--quick", *_changes()])
     expect(page.get_by_text(f"{command} --only fig9a")).to_be_visible()
     assert page.locator("article img").count() == 1
@@ -102,7 +105,8 @@ def test_the_papers_points_are_next_to_the_curves(
     for control in ("off", "on"):
         curve = f"20 % V, 80 % C, CC {control}"
         shown = [float(row[f"{curve} (Gbit/s)"]) for row in rows]
-        assert shown == pytest.approx([rates[moves, control] for moves in (10, 50, 100)])
+        expected = [rates[moves, control] for moves in (10, 50, 100)]
+        assert shown == pytest.approx(expected, rel=1e-12)
         paper = [row[f"paper: {curve} (Gbit/s)"] for row in rows]
         assert paper == [str(known[f"fig9a.10ms.{control}"].value), "", ""]
 
@@ -178,15 +182,22 @@ def test_curves_of_a_sweep_lead_to_its_points(
         for load in LOADS
     ]
     assert [float(row["traffic.uniform.0.load"]) for row in rows] == list(LOADS)
-    assert [float(row["total delivered (Gbit/s)"]) for row in rows] == pytest.approx(means)
+    shown = [float(row["total delivered (Gbit/s)"]) for row in rows]
+    assert shown == pytest.approx(means, rel=1e-12)
     measures = page.get_by_role("combobox", name="of", exact=True).locator("option")
     names = measures.all_inner_texts()
     assert not {"wall s", "events", "simulated ps"} & set(names)
     assert not [name for name in names if name.endswith((" ns", " ps"))]
     latency = next(name for name in result.points.column_names if name.endswith("_p50_ns"))
     heading = f"{latency.removesuffix('_ns').replace('_', ' ')}, µs"
-    shown = [float(row[heading]) for row in table_csv(page, "Points of the sweep")]
-    assert shown == pytest.approx([one[latency] / 1e3 for one in points])
+    listed = table_csv(page, "Points of the sweep")
+    for name, column, divisor in (
+        (heading, latency, 1e3),
+        ("total delivered, Gbit/s", "total_gbps", 1),
+        ("traffic.uniform.0.load", "traffic.uniform.0.load", 1),
+        ("seed", "seed", 1),
+    ):
+        assert [float(row[name]) for row in listed] == [one[column] / divisor for one in points]
     axes = page.get_by_role("combobox", name="Curves over").locator("option").all_inner_texts()
     assert axes == ["traffic.uniform.0.load"], "seeds are no quantity"
     # The choice of curves is in the address, too.
@@ -276,7 +287,7 @@ def test_a_folder_of_a_comparison_shows_schemes_curves_and_runs(
         # Neighbouring samples are averaged.
         step = -(-len(expected) // 100)
         means = [expected[at : at + step].mean() for at in range(0, len(expected), step)]
-        assert shown == pytest.approx(means)
+        assert shown == pytest.approx(means, rel=1e-12)
 
     page.get_by_role("region", name="Schemes", exact=True).get_by_role(
         "button", name="ib-cc"

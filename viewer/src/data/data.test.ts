@@ -89,6 +89,11 @@ test("CSV quotes what RFC 4180 wants quoted", () => {
   ).toBe('a,b\r\n"say ""x""",1\r\n"x,y",\r\n');
 });
 
+test("CSV has nothing where there is no finite number, and formulas as they are", () => {
+  const cells = [NaN, Infinity, -Infinity, 0.1 + 0.2, "=cmd()", "a\nb"];
+  expect(csv(["a"], [cells])).toBe('a\r\n,,,0.30000000000000004,=cmd(),"a\nb"\r\n');
+});
+
 test("names of files have nothing that a path could be made of", () => {
   expect(fileName("../a b", "5 ms")).toBe("..-a-b-5-ms");
 });

@@ -17,24 +17,33 @@ export function isRate(name: string): boolean {
   return name in NAMES;
 }
 
-/** Units of measures by the end of their names, with what a number of it is multiplied by. */
+/** Units of measures by the end of their names, with what a number is divided by for them. */
 const UNITS: [string, string, number][] = [
-  ["_ps", "ms", 1e-9],
-  ["_ns", "µs", 1e-3],
+  ["_ps", "ms", 1e9],
+  ["_ns", "µs", 1e3],
   ["_s", "s", 1],
-  ["_bytes", "MB", 1e-6],
+  ["_bytes", "MB", 1e6],
   ["_gbps", "Gbit/s", 1],
 ];
 
-/** Name of a measure and its unit. */
-export function measureName(name: string, measures: readonly string[]): string {
-  if (isRate(name)) return `${rateName(name, measures)}, Gbit/s`;
+/** Name of a measure without its unit, and the unit; that of counts is empty. */
+export function measureParts(
+  name: string,
+  measures: readonly string[],
+): [name: string, unit: string] {
+  if (isRate(name)) return [rateName(name, measures), "Gbit/s"];
   const unit = UNITS.find(([end]) => name.endsWith(end));
-  if (!unit) return rateName(name, measures);
-  return `${rateName(name.slice(0, -unit[0].length), measures)}, ${unit[1]}`;
+  if (!unit) return [rateName(name, measures), ""];
+  return [rateName(name.slice(0, -unit[0].length), measures), unit[1]];
 }
 
-/** What a number of a measure is multiplied by for the unit of its name. */
-export function scaleOf(name: string): number {
+/** Name of a measure and its unit. */
+export function measureName(name: string, measures: readonly string[]): string {
+  const [words, unit] = measureParts(name, measures);
+  return unit ? `${words}, ${unit}` : words;
+}
+
+/** What a number of a measure is divided by for the unit of its name; products would be rounded twice. */
+export function divisorOf(name: string): number {
   return UNITS.find(([end]) => name.endsWith(end))?.[2] ?? 1;
 }

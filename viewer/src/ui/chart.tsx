@@ -69,6 +69,10 @@ export function Chart(props: ChartProps) {
   const [hovered, setHovered] = useState<number | null>(null);
   const shade = theme.value;
   const unitOf = (line: Line) => (line.right && rightLabel ? rightLabel : yLabel);
+  const heading = (line: Line) => {
+    const unit = unitOf(line);
+    return unit ? `${line.label} (${unit})` : line.label;
+  };
   const joined = useMemo(() => (lines.length > 0 ? join(lines) : null), [lines]);
   // Lines can have 100,000 points, and the chart follows the instant.
   const looks = useMemo(() => lines.map(appearance).join("\n"), [lines]);
@@ -238,10 +242,7 @@ export function Chart(props: ChartProps) {
               saveText(
                 `${fileName(title)}.csv`,
                 csv(
-                  [
-                    names ? "name" : xLabel,
-                    ...lines.map((line) => `${line.label} (${unitOf(line)})`),
-                  ],
+                  [names ? "name" : xLabel, ...lines.map(heading)],
                   Array.from(joined[0], (x, row) => [
                     names ? names[Math.round(x!)] : x,
                     ...joined.slice(1).map((column) => column[row] ?? null),

@@ -6,6 +6,7 @@ import {
   type DiagnosedHost,
   type DiagnosedTree,
   type Diagnosis,
+  type LowPort,
   type Manager,
 } from "../data/diagnosis";
 import { bytes, gbps } from "../data/units";
@@ -64,6 +65,9 @@ function unknownPorts({ ports, unknown_ports: unknown }: Diagnosis): string {
 function ManagerPanel({ diagnosis, manager }: { diagnosis: Diagnosis; manager: Manager }) {
   const percent = (part: number | null) =>
     part === null ? "not known" : `${Math.round(100 * part)} %`;
+  const share = (part: number | null) => (part === null ? "not known" : String(part));
+  const waits = ({ victims }: LowPort, show: (part: number | null) => string) =>
+    victims.map(([port, wait]) => `${port} ${show(wait)}`).join(", ");
   return (
     <section aria-labelledby="manager-title">
       <h2 id="manager-title">Congestion manager (DCMS)</h2>
@@ -77,18 +81,13 @@ function ManagerPanel({ diagnosis, manager }: { diagnosis: Diagnosis; manager: M
           { name: "port", isName: true },
           { name: "to", isName: true },
           { name: "low for, s", show: (value) => Number(value).toFixed(1) },
-          { name: "victims wait" },
-          { name: "victims lost", show: (value) => bytes(Number(value)) },
+          { name: "victims wait", unit: "share" },
+          { name: "victims lost", unit: "bytes", show: (value) => bytes(Number(value)) },
         ]}
         rows={manager.low.map((one) => ({
           id: one.port,
-          cells: [
-            one.port,
-            one.peer,
-            one.low_for_s,
-            one.victims.map(([port, wait]) => `${port} ${percent(wait)}`).join(", "),
-            one.victims_lost_bytes,
-          ],
+          cells: [one.port, one.peer, one.low_for_s, waits(one, share), one.victims_lost_bytes],
+          texts: { 3: waits(one, percent) },
           onSelect: () => state.select("port", one.port),
         }))}
       />
@@ -120,7 +119,7 @@ function Hosts({ title, hosts }: { title: string; hosts: DiagnosedHost[] }) {
       title={title}
       columns={[
         { name: "host", isName: true },
-        { name: "sends", show: (value) => gbps(Number(value)) },
+        { name: "sends", unit: "Gbit/s", show: (value) => gbps(Number(value)) },
         { name: "reason" },
         ...(hasJobs ? [{ name: "jobs" }] : []),
       ]}

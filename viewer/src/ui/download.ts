@@ -16,13 +16,14 @@ export function saveBlob(name: string, blob: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Rows as comma-separated values (RFC 4180). */
+/** Rows as comma-separated values (RFC 4180). What is not known, or no finite number, is empty. */
 export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return [header, ...rows].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
 }
 
 function quoted(cell: Cell): string {
-  const text = cell === null ? "" : String(cell);
+  const isKnown = cell !== null && (typeof cell !== "number" || Number.isFinite(cell));
+  const text = isKnown ? String(cell) : "";
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -11,10 +11,9 @@ import { flowName } from "./facts";
 import { timed } from "./panels";
 import type { Line } from "./chart";
 import { Short } from "./short";
-import { DataTable, type Row } from "./table";
+import { DataTable, firstRows } from "./table";
 
 const MOST_LINES = 6;
-const MOST_ROWS = 1000;
 const MOST_LETTERS = 160;
 
 /** Which flows a selection is about, and how a title says so. */
@@ -65,7 +64,7 @@ interface Shown {
   words: string;
   unit: string;
   lines: Line[];
-  rows: Row[];
+  table: ReturnType<typeof firstRows>;
 }
 
 /** The strictest limits among the flows that the selection is about, whatever the instant. */
@@ -87,21 +86,24 @@ function shownLimits(): Shown {
       colour,
       steps: true,
     })),
-    rows: flows.slice(0, MOST_ROWS).map(({ flow, mean, strictest: most }) => ({
-      id: nameOf(run, flow),
-      cells: [
+    table: firstRows(
+      flows,
+      ({ flow, mean, strictest: most }) => [
         run.nodes[flow.source].name,
         flow.destination === ANY_HOST ? "all" : run.nodes[flow.destination].name,
         flow.sl,
         mean,
         most,
       ],
-      isSelected:
-        chosen?.kind === "flow" &&
-        chosen.source === flow.source &&
-        chosen.destination === flow.destination,
-      onSelect: () => select(flow),
-    })),
+      ({ flow }) => ({
+        id: nameOf(run, flow),
+        isSelected:
+          chosen?.kind === "flow" &&
+          chosen.source === flow.source &&
+          chosen.destination === flow.destination,
+        onSelect: () => select(flow),
+      }),
+    ),
   };
 }
 
@@ -124,13 +126,13 @@ export function Limits() {
   const shown = useComputed(shownLimits);
   // A real subnet does not show the limits of its flows.
   if (!state.run.value.limits || state.run.value.facts.diagnosis) return null;
-  const { what, words, rows } = shown.value;
+  const { what, words, table } = shown.value;
   return (
     <section aria-labelledby="limits-title">
       <h2 id="limits-title">
         <Short text={`${what} ${words}`} most={MOST_LETTERS} />
       </h2>
-      {rows.length === 0 ? (
+      {table.rows.length === 0 ? (
         <p class="none">{noLimits(state.run.value)}</p>
       ) : (
         <>
@@ -149,17 +151,19 @@ function LimitChart({ shown }: { shown: ReadonlySignal<Shown> }) {
 }
 
 function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
-  const { what, rows } = shown.value;
+  const { what, unit, table } = shown.value;
   return (
     <DataTable
       title={`Limited flows, ${spanWords(spanOf(state.run.value, state.marked.value))}`}
       columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name, at) => ({
         name,
+        // The name of the mean says that it is of CCTI.
+        unit: at > 3 || (at === 3 && unit !== what) ? unit : undefined,
         isName: at < 2,
         show: at > 2 ? (value) => String(Number(Number(value).toFixed(2))) : undefined,
       }))}
       sortBy={3}
-      rows={rows}
+      {...table}
     />
   );
 }

@@ -13,9 +13,8 @@ import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
 import { Short } from "./short";
-import { DataTable, type Column, type Row } from "./table";
+import { DataTable, firstRows, type Column, type Row, type Whole } from "./table";
 
-const MOST_ROWS = 1000;
 const MOST_CLASSES = 8;
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
@@ -244,7 +243,7 @@ export function Rankings() {
     document.getElementById(`tab-${next}`)?.focus();
   };
   const ranked = useComputed(() => rankings(state.run.value));
-  const { columns, rows, sortBy } = ranked.value[shown];
+  const { columns, rows, whole, sortBy } = ranked.value[shown];
   const none = whyNone(shown);
   return (
     <section class="wide" aria-labelledby="rankings-title">
@@ -280,6 +279,7 @@ export function Rankings() {
           title={titleOf(shown)}
           columns={columns}
           rows={rows}
+          whole={whole}
           sortBy={sortBy}
         />
       </div>
@@ -305,6 +305,7 @@ function whyNone(ranking: Ranking): string | null {
 interface Ranked {
   columns: Column[];
   rows: Row[];
+  whole: Whole;
   sortBy: number;
 }
 
@@ -316,11 +317,9 @@ function rankings(run: Run): Record<Ranking, Ranked> {
 const least = (share: number | null) => share ?? -1;
 
 function topPorts(run: Run): Ranked {
-  const sums = portSums(run, state.span.value)
-    .sort(
-      (a, b) => least(b.waiting) - least(a.waiting) || least(b.utilisation) - least(a.utilisation),
-    )
-    .slice(0, MOST_ROWS);
+  const sums = portSums(run, state.span.value).sort(
+    (a, b) => least(b.waiting) - least(a.waiting) || least(b.utilisation) - least(a.utilisation),
+  );
   const chosen = state.selection.value;
   return {
     columns: [
@@ -340,9 +339,9 @@ function topPorts(run: Run): Ranked {
           ]),
     ],
     sortBy: run.facts.diagnosis ? 3 : 1,
-    rows: sums.map((sum) => ({
-      id: run.portName(sum.row),
-      cells: [
+    ...firstRows(
+      sums,
+      (sum) => [
         run.portName(sum.row),
         sum.waiting,
         sum.utilisation,
@@ -350,9 +349,12 @@ function topPorts(run: Run): Ranked {
           ? [sum.waiting === null ? null : sum.waiting * run.rate[sum.row]]
           : [...(run.series ? [sum.largestQueue] : []), sum.marked]),
       ],
-      isSelected: chosen?.kind === "port" && chosen.row === sum.row,
-      onSelect: () => (state.selection.value = { kind: "port", row: sum.row }),
-    })),
+      (sum) => ({
+        id: run.portName(sum.row),
+        isSelected: chosen?.kind === "port" && chosen.row === sum.row,
+        onSelect: () => (state.selection.value = { kind: "port", row: sum.row }),
+      }),
+    ),
   };
 }
 
@@ -360,6 +362,10 @@ function topTrees(run: Run): Ranked {
   const [from, to] = state.span.value;
   const chosen = state.selection.value;
   const peaks = peaksWithin(run);
+  const lives = run.lifetimes
+    .filter((life) => life.death >= from && life.birth <= to)
+    .map((life) => ({ ...life, ...peaks?.get(life.tree) }))
+    .sort((a, b) => b.peakQueued - a.peakQueued);
   return {
     columns: [
       { name: "tree" },
@@ -368,34 +374,32 @@ function topTrees(run: Run): Ranked {
       { name: `from, ${clock.name}`, show: asInstant },
       { name: `until, ${clock.name}`, show: asInstant },
       run.facts.diagnosis
-        ? { name: "peak lost", show: asGbps }
+        ? { name: "peak lost", unit: "Gbit/s", show: asGbps }
         : { name: "peak bytes", show: asBytes },
       { name: "peak ports", show: asCount },
       { name: "contributors", show: asCount },
       { name: "victims", show: asCount },
     ],
     sortBy: 5,
-    rows: run.lifetimes
-      .filter((life) => life.death >= from && life.birth <= to)
-      .map((life) => ({ ...life, ...peaks?.get(life.tree) }))
-      .sort((a, b) => b.peakQueued - a.peakQueued)
-      .slice(0, MOST_ROWS)
-      .map((life) => ({
+    ...firstRows(
+      lives,
+      (life) => [
+        `T${life.tree}`,
+        run.portName(life.rootRow),
+        life.destination,
+        life.birth / clock.ps,
+        life.death / clock.ps,
+        life.peakQueued,
+        life.peakPorts,
+        life.peakContributors,
+        life.peakVictims,
+      ],
+      (life) => ({
         id: String(life.tree),
-        cells: [
-          `T${life.tree}`,
-          run.portName(life.rootRow),
-          life.destination,
-          life.birth / clock.ps,
-          life.death / clock.ps,
-          life.peakQueued,
-          life.peakPorts,
-          life.peakContributors,
-          life.peakVictims,
-        ],
         isSelected: chosen?.kind === "tree" && chosen.tree === life.tree,
         onSelect: () => (state.selection.value = { kind: "tree", tree: life.tree }),
-      })),
+      }),
+    ),
   };
 }
 
@@ -434,19 +438,22 @@ function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
     columns: [
       { name: "host", isName: true },
       { name: "role" },
-      { name: label, show: run.facts.diagnosis ? asGbps : asBytes },
+      run.facts.diagnosis
+        ? { name: label, unit: "Gbit/s", show: asGbps }
+        : { name: label, show: asBytes },
     ],
     sortBy: 2,
-    rows: Array.from(of.keys())
-      .filter((host) => of[host] > 0)
-      .sort((a, b) => of[b] - of[a])
-      .slice(0, MOST_ROWS)
-      .map((host) => ({
+    ...firstRows(
+      Array.from(of.keys())
+        .filter((host) => of[host] > 0)
+        .sort((a, b) => of[b] - of[a]),
+      (host) => [run.nodes[host].name, run.nodes[host].role ?? "", of[host]],
+      (host) => ({
         id: run.nodes[host].name,
-        cells: [run.nodes[host].name, run.nodes[host].role ?? "", of[host]],
         isSelected: chosen?.kind === "node" && chosen.node === host,
         onSelect: () => (state.selection.value = { kind: "node", node: host }),
-      })),
+      }),
+    ),
   });
   return {
     victims: ranked(

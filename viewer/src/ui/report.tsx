@@ -1,7 +1,7 @@
 // The report: what a paper states next to what was measured, curves, and the runs behind them.
 
 import { useMemo } from "preact/hooks";
-import { measureName, scaleOf } from "../data/rates";
+import { divisorOf, measureName } from "../data/rates";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
 import { digits } from "../data/units";
 import * as state from "../state";
@@ -18,6 +18,9 @@ const LOG_NAMES = 20;
 // Curves of more points have no dots.
 const MOST_DOTS = 40;
 const TIME = "ms";
+// Distance of two curves over names, and of the outermost ones, where names have the distance 1.
+const BESIDE = 0.16;
+const MOST_BESIDE = 0.9;
 // Lines beyond that have a colour that another line has, and are dashed.
 const COLOURS = 6;
 
@@ -104,15 +107,19 @@ const percent = (value: Cell) => (value === null ? "" : `${digits(100 * Number(v
 const signed = (value: Cell) => (value !== null && Number(value) > 0 ? "+" : "") + percent(value);
 const judge = (value: Cell) => (value === "yes" ? ("good" as const) : ("bad" as const));
 
+// Place of what was measured among the columns.
+const MEASURED = 3;
+
 function Targets({ section }: { section: SectionFacts }) {
   const columns: Column[] = [
     { name: "target" },
     { name: "what", isText: true },
     { name: "paper", show: number },
-    { name: "measured" },
+    { name: "measured", show: number },
+    { name: "standard deviation", isFileOnly: true },
     { name: "seeds" },
-    { name: "difference", show: signed },
-    { name: "tolerance", show: percent },
+    { name: "difference", unit: "share", show: signed },
+    { name: "tolerance", unit: "share", show: percent },
     { name: "within", judge },
     { name: "steady state", show: number },
     { name: "steady state within", judge },
@@ -123,14 +130,23 @@ function Targets({ section }: { section: SectionFacts }) {
       all
       title={`Paper and measurement, ${section.id}`}
       columns={columns}
-      rows={section.targets.map((target) => ({ id: target.id, cells: cellsOf(target) }))}
+      rows={section.targets.map((target) => ({
+        id: target.id,
+        cells: cellsOf(target),
+        texts: textsOf(target),
+      }))}
     />
   );
 }
 
+/** The mean over the seeds is shown with their standard deviation. */
+function textsOf({ measured, spread }: TargetFacts): Record<number, string> | undefined {
+  if (measured === null || spread === null) return undefined;
+  return { [MEASURED]: `${digits(measured)} ± ${digits(spread, 2)}` };
+}
+
 function cellsOf(target: TargetFacts): Cell[] {
   const yes = (value: boolean) => (value ? "yes" : "no");
-  const spread = target.spread === null ? "" : ` ± ${digits(target.spread, 2)}`;
   const words = [
     target.what,
     target.note,
@@ -142,7 +158,8 @@ function cellsOf(target: TargetFacts): Cell[] {
     target.id,
     words.filter(Boolean).join(" · "),
     target.paper,
-    target.measured === null ? null : digits(target.measured) + spread,
+    target.measured,
+    target.spread,
     target.values.length || null,
     target.rel_diff,
     target.tol,
@@ -159,9 +176,10 @@ function chartsOf(curves: CurveFacts[]): [string, CurveFacts[]][] {
   return [...charts];
 }
 
-/** Curves over names stand next to each other. */
+/** Curves over names stand next to each other, at their name. */
 function shift(curves: CurveFacts[], place: number): number {
-  return curves[0].names.length ? 0.16 * (place - (curves.length - 1) / 2) : 0;
+  if (!curves[0].names.length) return 0;
+  return Math.min(BESIDE, MOST_BESIDE / curves.length) * (place - (curves.length - 1) / 2);
 }
 
 /** Whether values are spread so far that a logarithmic axis shows more. */
@@ -276,7 +294,7 @@ function ChosenRun({ report }: { report: Report }) {
     ["scenario", run.hash.slice(0, 16)],
     ...Object.entries(run.facts).map(([name, value]) => [
       measureName(name, Object.keys(run.facts)),
-      typeof value === "number" ? (value * scaleOf(name)).toLocaleString("en-GB") : value,
+      typeof value === "number" ? (value / divisorOf(name)).toLocaleString("en-GB") : value,
     ]),
   ];
   return (

@@ -8,9 +8,8 @@ import { clock, count, digits, gbps, instant } from "../data/units";
 import * as state from "../state";
 import type { Cell } from "./download";
 import { FACT_COLUMNS, plainFacts, type Fact } from "./facts";
-import { CsvButton, DataTable, type Column, type Row } from "./table";
+import { CsvButton, DataTable, firstRows, type Column } from "./table";
 
-const MOST_ROWS = 1000;
 const OF_JOBS = ["programs", "ranks"];
 
 /** Flows and sequences as they are; jobs have a panel of their own. */
@@ -24,7 +23,7 @@ export function Extras() {
           <DataTable
             title={name}
             columns={table.schema.fields.map((field) => plainColumn(field.name))}
-            rows={plainRows(table)}
+            {...plainRows(table)}
           />
         </section>
       ))}
@@ -32,17 +31,17 @@ export function Extras() {
   );
 }
 
-function plainRows(table: Table): Row[] {
+function plainRows(table: Table) {
   const columns = table.schema.fields.map((field) => table.getChild(field.name)!);
-  return Array.from({ length: Math.min(MOST_ROWS, table.numRows) }, (_, row) => ({
-    id: String(row),
-    cells: columns.map((column, at) => {
+  const cells = (row: number) =>
+    columns.map((column, at) => {
       const value = plain(column.get(row));
       return isTime(table.schema.fields[at].name) && value !== null
         ? Number(value) / clock.ps
         : value;
-    }),
-  }));
+    });
+  const rows = Array.from({ length: table.numRows }, (_, row) => row);
+  return firstRows(rows, cells, (row) => ({ id: String(row) }));
 }
 
 const isTime = (name: string) => name.endsWith("_ps");
@@ -113,7 +112,7 @@ export function Facts() {
         <CsvButton
           title={facts.diagnosis ? "Subnet" : "Run"}
           columns={FACT_COLUMNS}
-          rows={plainFacts(rows)}
+          rows={() => plainFacts(rows)}
         />
       </h2>
       {facts.merged_samples > 1 && (

@@ -52,10 +52,12 @@ export function SelectionPanel() {
           <CsvButton
             title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${instant(state.panelTime.value)}`}
             columns={FACT_COLUMNS}
-            rows={plainFacts([
-              ...factsOf(run, chosen, state.panelTime.value),
-              ...chain.map((row, place): Fact => [`holds up ${place + 1}`, run.portName(row)]),
-            ])}
+            rows={() =>
+              plainFacts([
+                ...factsOf(run, chosen, state.panelTime.value),
+                ...chain.map((row, place): Fact => [`holds up ${place + 1}`, run.portName(row)]),
+              ])
+            }
           />{" "}
           <button type="button" class="small" onClick={() => (state.selection.value = null)}>
             Clear

@@ -1,16 +1,15 @@
 // Curves of a sweep over a key that the reader chooses, and its points as a table.
 
 import { quantities } from "../data/quantity";
-import { isRate, measureName, scaleOf } from "../data/rates";
+import { divisorOf, isRate, measureName, measureParts } from "../data/rates";
 import type { Report } from "../data/report";
 import { digits } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
 import { apart } from "./lines";
-import { DataTable } from "./table";
+import { DataTable, firstRows } from "./table";
 
-const MOST_ROWS = 1000;
 const MOST_LINES = 12;
 
 export function SweepCurves(props: {
@@ -21,12 +20,12 @@ export function SweepCurves(props: {
   const { keys, measures } = facts.sweep!;
   const nameOf = (name: string) => measureName(name, measures);
   const column = (name: string): Cell[] => {
-    const scale = measures.includes(name) ? scaleOf(name) : 1;
+    const divisor = measures.includes(name) ? divisorOf(name) : 1;
     return Array.from(points!.getChild(name)! as Iterable<Cell | boolean>, (value) =>
       typeof value === "boolean"
         ? String(value)
         : typeof value === "number"
-          ? value * scale
+          ? value / divisor
           : value,
     );
   };
@@ -45,9 +44,10 @@ export function SweepCurves(props: {
     measures.find((name) => isRate(name)) ??
     measures[0] ??
     "";
-  const groups =
-    axis && measure ? grouped(keys, axis, column, measure, nameOf(measure).split(", ")[0]) : [];
+  const [words, unit] = measureParts(measure, measures);
+  const groups = axis && measure ? grouped(keys, axis, column, measure, words) : [];
   const shown = groups.slice(0, MOST_LINES);
+  const columns = [...keys, "seed", ...measures].map(column);
   return (
     <>
       <p class="choices">
@@ -85,7 +85,7 @@ export function SweepCurves(props: {
         <Chart
           title={`${nameOf(measure)} by ${key}${key === "seed" ? "" : ", mean over the seeds"}`}
           xLabel={axis.unit ? `${key} (${axis.unit})` : key}
-          yLabel={nameOf(measure).split(", ")[1] ?? ""}
+          yLabel={unit}
           height={260}
           lines={apart(shown.map(({ line }) => line))}
           onPoint={(line, at) => {
@@ -107,19 +107,17 @@ export function SweepCurves(props: {
             show: (value: Cell) => (value === null ? "" : digits(Number(value))),
           })),
         ]}
-        rows={rowsOf([...keys, "seed", ...measures].map(column)).map((cells, row) => ({
-          id: String(row),
-          cells: [`#${row + 1}`, ...cells],
-          onSelect: () => props.onChoose(runs[row].label, [row]),
-        }))}
+        {...firstRows(
+          [...runs.keys()],
+          (row) => [`#${row + 1}`, ...columns.map((values) => values[row])],
+          (row) => ({
+            id: String(row),
+            onSelect: () => props.onChoose(runs[row].label, [row]),
+          }),
+        )}
       />
     </>
   );
-}
-
-function rowsOf(columns: Cell[][]): Cell[][] {
-  const length = Math.min(MOST_ROWS, columns[0]?.length ?? 0);
-  return Array.from({ length }, (_, row) => columns.map((column) => column[row]));
 }
 
 interface Group {

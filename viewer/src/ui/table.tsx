@@ -17,6 +17,8 @@ export interface Column {
   isText?: boolean;
   /** Unit of the values in CSV, where the heading has none. */
   unit?: string;
+  /** Whether only CSV has it, because the page shows its values together with those of another one. */
+  isFileOnly?: boolean;
   /** Whether a value is good or bad; the text says so, too. */
   judge?(value: Cell): "good" | "bad" | undefined;
 }
@@ -24,19 +26,40 @@ export interface Column {
 export interface Row {
   id: string;
   cells: Cell[];
+  /** What the page shows instead of a value, by the place of the column. */
+  texts?: Record<number, string>;
   onSelect?(): void;
   isSelected?: boolean;
 }
 
+/** All rows of a table of which the page has the first ones: how many, and their values. */
+export interface Whole {
+  count: number;
+  cells(): Cell[][];
+}
+
+/** Rows that the page has of a table; only the file has more. */
+const MOST_ROWS = 1000;
+
+/** The first rows of a table for the page, and the values of all for the file. */
+export function firstRows<One>(
+  all: readonly One[],
+  cellsOf: (one: One) => Cell[],
+  rowOf: (one: One) => Omit<Row, "cells">,
+): { rows: Row[]; whole: Whole } {
+  const rows = all.slice(0, MOST_ROWS).map((one) => ({ ...rowOf(one), cells: cellsOf(one) }));
+  return { rows, whole: { count: all.length, cells: () => all.map(cellsOf) } };
+}
+
 /** Downloads rows as CSV. */
-export function CsvButton(props: { title: string; columns: string[]; rows: Cell[][] }) {
+export function CsvButton(props: { title: string; columns: string[]; rows(): Cell[][] }) {
   const { title, columns, rows } = props;
   return (
     <button
       type="button"
       class="small"
       aria-label={`Download ${title} as CSV`}
-      onClick={() => saveText(`${fileName(title)}.csv`, csv(columns, rows), "text/csv")}
+      onClick={() => saveText(`${fileName(title)}.csv`, csv(columns, rows()), "text/csv")}
     >
       CSV
     </button>
@@ -58,21 +81,23 @@ export function DataTable(props: {
   title: string;
   columns: Column[];
   rows: Row[];
+  /** All rows, if there are more. */
+  whole?: Whole;
   /** Column by which rows are sorted at first, the largest on top; without it they keep their order. */
   sortBy?: number;
   /** Show all rows from the start. */
   all?: boolean;
 }) {
-  const { title, columns, rows } = props;
+  const { title, columns, rows, whole } = props;
   const [sort, setSort] = useState<{ column: number; down: boolean }>({
     column: props.sortBy ?? UNSORTED,
     down: props.sortBy !== undefined,
   });
   const [all, setAll] = useState(props.all ?? false);
-  const sorted = [...rows];
-  if (sort.column !== UNSORTED) {
-    sorted.sort((a, b) => compare(a.cells[sort.column], b.cells[sort.column], sort.down));
-  }
+  const order = (a: Cell[], b: Cell[]) =>
+    sort.column === UNSORTED ? 0 : compare(a[sort.column], b[sort.column], sort.down);
+  const sorted = [...rows].sort((a, b) => order(a.cells, b.cells));
+  const count = whole?.count ?? rows.length;
   const isNumeric = columns.map((_, index) =>
     rows.some((row) => typeof row.cells[index] === "number"),
   );
@@ -86,41 +111,45 @@ export function DataTable(props: {
             <CsvButton
               title={title}
               columns={columns.map(({ name, unit }) => (unit ? `${name}, ${unit}` : name))}
-              rows={sorted.map((row) => row.cells)}
+              rows={() => (whole?.cells() ?? rows.map(({ cells }) => cells)).sort(order)}
             />
           </caption>
           <thead>
             <tr>
-              {columns.map((column, index) => (
-                <th
-                  key={column.name}
-                  scope="col"
-                  class={classOf(column, isNumeric[index])}
-                  aria-sort={
-                    sort.column === index ? (sort.down ? "descending" : "ascending") : undefined
-                  }
-                >
-                  <button
-                    type="button"
-                    onClick={() =>
-                      setSort({ column: index, down: sort.column === index ? !sort.down : true })
+              {columns.map((column, index) =>
+                column.isFileOnly ? null : (
+                  <th
+                    key={column.name}
+                    scope="col"
+                    class={classOf(column, isNumeric[index])}
+                    aria-sort={
+                      sort.column === index ? (sort.down ? "descending" : "ascending") : undefined
                     }
                   >
-                    <ShortWords text={hyphenated(column.name)} most={MOST_OF_ROW} />
-                    <span aria-hidden="true">
-                      {sort.column === index ? (sort.down ? " ▾" : " ▴") : ""}
-                    </span>
-                  </button>
-                </th>
-              ))}
+                    <button
+                      type="button"
+                      onClick={() =>
+                        setSort({ column: index, down: sort.column === index ? !sort.down : true })
+                      }
+                    >
+                      <ShortWords text={hyphenated(column.name)} most={MOST_OF_ROW} />
+                      <span aria-hidden="true">
+                        {sort.column === index ? (sort.down ? " ▾" : " ▴") : ""}
+                      </span>
+                    </button>
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
             {shown.map((row) => (
               <tr key={row.id} class={row.isSelected ? "selected" : undefined}>
                 {row.cells.map((cell, index) => {
-                  const { show, isName, isText } = columns[index];
-                  const whole = show?.(cell) ?? (cell === null ? "" : String(cell));
+                  const { show, isFileOnly, isName, isText } = columns[index];
+                  if (isFileOnly) return null;
+                  const whole =
+                    row.texts?.[index] ?? show?.(cell) ?? (cell === null ? "" : String(cell));
                   const text = isText ? (
                     whole
                   ) : isName ? (
@@ -155,14 +184,18 @@ export function DataTable(props: {
         </table>
       </div>
       {rows.length === 0 && <p class="none">No rows.</p>}
-      {shown.length < rows.length && (
+      {shown.length < count && (
         <p class="printed">
-          The first {shown.length} of {rows.length} rows.
+          The first {shown.length} of {count} rows.
         </p>
       )}
       {rows.length > FEW && !props.all && (
         <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
-          {all ? "Show fewer" : `Show all ${rows.length}`}
+          {all
+            ? "Show fewer"
+            : count > rows.length
+              ? `Show ${rows.length} of ${count}`
+              : `Show all ${count}`}
         </button>
       )}
     </div>
