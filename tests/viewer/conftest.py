@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,13 @@ Opener = Callable[..., Page]
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Opener]:
     """Open pages, and fail if one complains or asks for anything beyond its file."""
+    with opener(browser) as opened:
+        yield opened
+
+
+@contextmanager
+def opener(browser: Browser) -> Iterator[Opener]:
+    """Return what opens pages; fail at the end if one has complained or asked for more."""
     complaints: list[str] = []
     contexts = []
 
