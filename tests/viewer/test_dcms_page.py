@@ -64,7 +64,7 @@ def test_page_shows_sweeps_and_what_a_dry_run_would_do(serve: Serve, page: Page)
         expect(panel).to_contain_text("Dry run: Marking_Rate would be low at 1 port")
         (low,) = table_csv(page, "Ports with a low Marking_Rate")
         assert (low["port"], low["to"]) == ("S2:23", "D:1")
-        assert low["victims wait"].startswith("S1:15 ")
+        assert low["victims wait, share"].startswith("S1:15 ")
         # The limits of flows are not known, so nothing is said of them.
         expect(page.get_by_role("heading", name="CCTI")).to_have_count(0)
         events = page.locator("p.events")
