@@ -17,6 +17,14 @@ impl CompiledFabric {
         !source.needs_receive() || plane.grants_later() && !reorders
     }
 
+    /// Whether what switches send each other is known before the window in which it arrives.
+    pub fn knows_messages<S: SwitchControl>(&self, switch: &S) -> bool {
+        switch.message_delay().is_none_or(|delay| {
+            let window = self.0.window();
+            window.is_some_and(|(shift, _)| delay.as_ps() >> shift > 0)
+        })
+    }
+
     /// Checks that the links have what a scheme needs.
     ///
     /// # Errors
@@ -56,6 +64,7 @@ pub struct Needs {
     pub host_vl: bool,
     pub started: bool,
     pub answer_grant: bool,
+    pub exchange: bool,
     pub separates_flows: bool,
     pub keeps_lanes: bool,
 }
@@ -82,6 +91,7 @@ impl Needs {
             host_vl: select_next_vl && switch.needs_host_vl(),
             started: source.needs_started(),
             answer_grant: source.needs_answer_grant(),
+            exchange: switch.needs_exchange(),
             separates_flows: source.separates_flows(),
             // What a switch chooses for a flow may change.
             keeps_lanes: source.keeps_lanes() && !switch.needs_host_vl(),

@@ -38,12 +38,12 @@ use crate::plane::LATEST;
 use crate::variant::{CompiledFabric, EngineVariant, GeneralLookahead, Lookahead};
 use crate::windows::OpenWindow;
 use crate::workload::Workload;
-use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{PortMessage, SourceControl, SwitchControl};
 
 use assignment::Assignment;
 use balance::{Sample, Sums, Watch};
 pub(crate) use exchange::Remote;
-use exchange::{Exchange, Parcel};
+use exchange::{Exchange, Parcel, PartMessages};
 use meeting::Meeting;
 use thread_count::ThreadCount;
 pub(crate) use whole::Whole;
@@ -140,6 +140,7 @@ where
         let whole_messages = parts.iter().all(|part| part.whole_messages);
         for part in &mut parts {
             part.whole_messages = whole_messages;
+            part.exchange_messages(&mut Vec::new());
         }
         Self {
             exchange: Exchange::new(parts.len()),
@@ -288,6 +289,7 @@ where
         let mut open: Option<OpenWindow> = None;
         for part in &mut held {
             let mut window = part.window_at_switches(end);
+            part.exchange_messages(&mut Vec::new());
             // A part that has sent something, perhaps from its hosts since it handed over last, does not skip the next window.
             if part.plane.remote.hand_over(exchange, number) {
                 window.next = window.limit;
@@ -369,5 +371,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.plane.schedule_arrival(at, notification);
         }
         sent.clear();
+        if !parcel.messages.is_empty() {
+            self.exchange_messages(&mut parcel.messages);
+        }
+    }
+
+    /// Sends the messages of the switches of this part, and lets them have those that are for them, `arrived` ones included.
+    fn exchange_messages(&mut self, arrived: &mut Vec<PortMessage>) {
+        if S::ACTIVE && self.needs.exchange {
+            self.switch.exchange(&mut PartMessages {
+                remote: &mut self.plane.remote,
+                own: arrived,
+            });
+        }
     }
 }

@@ -55,7 +55,10 @@ impl Engines for Fastest {
         let delays_credits = network.may_delay_credits || control.switch.delays_credits();
         let independent = match acts {
             true => {
-                fabric.knows_feedback() && !delays_credits && fabric.knows_grants(&control.source)
+                fabric.knows_feedback()
+                    && !delays_credits
+                    && fabric.knows_grants(&control.source)
+                    && fabric.knows_messages(&control.switch)
             }
             false => !fabric.acknowledges(),
         };

@@ -74,7 +74,7 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 12] = [
+const SEPARATE: [&str; 13] = [
     "timely",
     "hpcc",
     "swift",
@@ -85,12 +85,13 @@ const SEPARATE: [&str; 12] = [
     "rccc",
     "vl-mapping",
     "dftree",
+    "congestion-isolation",
     "nscc-reps",
     "swift-reps",
 ];
 
 /// Those that choose lanes.
-const CHOOSES_LANES: [&str; 2] = ["vl-mapping", "dftree"];
+const CHOOSES_LANES: [&str; 3] = ["vl-mapping", "dftree", "congestion-isolation"];
 
 fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
     run(engines, scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
@@ -156,7 +157,10 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         let name = ["obqa", "vftree", "dbbm", "flow2sl"][draw(4) as usize];
         let count = if name == "obqa" { 3 } else { fabrics.len() };
         fabric = fabrics[drawn % count].to_owned();
-        mapping = format!("[control.vl-mapping]\nmapping = \"{name}\"\n");
+        mapping = format!(
+            "[control.vl-mapping]\nmapping = \"{name}\"\n\
+             [control.congestion-isolation]\nset-point = \"1 KiB\"\nhold = \"30 us\"\n"
+        );
     }
     let speed = ["SDR", "QDR", "HDR"][draw(3) as usize];
     let mtu = ["256 B", "1 KiB", "4 KiB"][draw(3) as usize];

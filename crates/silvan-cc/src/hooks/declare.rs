@@ -369,6 +369,12 @@ pub fn longest(first: Span, second: Span) -> Span {
     first.max(second)
 }
 
+/// The shorter one, if there is any.
+#[inline]
+pub fn shortest(first: Option<Span>, second: Option<Span>) -> Option<Span> {
+    first.into_iter().chain(second).min()
+}
+
 /// Both count.
 #[inline]
 pub fn sum(first: u64, second: u64) -> u64 {

@@ -6,8 +6,8 @@
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 
 use super::{
-    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LaneView, LinkView, PacketView,
-    PortVl, QueueView, Resident,
+    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LaneView, LinkView, Messages,
+    PacketView, PortVl, QueueView, Resident,
 };
 
 hooks! {
@@ -65,6 +65,9 @@ hooks! {
                 occupied_bytes: u32,
                 packet_time: Span,
             ) -> Span [longest] { Span::ZERO }
+
+            /// The shortest time that a message of [`SwitchControl::exchange`] takes, if switches send any; always the same answer.
+            fn message_delay() -> Option<Span> [shortest] { None }
 
             /// Packets that this Port VL has marked, for statistics.
             fn marked(output: PortVl) -> u64 [sum] { 0 }
@@ -171,6 +174,11 @@ hooks! {
                 vl: Vl,
                 resident: &mut R,
             ) -> () [nothing] if needs_buffer_full {}
+
+            /// Sends and receives what switches of different parts of a fabric send each other, so that each part knows it before it
+            /// arrives. The first call comes before the run: only after it, messages are sent here instead of being
+            /// received at once.
+            fn exchange<M: Messages>(messages: &mut M) -> () [nothing] if needs_exchange {}
         }
     }
 }

@@ -32,11 +32,12 @@ pub use list::{SOURCE_HOOKS, SWITCH_HOOKS, SourceControl, SwitchControl};
 pub(crate) use list::{SourceHook, SwitchHook};
 pub use views::{
     Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grant, Grants, Hop, LaneView, LinkView,
-    PacketView, PortVl, QueueView, Resident,
+    Messages, PacketView, PortMessage, PortVl, QueueView, Resident,
 };
 
 /// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not
-/// depend on what has been called about others, so that calls about different ones may come in any order.
+/// depend on what has been called about others, so that calls about different ones may come in any order. What one sends
+/// another takes at least [`SwitchControl::message_delay`].
 ///
 /// An engine with several threads has a clone for each, of which it uses some Port VLs; changes of settings go to
 /// all clones.

@@ -239,3 +239,23 @@ pub struct LaneView {
     /// route or several.
     pub next_output: Option<PortId>,
 }
+
+/// A message of a switch to the output at the other end of the cable that leads into one of its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortMessage {
+    /// When it arrives.
+    pub arrives: Time,
+    /// That output.
+    pub to: PortId,
+    /// The flow that it is about.
+    pub flow: Flow,
+}
+
+/// Where the messages of switches go that several parts of a fabric run.
+pub trait Messages {
+    /// Sends a message.
+    fn send(&mut self, message: PortMessage);
+
+    /// The next message that has been sent to a switch of this part.
+    fn receive(&mut self) -> Option<PortMessage>;
+}

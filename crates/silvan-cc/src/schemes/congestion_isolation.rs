@@ -15,7 +15,8 @@ use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
 use super::flows::{check_bytes, check_span};
 use crate::hooks::{
-    Flow, LaneView, NoControl, PacketView, PortVl, QueueView, Settings, SwitchControl,
+    Flow, LaneView, Messages, NoControl, PacketView, PerPortVl, PortMessage, PortVl, QueueView, Settings,
+    SwitchControl,
 };
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
 
@@ -120,6 +121,7 @@ impl Scheme for CongestionIsolation {
                 outputs: outputs(setup.ports),
                 joining: None,
                 messages: 0,
+                sent: None,
             },
             NoControl,
         ))
@@ -138,6 +140,8 @@ pub struct Isolator {
     /// The packet whose lane has been chosen last: its output and input, and its flow.
     joining: Option<(PortId, PortId, Flow)>,
     messages: u64,
+    /// Messages that are to be exchanged, where there are several parts of the fabric.
+    sent: Option<Vec<PortMessage>>,
 }
 
 impl Isolator {
@@ -215,6 +219,7 @@ impl Isolator {
         if is_known {
             return;
         }
+        entry.by_message = false;
         self.send_upstream(now, port, input, flow);
     }
 
@@ -226,13 +231,15 @@ impl Isolator {
             return;
         };
         self.messages += 1;
-        let arrives = now.saturating_add(self.message_delay);
-        let until = arrives.saturating_add(self.hold);
-        let output = &mut self.outputs[upstream.index()];
-        output.root_is_behind.extend(arrives, until);
-        let entry = output.entry(now, flow);
-        entry.by_message = true;
-        entry.counts.extend(arrives, until);
+        let message = PortMessage {
+            arrives: now.saturating_add(self.message_delay),
+            to: upstream,
+            flow,
+        };
+        match &mut self.sent {
+            Some(sent) => sent.push(message),
+            None => self.outputs[upstream.index()].expect(message),
+        }
     }
 
     /// The port and lane of a dense index, if it is one of the two lanes.
@@ -261,10 +268,9 @@ impl SwitchControl for Isolator {
         if vl.index() >= LANES {
             return None;
         }
-        if let Some(next) = hop.next_input {
-            self.outputs[next.index()].upstream = Some(hop.output);
-        }
-        let is_known = !self.outputs[hop.output.index()].flows.is_empty();
+        let output = &mut self.outputs[hop.output.index()];
+        output.receive(now, self.hold);
+        let is_known = !output.flows.is_empty();
         let lane = match hop.input {
             Some(input) => {
                 self.joining = Some((hop.output, input, flow));
@@ -283,7 +289,9 @@ impl SwitchControl for Isolator {
         if vl.index() >= LANES {
             return None;
         }
-        let entry = self.outputs[output.index()].flows.get(&flow);
+        let record = &mut self.outputs[output.index()];
+        record.receive(now, self.hold);
+        let entry = record.flows.get(&flow);
         let isolated = entry.is_some_and(|entry| entry.isolated || entry.counts.has(now));
         Vl::try_new(u8::from(isolated)).ok()
     }
@@ -307,6 +315,7 @@ impl SwitchControl for Isolator {
             return;
         };
         let number = self.outputs[packet.input.index()].number;
+        self.outputs[port.index()].receive(now, self.hold);
         let record = &mut self.outputs[port.index()].lanes[lane];
         record.bytes = queue.queued_bytes;
         record.has_credit = queue.has_credit;
@@ -337,6 +346,23 @@ impl SwitchControl for Isolator {
         false
     }
 
+    fn message_delay(&self) -> Option<Span> {
+        Some(self.message_delay)
+    }
+
+    fn needs_exchange(&self) -> bool {
+        true
+    }
+
+    fn exchange<M: Messages>(&mut self, messages: &mut M) {
+        for message in self.sent.get_or_insert_default().drain(..) {
+            messages.send(message);
+        }
+        while let Some(message) = messages.receive() {
+            self.outputs[message.to.index()].expect(message);
+        }
+    }
+
     fn on_discarded(&mut self, _: Time, output: PortVl) {
         if let Some((port, lane)) = self.split(output) {
             let record = &mut self.outputs[port.index()].lanes[lane];
@@ -348,3 +374,6 @@ impl SwitchControl for Isolator {
 
 /// Nothing of it changes during a run.
 impl Settings for Isolator {}
+
+/// An output changes by its own packets, and by messages that have arrived.
+impl PerPortVl for Isolator {}

@@ -216,6 +216,7 @@ mod tests {
                 switch: SwitchId::new(0),
                 number: PortNumber::new(number),
                 to_host,
+                peer: None,
             })
         };
         let ports = [port(1, true), port(2, false)];

@@ -119,7 +119,7 @@ register! {
     separate {
         timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
         rccc::Rccc, vl_mapping::VlMapping, dftree::Dftree,
-        pair_backpressure::PairBackpressure, half::Half,
+        pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, half::Half,
     }
     separate_chains {
         NsccReps: nscc::Nscc, reps::Reps;

@@ -349,6 +349,7 @@ mod tests {
                 switch: SwitchId::new(0),
                 number: PortNumber::new(1),
                 to_host,
+                peer: None,
             })
         };
         let ports = [port(false), port(true)];

@@ -190,6 +190,8 @@ pub struct SwitchPort {
     pub number: PortNumber,
     /// Whether its cable leads to a host.
     pub to_host: bool,
+    /// The port at the other end of its cable.
+    pub peer: Option<PortId>,
 }
 
 /// A parameter that a scheme cannot work with.

@@ -273,6 +273,7 @@ mod tests {
                     switch: SwitchId::new(leaf),
                     number: PortNumber::new(number),
                     to_host: number <= hosts,
+                    peer: None,
                 })
             })
         };

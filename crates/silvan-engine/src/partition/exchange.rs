@@ -6,6 +6,8 @@
 
 use super::assignment::{Assignment, PartId};
 use super::inboxes::{Contents, Inboxes};
+use silvan_cc::hooks::{Messages, PortMessage};
+
 use crate::events::Head;
 use crate::extension::{Extension, Extensions};
 use crate::packet::Packet;
@@ -30,6 +32,8 @@ pub(crate) struct Parcel {
     pub notifications: Vec<(u64, Packet)>,
     /// What these packets carry.
     pub extensions: Vec<Extension>,
+    /// Messages between switches.
+    pub messages: Vec<PortMessage>,
 }
 
 /// What a part knows of the others, and what it sends them in the open window. Empty in a fabric that is not
@@ -116,7 +120,36 @@ impl Remote {
 
 impl Contents for Parcel {
     fn is_empty(&self) -> bool {
-        self.heads.is_empty() && self.credits.is_empty() && self.notifications.is_empty()
+        self.heads.is_empty()
+            && self.credits.is_empty()
+            && self.notifications.is_empty()
+            && self.messages.is_empty()
+    }
+}
+
+/// Messages of the switches of a part in a window, and those that have arrived there.
+#[derive(Debug)]
+pub(crate) struct PartMessages<'a> {
+    pub remote: &'a mut Remote,
+    /// Those to outputs of the part.
+    pub own: &'a mut Vec<PortMessage>,
+}
+
+impl Messages for PartMessages<'_> {
+    fn send(&mut self, message: PortMessage) {
+        let port = message.to.index() as u32;
+        if self.remote.has_port(port) {
+            let part = self.remote.assignment.of_port(port);
+            self.remote.parcels[usize::from(part)]
+                .messages
+                .push(message);
+        } else {
+            self.own.push(message);
+        }
+    }
+
+    fn receive(&mut self) -> Option<PortMessage> {
+        self.own.pop()
     }
 }
 

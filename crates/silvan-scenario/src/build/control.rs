@@ -127,6 +127,7 @@ pub fn switch_ports(fabric: &Fabric) -> Vec<Option<SwitchPort>> {
                     switch,
                     number: port.number,
                     to_host,
+                    peer: port.peer,
                 })
         })
         .collect()

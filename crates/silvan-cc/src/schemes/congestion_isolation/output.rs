@@ -1,11 +1,11 @@
 //! What an output keeps: the packets that wait on its lanes, and the flows that congest it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use silvan_core::{PortId, Time};
+use silvan_core::{PortId, Span, Time};
 
 use super::{CONGESTING, LANES, MONITORED};
-use crate::hooks::Flow;
+use crate::hooks::{Flow, PortMessage};
 use crate::schemes::SwitchPort;
 
 /// From so many entries of an output on, those that are over are removed as entries are added.
@@ -23,6 +23,7 @@ pub(super) fn outputs(ports: &[Option<SwitchPort>]) -> Vec<Output> {
         Output {
             to_host: port.is_some_and(|port| port.to_host),
             number: port.map_or(0, |port| port.number.as_u8() - 1),
+            upstream: port.and_then(|port| port.peer),
             ..Output::new(inputs)
         }
     };
@@ -37,8 +38,10 @@ pub(super) struct Output {
     /// The place of its port among those of the switch, from 0.
     pub number: u8,
     pub lanes: [Lane; LANES],
-    /// The output at the other end of the cable that leads into this port, as soon as a packet has come by it.
+    /// The output at the other end of the cable that leads into this port.
     pub upstream: Option<PortId>,
+    /// Messages that have not arrived, in the order in which they will.
+    pub expected: VecDeque<PortMessage>,
     /// When flows that congest another output, behind this one, are on its congesting lane, by messages.
     pub root_is_behind: Period,
     /// Flows that congest this output, or one behind it.
@@ -136,8 +139,28 @@ impl Output {
             number: 0,
             lanes: [lane(), lane()],
             upstream: None,
+            expected: VecDeque::new(),
             root_is_behind: Period::default(),
             flows: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps a message until it arrives.
+    pub fn expect(&mut self, message: PortMessage) {
+        let later = self.expected.iter().rev();
+        let later = later.take_while(|other| **other > message).count();
+        self.expected.insert(self.expected.len() - later, message);
+    }
+
+    /// Takes in the messages that have arrived by `now`: flows count as congesting from then on, for `hold`.
+    pub fn receive(&mut self, now: Time, hold: Span) {
+        while let Some(&message) = self.expected.front().filter(|next| next.arrives <= now) {
+            self.expected.pop_front();
+            let until = message.arrives.saturating_add(hold);
+            self.root_is_behind.extend(message.arrives, until);
+            let entry = self.entry(message.arrives, message.flow);
+            entry.by_message = true;
+            entry.counts.extend(message.arrives, until);
         }
     }
 

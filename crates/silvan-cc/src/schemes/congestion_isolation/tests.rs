@@ -16,22 +16,23 @@ const TO_HOST: PortId = PortId::new(4);
 const TO_THIRD: PortId = PortId::new(5);
 const PACKET: u32 = 1_000;
 
-fn port(switch: usize, number: u8, to_host: bool) -> Option<SwitchPort> {
+fn port(switch: usize, number: u8, to_host: bool, peer: Option<PortId>) -> Option<SwitchPort> {
     Some(SwitchPort {
         switch: SwitchId::new(switch),
         number: PortNumber::new(number),
         to_host,
+        peer,
     })
 }
 
 fn built() -> Isolator {
     let ports = [
         None,
-        port(0, 1, true),
-        port(0, 2, false),
-        port(1, 1, false),
-        port(1, 2, true),
-        port(1, 3, false),
+        port(0, 1, true, Some(HOST)),
+        port(0, 2, false, Some(SECOND_IN)),
+        port(1, 1, false, Some(FIRST_OUT)),
+        port(1, 2, true, None),
+        port(1, 3, false, None),
     ];
     let scheme = CongestionIsolation {
         set_point: Some(Bytes::from_bytes(u64::from(4 * PACKET))),
@@ -151,8 +152,6 @@ fn a_flow_that_joins_at_the_set_point_changes_its_lane_hop_by_hop() {
 fn a_neighbour_whose_congesting_lane_is_full_passes_the_message_on_to_the_host() {
     let mut waiting = Waiting::of(FIRST_OUT);
     waiting.has_credit = false;
-    waiting.isolator.outputs[FIRST_IN.index()].upstream = Some(HOST);
-    waiting.isolator.outputs[SECOND_IN.index()].upstream = Some(FIRST_OUT);
     waiting
         .isolator
         .send_upstream(at(1), TO_HOST, SECOND_IN, flow(1));

@@ -22,6 +22,7 @@ fn port(switch: usize, number: u8, to_host: bool) -> Option<SwitchPort> {
         switch: SwitchId::new(switch),
         number: PortNumber::new(number),
         to_host,
+        peer: None,
     })
 }
 

@@ -163,6 +163,7 @@ fn switch(protocol: Protocol, to_host: bool) -> Discarder {
         switch: SwitchId::new(0),
         number: PortNumber::new(1),
         to_host,
+        peer: None,
     });
     let ports = [port];
     let setup = Setup {

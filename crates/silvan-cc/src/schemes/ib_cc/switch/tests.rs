@@ -23,6 +23,7 @@ fn ports() -> [Option<SwitchPort>; 4] {
             switch: SwitchId::new(switch),
             number: PortNumber::new(number),
             to_host,
+            peer: None,
         })
     };
     [port(0, 1, true), port(0, 2, false), None, port(1, 1, false)]
