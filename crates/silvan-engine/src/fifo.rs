@@ -262,7 +262,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             plane.pool.insert(queue, packet, since);
             record.queued_bytes += u32::from(packet.wire());
         } else {
-            plane.queue_packet(lane as usize, local, packet, since);
+            plane.queue_packet::<F>(output, lane as usize, local, packet, since);
         }
         plane.outs[output as usize].waiting += 1;
         let at = plane.outs[output as usize].free_at.max(now);

@@ -138,6 +138,8 @@ pub(crate) struct Plane {
     /// Virtual-lane arbitration tables; ports share those that are alike.
     pub vl_tables: Vec<VlTables>,
     pub vl_states: Vec<VlState>,
+    /// Bit `vl` is set where packets wait for that lane of an output; empty with one lane.
+    pub busy_lanes: Vec<u16>,
     /// Whether any element has ports of different speeds.
     pub mixed: bool,
     pub reads: Option<Reads>,
@@ -400,13 +402,37 @@ impl Plane {
 
     /// Appends a packet that is eligible `since` then to its virtual output queue.
     #[inline(always)]
-    pub fn queue_packet(&mut self, lane: usize, local: u32, packet: Packet, since: u64) {
+    pub fn queue_packet<F: EngineVariant>(
+        &mut self,
+        output: u32,
+        lane: usize,
+        local: u32,
+        packet: Packet,
+        since: u64,
+    ) {
+        if self.vls_in::<F>() > 1 {
+            self.busy_lanes[output as usize] |= self.lane_bit(output, lane);
+        }
         let record = &mut self.lanes[lane];
         let queue = &mut self.queues[(record.queues + local) as usize];
         let was_empty = !record.has_input(local);
         self.pool.push(queue, was_empty, packet, since);
         record.set_input(local);
         record.queued_bytes += u32::from(packet.wire());
+    }
+
+    /// The bit of a lane in `busy_lanes`.
+    #[inline(always)]
+    fn lane_bit(&self, output: u32, lane: usize) -> u16 {
+        1 << (lane - self.lane(output, 0))
+    }
+
+    /// Notes that a packet has left its queue.
+    #[inline(always)]
+    pub fn note_left<F: EngineVariant>(&mut self, output: u32, lane: usize) {
+        if self.vls_in::<F>() > 1 && self.lanes[lane].queued_bytes == 0 {
+            self.busy_lanes[output as usize] &= !self.lane_bit(output, lane);
+        }
     }
 
     /// The output port whose record holds the counters and link credits of a fabric port: itself, or
@@ -461,6 +487,7 @@ impl Plane {
             + self.events.bytes()
             + (self.head_delay.capacity() + self.propagation.capacity()) * 8
             + self.vl_states.capacity() * size_of::<VlState>()
+            + self.busy_lanes.capacity() * 2
     }
 }
 

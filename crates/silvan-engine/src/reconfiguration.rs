@@ -19,7 +19,7 @@ use crate::packet::{CONTROL, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::{Element, Next};
 use crate::routing::CHOOSE;
-use crate::variant::EngineVariant;
+use crate::variant::{EngineVariant, General};
 use crate::vlarb::VlTables;
 use crate::workload::Workload;
 use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
@@ -458,6 +458,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             record.clear_input(local);
         }
         record.queued_bytes -= u32::from(packet.wire());
+        plane.note_left::<General>(output, lane);
         plane.outs[output as usize].waiting -= 1;
         packet
     }

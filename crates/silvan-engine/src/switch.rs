@@ -138,7 +138,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         let plane = &mut self.plane;
-        plane.queue_packet(lane, local, packet, now);
+        plane.queue_packet::<F>(output, lane, local, packet, now);
         let out = &mut plane.outs[output as usize];
         out.waiting += 1;
         let free_at = out.free_at;
@@ -230,6 +230,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let (queued_bytes, base) = (record.queued_bytes, record.base);
         record.queued_bytes -= u32::from(packet.wire());
+        plane.note_left::<F>(output, lane);
         let queued_bytes = queued_bytes + plane.held_back_bytes::<F>(lane);
         let out = &mut plane.outs[output as usize];
         out.waiting -= 1;

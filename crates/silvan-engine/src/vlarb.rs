@@ -119,7 +119,8 @@ impl VlTables {
                     high: high_first,
                 });
             }
-            pointer.entry = ((usize::from(pointer.entry) + 1) % table.len()) as u8;
+            let next = usize::from(pointer.entry) + 1;
+            pointer.entry = if next < table.len() { next as u8 } else { 0 };
             pointer.left = table[usize::from(pointer.entry)].weight;
         }
         None
@@ -127,8 +128,7 @@ impl VlTables {
 
     /// Charges a packet that was sent by a choice.
     pub fn charge(&self, state: &mut VlState, choice: Choice, wire_bytes: u16) {
-        let bytes =
-            i64::from(wire_bytes).div_euclid(64) * 64 + if wire_bytes % 64 == 0 { 0 } else { 64 };
+        let bytes = i64::from(wire_bytes.div_ceil(64)) * 64;
         if choice.high {
             state.high.left -= bytes;
             state.budget -= bytes;

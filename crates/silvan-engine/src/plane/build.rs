@@ -153,6 +153,7 @@ impl Plane {
                 config.data_vls,
             )],
             vl_states: Vec::new(),
+            busy_lanes: Vec::new(),
             mixed: false,
             reads: None,
             fifos: None,
@@ -231,6 +232,9 @@ impl Plane {
         self.outs[stage].rate = self.rate_index(rate);
         if stage != port.index() {
             self.outs[port.index()].rate = self.rate_index(self.crossbar_rate(rate));
+        }
+        if self.vls > 1 {
+            self.busy_lanes = vec![0; self.outs.len()];
         }
         self.mark_mixed_elements();
     }

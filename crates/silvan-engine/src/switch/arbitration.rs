@@ -81,7 +81,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut ready = 0u16;
         let mut locals = [0u32; 16];
         let mut blocks_wanted = [0i32; 16];
-        for vl in 0..self.plane.vls {
+        let busy = self.plane.busy_lanes[output as usize];
+        for vl in lanes_of(busy) {
             let candidate = if self.needs_holds_head() {
                 self.candidate_not_held(now, output, first + vl)
             } else {
@@ -110,7 +111,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         self.start_waiting(now, output);
-        for (vl, &blocks) in blocks_wanted[..self.plane.vls].iter().enumerate() {
+        for vl in lanes_of(busy) {
+            let blocks = blocks_wanted[vl];
             if blocks > 0 {
                 self.await_credits(now, output, first + vl, blocks);
             }
@@ -195,4 +197,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.wake_output(output, at.max(now));
         }
     }
+}
+
+/// The lanes whose bits are set, the lowest first.
+#[inline(always)]
+fn lanes_of(mut bits: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let vl = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (vl < 16).then_some(vl)
+    })
 }

@@ -1,7 +1,13 @@
 //! Messages held back on throttled queue pairs, so that the host goes on with others.
 
+mod places;
+#[cfg(test)]
+mod tests;
+
 use silvan_cc::workload::Gate;
 use silvan_core::{HostId, Sl, Time, Vl};
+
+use places::Places;
 
 /// Most queue pairs that one source holds messages back on; with so many throttled, it draws no
 /// uniform messages until one is released. Bounds the memory of a source to some 8 KB.
@@ -40,41 +46,16 @@ pub(crate) enum Append {
 /// One throttled queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// Earliest instant at which congestion control may let it send, as it last said; zero if it is to be asked again.
+    /// Earliest instant at which congestion control may let it send, as it last said, if the queue is in neither set.
     release: Time,
     /// What it would answer until then, without being asked.
     known: Time,
-    dst: HostId,
     /// Rest of a message that has started, in bytes; it goes first.
     started: u32,
     /// Whole messages behind it.
     whole: u16,
-    kind: Kind,
     /// The lane for whose credits it waits, if it takes no other one.
     lane: Option<Vl>,
-}
-
-impl Queue {
-    /// Whether it may send now. Asks congestion control where that may say something else than before.
-    #[inline]
-    fn may_go<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> bool {
-        if self.known > now {
-            self.release = self.known;
-            return false;
-        }
-        if self.lane.is_some_and(|lane| gate.awaits(lane)) {
-            self.release = Time::MAX;
-            return false;
-        }
-        self.release = gate.release(self.dst, sl);
-        if self.release <= now {
-            return true;
-        }
-        let lacks = gate.lacks_credits();
-        self.known = if lacks { Time::ZERO } else { self.release };
-        self.lane = gate.awaited_lane();
-        false
-    }
 }
 
 /// The throttled queue pairs of one source that hold messages.
@@ -84,7 +65,183 @@ pub(crate) struct Parking {
     next_release: Time,
     /// Bit `dst` modulo 64 is set for every queue: a clear bit answers the common question at once.
     filter: u64,
+    held: Box<Held>,
+}
+
+/// The queues, in the order in which they were throttled. A source may hold hundreds of them and be polled for each packet,
+/// so a poll looks at sets, and at those queues alone that may have something to say. Each place is in one of
+/// the first three.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// Those that are to be asked again.
+    again: Places,
+    /// Those that may be released at an instant.
+    timed: Places,
+    /// Those that wait for something to happen to them: their release is [`Time::MAX`].
+    asleep: Places,
+    /// By lane, those whose `lane` it is.
+    waiting: Vec<(Vl, Places)>,
+    /// Those that wait for a lane without credits, in a poll.
+    dry: Places,
+    /// Destination and kind of each; see [`key`].
+    keys: Vec<u32>,
     queues: Vec<Queue>,
+}
+
+impl Held {
+    fn release(&self, place: usize) -> Time {
+        if self.again.contains(place) {
+            Time::ZERO
+        } else if self.asleep.contains(place) {
+            Time::MAX
+        } else {
+            self.queues[place].release
+        }
+    }
+
+    fn set_release(&mut self, place: usize, release: Time) {
+        self.queues[place].release = release;
+        for places in [&mut self.again, &mut self.timed, &mut self.asleep] {
+            places.remove(place);
+        }
+        match release {
+            Time::ZERO => self.again.insert(place),
+            Time::MAX => self.asleep.insert(place),
+            _ => self.timed.insert(place),
+        }
+    }
+
+    fn set_lane(&mut self, place: usize, lane: Option<Vl>) {
+        let before = std::mem::replace(&mut self.queues[place].lane, lane);
+        if before == lane {
+            return;
+        }
+        let mut waiting = self.waiting.iter_mut();
+        if let Some((_, places)) = waiting.find(|(vl, _)| Some(*vl) == before) {
+            places.remove(place);
+        }
+        let Some(lane) = lane else { return };
+        let mut waiting = self.waiting.iter_mut();
+        if let Some((_, places)) = waiting.find(|(vl, _)| *vl == lane) {
+            places.insert(place);
+        } else {
+            let mut places = Places::default();
+            places.insert(place);
+            self.waiting.push((lane, places));
+        }
+    }
+
+    /// Whether a queue may send now. Asks congestion control where that may say something else than before.
+    fn may_go<G: Gate>(&mut self, place: usize, now: Time, sl: Sl, gate: &mut G) -> bool {
+        let queue = &self.queues[place];
+        if queue.known > now {
+            self.set_release(place, queue.known);
+            return false;
+        }
+        if queue.lane.is_some_and(|lane| gate.awaits(lane)) {
+            self.set_release(place, Time::MAX);
+            return false;
+        }
+        let release = gate.release(destination(self.keys[place]), sl);
+        self.set_release(place, release);
+        if release <= now {
+            return true;
+        }
+        let lacks = gate.lacks_credits();
+        self.queues[place].known = if lacks { Time::ZERO } else { release };
+        self.set_lane(place, gate.awaited_lane());
+        false
+    }
+
+    /// The first of those that are to be asked again that may send now. Those before it have been asked, or wait for a lane
+    /// that still has no credits.
+    fn next_again<G: Gate>(&mut self, now: Time, sl: Sl, gate: &mut G) -> Option<usize> {
+        let mut dry = std::mem::take(&mut self.dry);
+        dry.clear();
+        for (lane, waiting) in &self.waiting {
+            if waiting.meets(&self.again) && gate.awaits(*lane) {
+                dry.add(waiting);
+            }
+        }
+        let mut from = 0;
+        let mut found = None;
+        while let Some(place) = self.again.next_outside(&dry, from) {
+            if self.may_go(place, now, sl, gate) {
+                found = Some(place);
+                break;
+            }
+            from = place + 1;
+        }
+        let end = found.unwrap_or(self.queues.len());
+        self.again.transfer(&mut self.asleep, &dry, end);
+        self.dry = dry;
+        found
+    }
+
+    /// The release of the queue that is released first, and its place: the first one of several.
+    fn earliest(&self) -> Option<(Time, usize)> {
+        if let Some(first) = self.again.next(0) {
+            return Some((Time::ZERO, first));
+        }
+        let mut earliest: Option<(Time, usize)> = None;
+        let mut from = 0;
+        while let Some(place) = self.timed.next(from) {
+            let release = self.queues[place].release;
+            if earliest.is_none_or(|(first, _)| release < first) {
+                earliest = Some((release, place));
+            }
+            from = place + 1;
+        }
+        earliest.or_else(|| self.asleep.next(0).map(|first| (Time::MAX, first)))
+    }
+
+    fn find(&self, dst: HostId, kind: Kind) -> Option<usize> {
+        let wanted = key(dst, kind);
+        // Eight at a time, without a branch for each.
+        let chunks = self.keys.chunks(8).enumerate();
+        let mut found = chunks.filter(|(_, keys)| {
+            let equal = |all, key: &u32| all | u32::from(*key == wanted);
+            keys.iter().fold(0, equal) != 0
+        });
+        let (chunk, keys) = found.next()?;
+        let within = keys.iter().position(|&key| key == wanted)?;
+        Some(8 * chunk + within)
+    }
+
+    fn insert(&mut self, key: u32, release: Time, started: u32, whole: u16) {
+        self.keys.push(key);
+        self.queues.push(Queue {
+            release,
+            known: Time::ZERO,
+            started,
+            whole,
+            lane: None,
+        });
+        self.set_release(self.queues.len() - 1, release);
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.keys.remove(place);
+        self.queues.remove(place);
+        let sets = [&mut self.again, &mut self.timed, &mut self.asleep];
+        let waiting = self.waiting.iter_mut().map(|(_, places)| places);
+        for places in sets.into_iter().chain(waiting) {
+            places.close(place);
+        }
+    }
+
+    /// Lets all queues take part in the next choice.
+    fn ask_again(&mut self) {
+        self.again.fill(self.queues.len());
+        self.timed.clear();
+        self.asleep.clear();
+    }
+
+    /// Knows nothing of a queue any more.
+    fn invalidate(&mut self, place: usize) {
+        self.queues[place].known = Time::ZERO;
+        self.set_lane(place, None);
+    }
 }
 
 impl Parking {
@@ -92,7 +249,7 @@ impl Parking {
         Self {
             next_release: Time::MAX,
             filter: 0,
-            queues: Vec::new(),
+            held: Box::default(),
         }
     }
 
@@ -105,65 +262,54 @@ impl Parking {
     /// Whether no further queue pair should be throttled.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.queues.len() >= MAX_QUEUES
+        self.held.queues.len() >= MAX_QUEUES
     }
 
     /// Holds a whole message to `dst` back if others to it are held already, at most `limit`.
     #[inline]
     pub(crate) fn append(&mut self, dst: HostId, limit: u16) -> Append {
-        if self.filter & bit(dst) == 0 {
+        let Some(place) = self.place_of(dst, Kind::Uniform) else {
             return Append::NoQueue;
+        };
+        let queue = &mut self.held.queues[place];
+        if queue.whole >= limit {
+            return Append::Full;
         }
-        match self.find(dst, Kind::Uniform) {
-            None => Append::NoQueue,
-            Some(queue) if queue.whole >= limit => Append::Full,
-            Some(queue) => {
-                queue.whole += 1;
-                Append::Held
-            }
-        }
+        queue.whole += 1;
+        Append::Held
     }
 
     /// Until when the queue pair to `dst` is throttled, if messages are held back on it.
     #[inline]
-    pub(crate) fn release_of(&mut self, dst: HostId, kind: Kind) -> Option<Time> {
+    pub(crate) fn release_of(&self, dst: HostId, kind: Kind) -> Option<Time> {
+        let place = self.place_of(dst, kind)?;
+        Some(self.held.release(place))
+    }
+
+    #[inline]
+    fn place_of(&self, dst: HostId, kind: Kind) -> Option<usize> {
         if self.filter & bit(dst) == 0 {
             return None;
         }
-        self.find(dst, kind).map(|queue| queue.release)
+        self.held.find(dst, kind)
     }
 
     /// Holds the first message to `dst`, a whole one, back until `release`.
     pub(crate) fn hold(&mut self, dst: HostId, release: Time) {
-        self.insert(Queue {
-            release,
-            known: Time::ZERO,
-            dst,
-            started: 0,
-            whole: 1,
-            kind: Kind::Uniform,
-            lane: None,
-        });
+        self.insert(key(dst, Kind::Uniform), release, 0, 1);
     }
 
     /// Holds the rest of a started message back until `release`, before all others of its queue.
     pub(crate) fn hold_started(&mut self, message: Message, release: Time) {
-        if let Some(queue) = self.find(message.dst, message.kind) {
-            queue.started = message.left;
-            queue.release = release;
-            queue.known = Time::ZERO;
-            self.next_release = self.next_release.min(release);
+        let Some(place) = self.place_of(message.dst, message.kind) else {
+            self.insert(key(message.dst, message.kind), release, message.left, 0);
             return;
-        }
-        self.insert(Queue {
-            release,
-            known: Time::ZERO,
-            dst: message.dst,
-            started: message.left,
-            whole: 0,
-            kind: message.kind,
-            lane: None,
-        });
+        };
+        let queue = &mut self.held.queues[place];
+        queue.started = message.left;
+        queue.known = Time::ZERO;
+        self.held.set_release(place, release);
+        self.next_release = self.next_release.min(release);
     }
 
     /// Takes the next message of the queue that was released first, `whole_bytes` long if it has
@@ -177,23 +323,16 @@ impl Parking {
     ) -> Option<Message> {
         loop {
             // Those that are to be asked again go before all others, then the one that was throttled earliest.
-            let mut first: Option<(Time, usize)> = None;
-            for place in 0..self.queues.len() {
-                let queue = &mut self.queues[place];
-                if queue.release == Time::ZERO && queue.may_go(now, sl, gate) {
-                    self.next_release = Time::ZERO;
-                    return Some(self.take(place, whole_bytes));
-                }
-                if first.is_none_or(|(release, _)| queue.release < release) {
-                    first = Some((queue.release, place));
-                }
+            if let Some(place) = self.held.next_again(now, sl, gate) {
+                self.next_release = Time::ZERO;
+                return Some(self.take(place, whole_bytes));
             }
-            let (release, place) = first?;
+            let (release, place) = self.held.earliest()?;
             self.next_release = release;
             if release > now {
                 return None;
             }
-            if self.queues[place].may_go(now, sl, gate) {
+            if self.held.may_go(place, now, sl, gate) {
                 return Some(self.take(place, whole_bytes));
             }
         }
@@ -201,70 +340,87 @@ impl Parking {
 
     /// Takes the next message of a queue, and removes a queue that has no other.
     fn take(&mut self, place: usize, whole_bytes: u32) -> Message {
-        let queue = &mut self.queues[place];
-        let (dst, kind) = (queue.dst, queue.kind);
+        let (dst, kind) = (
+            destination(self.held.keys[place]),
+            kind(self.held.keys[place]),
+        );
+        let queue = &mut self.held.queues[place];
         let left = if queue.started > 0 {
             std::mem::take(&mut queue.started)
         } else {
             queue.whole -= 1;
             whole_bytes
         };
-        if queue.started == 0 && queue.whole == 0 {
-            self.remove(place);
+        if queue.whole == 0 {
+            self.held.remove(place);
+            let others = self.held.keys.iter();
+            if others.fold(0, |all, &key| {
+                all | u32::from(bit(destination(key)) == bit(dst))
+            }) == 0
+            {
+                self.filter &= !bit(dst);
+            }
+            let earliest = self.held.earliest();
+            self.next_release = earliest.map_or(Time::MAX, |(release, _)| release);
         }
         Message { dst, left, kind }
     }
 
+    fn insert(&mut self, key: u32, release: Time, started: u32, whole: u16) {
+        self.next_release = self.next_release.min(release);
+        self.filter |= bit(destination(key));
+        self.held.insert(key, release, started, whole);
+    }
+
     /// Forgets all remembered instants; every queue is asked about again.
     pub(crate) fn invalidate_releases(&mut self) {
-        self.invalidate_where(|_| true);
+        for place in 0..self.held.queues.len() {
+            self.held.invalidate(place);
+        }
+        self.ask_again();
     }
 
     /// Forgets what is remembered of queues to a destination.
     pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
-        self.invalidate_where(|queue| queue.dst == dst);
-    }
-
-    /// Forgets what is remembered of queues whose lane lacked credits.
-    pub(crate) fn invalidate_lanes(&mut self) {
-        self.invalidate_where(|_| false);
-    }
-
-    /// Lets all queues take part in the next choice, whose order is that in which they were throttled; of those that
-    /// are `moved`, nothing is known any more.
-    fn invalidate_where(&mut self, moved: impl Fn(&Queue) -> bool) {
-        for queue in &mut self.queues {
-            queue.release = Time::ZERO;
-            if moved(queue) {
-                queue.known = Time::ZERO;
-                queue.lane = None;
+        for kind in [Kind::Uniform, Kind::Hot] {
+            if let Some(place) = self.place_of(dst, kind) {
+                self.held.invalidate(place);
             }
         }
-        if !self.queues.is_empty() {
+        self.ask_again();
+    }
+
+    /// Lanes may have got credits: queues that wait for them are looked at again.
+    pub(crate) fn invalidate_lanes(&mut self) {
+        self.ask_again();
+    }
+
+    /// Lets all queues take part in the next choice, whose order is that in which they were throttled.
+    fn ask_again(&mut self) {
+        if !self.held.queues.is_empty() {
+            self.held.ask_again();
             self.next_release = Time::ZERO;
         }
     }
+}
 
-    fn find(&mut self, dst: HostId, kind: Kind) -> Option<&mut Queue> {
-        self.queues
-            .iter_mut()
-            .find(|queue| queue.dst == dst && queue.kind == kind)
-    }
+/// A destination and a kind in one number, for searches.
+#[inline]
+fn key(dst: HostId, kind: Kind) -> u32 {
+    (dst.index() as u32) << 1 | u32::from(kind == Kind::Hot)
+}
 
-    fn insert(&mut self, queue: Queue) {
-        self.next_release = self.next_release.min(queue.release);
-        self.filter |= bit(queue.dst);
-        self.queues.push(queue);
-    }
+#[inline]
+fn destination(key: u32) -> HostId {
+    HostId::new((key >> 1) as usize)
+}
 
-    fn remove(&mut self, place: usize) {
-        self.queues.remove(place);
-        self.filter = self
-            .queues
-            .iter()
-            .fold(0, |all, queue| all | bit(queue.dst));
-        let earliest = self.queues.iter().map(|queue| queue.release).min();
-        self.next_release = earliest.unwrap_or(Time::MAX);
+#[inline]
+fn kind(key: u32) -> Kind {
+    if key & 1 == 0 {
+        Kind::Uniform
+    } else {
+        Kind::Hot
     }
 }
 
