@@ -160,7 +160,6 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     let alone = !switch.delays_credits()
         && !needs.buffer_full
         && !needs.link
-        && !needs.credit
         && fabric.knows_grants(source)
         && !needs.started
         && !needs.answer_grant

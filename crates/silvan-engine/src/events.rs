@@ -172,10 +172,12 @@ impl EventQueue {
             match event.phase() {
                 phase::ARBITRATE => self.calendar.outputs().push(event.id()),
                 phase::HOST => self.calendar.hosts().push(event.id()),
-                phase::RECEIVED | phase::FEEDBACK => self.calendar.for_hosts().push(event),
+                phase::RECEIVED | phase::FEEDBACK | phase::CREDIT => {
+                    self.calendar.for_hosts().push(event);
+                }
                 phase::DELIVERED => self.calendar.deliveries().push(event),
                 phase::READ_END => self.calendar.read_ends().push(event),
-                // Only schemes that watch credits make others; one that was passed over would be lost.
+                // One that was passed over would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }
         }

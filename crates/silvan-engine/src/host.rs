@@ -363,16 +363,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// A credit has come back to a host whose scheme watches them.
-    pub(crate) fn host_credit(&mut self, now: u64, port: u32) {
-        self.notify_credits(now, port);
-        self.wake_host_of(port, now);
+    pub(crate) fn host_credit(&mut self, now: u64, host: u32) {
+        self.notify_credits(now, host);
+        self.wake_host(host, now);
     }
 
     /// Notifies the scheme how many credits of a host's port are taken.
-    pub(crate) fn notify_credits(&mut self, now: u64, port: u32) {
+    pub(crate) fn notify_credits(&mut self, now: u64, host: u32) {
         let plane = &self.plane;
-        let host = plane.host_behind(plane.ins[port as usize].upstream);
-        let first = plane.lane_in::<F>(port, 0);
+        let first = plane.lane_in::<F>(plane.hosts[host as usize].port, 0);
         let mut used = 0;
         for vl in 0..plane.vls_in::<F>() {
             used += plane.input_blocks - plane.credits_at(now, first + vl);

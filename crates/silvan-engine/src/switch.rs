@@ -361,7 +361,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 packet.set_vl(lane - first);
             }
         } else if C::ACTIVE && self.needs.credit {
-            self.notify_credits(now, output);
+            let plane = &self.plane;
+            let host = plane.host_behind(plane.ins[output as usize].upstream);
+            self.notify_credits(now, host);
         }
         if self.needs_link() {
             self.notify_link(now, output, packet, arrived_marked, waited);

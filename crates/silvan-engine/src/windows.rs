@@ -347,6 +347,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     self.events += 1;
                     self.feedback_event(now, host, event.argument());
                 }
+                phase::CREDIT => {
+                    self.events += 1;
+                    self.host_credit(now, host);
+                }
                 phase::RECEIVED => {
                     self.events += 1;
                     let packet = self.plane.events.remove_packet(event.argument());

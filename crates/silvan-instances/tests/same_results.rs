@@ -74,7 +74,9 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 13] = [
+const SEPARATE: [&str; 15] = [
+    "pft",
+    "ib-cc-pft",
     "timely",
     "hpcc",
     "swift",
@@ -162,16 +164,22 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
              [control.congestion-isolation]\nset-point = \"1 KiB\"\nhold = \"30 us\"\n"
         );
     }
+    if scheme.ends_with("pft") {
+        // Its thresholds are those of large buffers.
+        mapping = "[control.pft]\nenter = 24\nescape = 12\nenter-window = 32\nenter-count = 16\n\
+                   escape-window = 32\nescape-count = 16\nm = 1\nk = 1\n"
+            .to_owned();
+    }
     let speed = ["SDR", "QDR", "HDR"][draw(3) as usize];
     let mtu = ["256 B", "1 KiB", "4 KiB"][draw(3) as usize];
     let lanes = [
         "",
         "[vl]\ndata-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n",
     ];
-    let lanes = match (over_waypoints, mapping.is_empty()) {
+    let lanes = match (over_waypoints, CHOOSES_LANES.contains(&scheme)) {
         (true, _) => "[vl]\ndata-vls = 6\n",
-        (false, false) => "[vl]\ndata-vls = 3\n",
-        (false, true) => lanes[draw(2) as usize],
+        (false, true) => "[vl]\ndata-vls = 3\n",
+        (false, false) => lanes[draw(2) as usize],
     };
     let mut programs = String::new();
     let jobs = 1 + draw(2);

@@ -117,11 +117,12 @@ register! {
     }
     engines { IbCc, Dcqcn }
     separate {
-        timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
+        pft::Pft, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
         rccc::Rccc, vl_mapping::VlMapping, dftree::Dftree,
         pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, half::Half,
     }
     separate_chains {
+        IbCcPft: ib_cc::IbCc, pft::Pft;
         NsccReps: nscc::Nscc, reps::Reps;
         SwiftReps: swift::Swift, reps::Reps;
     }

@@ -233,9 +233,6 @@ impl Plane {
         if stage != port.index() {
             self.outs[port.index()].rate = self.rate_index(self.crossbar_rate(rate));
         }
-        if self.vls > 1 {
-            self.busy_lanes = vec![0; self.outs.len()];
-        }
         self.mark_mixed_elements();
     }
 
@@ -425,6 +422,9 @@ impl Plane {
                 self.queues.resize(queues + inputs as usize, Queue::EMPTY);
             }
             self.vl_states.push(self.vl_tables[0].start(0));
+        }
+        if self.vls > 1 {
+            self.busy_lanes = vec![0; self.outs.len()];
         }
         self.mark_mixed_elements();
         let switch = &self.config.switch;

@@ -73,9 +73,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         if from_host && C::ACTIVE && self.needs.credit {
-            self.plane
-                .events
-                .push(Event::new(due, phase::CREDIT, upstream, 0));
+            let plane = &mut self.plane;
+            let host = plane.host_behind(plane.ins[upstream as usize].upstream);
+            plane.events.push(Event::new(due, phase::CREDIT, host, 0));
         }
     }
 

@@ -6,7 +6,7 @@ use super::draws::Draws;
 use super::interface::{Interface, Ready};
 use super::parameters::{PftError, PftParameters};
 use crate::hooks::{
-    Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting,
+    Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
 };
 
 /// Size of a block of the engine's credits, in bytes.
@@ -108,6 +108,9 @@ impl SourceControl for PftSource {
         limited.into_iter().collect()
     }
 }
+
+/// Every host has an interface, and random numbers, of its own.
+impl PerHost for PftSource {}
 
 /// The interfaces have nothing to set during a run.
 impl Settings for PftSource {
