@@ -43,6 +43,7 @@
 //!     switch: SwitchId::new(0),
 //!     number: PortNumber::new(1),
 //!     to_host: true,
+//!     peer: None,
 //! };
 //! let mut switch = parameters.build_switch(&[Some(port)], 1, 1)?;
 //! let mut adapter = parameters.build_adapter(2, 1)?;

@@ -172,6 +172,7 @@ impl Routed {
                 switch,
                 number: record.number,
                 to_host: peer.is_some_and(|node| self.fabric.nodes[node].as_host().is_some()),
+                peer: record.peer,
             })
         };
         self.fabric.ports.ids().map(place).collect()
