@@ -231,7 +231,7 @@ impl Held {
     }
 
     /// Lets all queues take part in the next choice.
-    fn ask_again(&mut self) {
+    fn reconsider_all(&mut self) {
         self.again.fill(self.queues.len());
         self.timed.clear();
         self.asleep.clear();
@@ -377,7 +377,7 @@ impl Parking {
         for place in 0..self.held.queues.len() {
             self.held.invalidate(place);
         }
-        self.ask_again();
+        self.reconsider_all();
     }
 
     /// Forgets what is remembered of queues to a destination.
@@ -387,18 +387,18 @@ impl Parking {
                 self.held.invalidate(place);
             }
         }
-        self.ask_again();
+        self.reconsider_all();
     }
 
     /// Lanes may have got credits: queues that wait for them are looked at again.
     pub(crate) fn invalidate_lanes(&mut self) {
-        self.ask_again();
+        self.reconsider_all();
     }
 
     /// Lets all queues take part in the next choice, whose order is that in which they were throttled.
-    fn ask_again(&mut self) {
+    fn reconsider_all(&mut self) {
         if !self.held.queues.is_empty() {
-            self.held.ask_again();
+            self.held.reconsider_all();
             self.next_release = Time::ZERO;
         }
     }

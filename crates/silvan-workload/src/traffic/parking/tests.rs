@@ -10,7 +10,7 @@ use super::{Append, Kind, Message, Parking};
 use silvan_cc::workload::Gate;
 use silvan_core::{HostId, Sl, Span, Time, Vl};
 
-/// One throttled queue pair of [`Plain`].
+/// One throttled queue pair of [`QueueList`].
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     /// Earliest instant at which congestion control may let it send, as it last said; zero if it is to be asked again.
@@ -51,13 +51,13 @@ impl Queue {
 
 /// The oracle: looks at all queues, one after the other.
 #[derive(Clone, Debug)]
-struct Plain {
+struct QueueList {
     /// No queue is released before this instant.
     next_release: Time,
     queues: Vec<Queue>,
 }
 
-impl Plain {
+impl QueueList {
     fn new() -> Self {
         Self {
             next_release: Time::MAX,
@@ -293,7 +293,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn the_same_messages_are_taken_as_from_a_plain_list(steps in steps(), keeps_lanes: bool) {
-        let (mut parking, mut plain) = (Parking::new(), Plain::new());
+        let (mut parking, mut plain) = (Parking::new(), QueueList::new());
         let mut host = Host { keeps_lanes, ..Host::default() };
         let sl = Sl::ZERO;
         for step in steps {
