@@ -27,7 +27,7 @@ cable = [
     { from = "c", to = "t:1" },
     { from = "d", to = "t:2" },
     { from = "e", to = "t:3" },
-    { from = "f", to = "t:4" },
+    { from = "f", to = "t:4", speed = "FDR" },
 ]
 
 [[traffic.incast]]
@@ -119,7 +119,8 @@ def cdf(rows: Table, most_ns: float) -> dict[float, float]:
     ends: dict[int, float] = {}
     for row in rows:
         counts[row["from_ns"]] = counts.get(row["from_ns"], 0) + row["packets"]
-        ends[row["from_ns"]] = min(row["to_ns"], most_ns)
+        # An interval holds whole nanoseconds.
+        ends[row["from_ns"]] = most_ns if row["to_ns"] + 1 > most_ns else row["to_ns"]
     total = sum(counts.values())
     shares = {(min(counts) - 1) / 1e3: 0.0}
     below = 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ import pytest
 from playwright.sync_api import Browser
 
 import silvan
-from silvan.viewer.samples import Sample, message
+from silvan.emulation import ControlChannel, Emulation
+from silvan.viewer.samples import LiveFabric, Sample, message
 from silvan.viewer.tables import page_tables
 from tests.viewer.conftest import PATIENCE_MS
 from tests.viewer.csv_files import (
@@ -30,6 +33,9 @@ pytestmark = pytest.mark.needs("chromium")
 Column = npt.NDArray[Any]
 TIMES_PS = (1_000_000_000, 3_000_000_000, 4_500_000_000, 5_000_000_000)
 PORT = "switch-00:1"
+FDR_GBPS = 54.545454545
+"""Four lanes of 14.0625 Gbit/s, of which 64 bits of 66 are data, in whole bit/s."""
+
 CLASSES = ("in, cast", '="b"')
 
 
@@ -43,6 +49,7 @@ class Replayed:
     def __init__(self) -> None:
         scenario = silvan.Scenario(
             fabric={"generator": "single-switch", "hosts": 3},
+            link={"speed": "FDR"},
             traffic={"incast": [{"to": "host-0000"}]},
             run={"duration": "10 us"},
         )
@@ -100,7 +107,7 @@ class Replayed:
             "fabric": {},
             "path_choice": "table",
             "hosts": 3,
-            "link_gbps": 16.0,
+            "link_gbps": FDR_GBPS,
             "rates_gbps": {},
             "groups": ["all hosts"],
             "tables": ["nodes", "ports", "routes"],
@@ -199,7 +206,7 @@ def test_rankings_of_a_live_page(live: dict[str, CsvFile], replayed: Replayed) -
     order = [replayed.ports.index(name) for name in shown.texts("port")]
     assert sorted(order) == list(range(len(replayed.ports)))
     length = LENGTHS_PS.sum()
-    used = _grown(replayed, "xmit_bytes").sum(axis=0) * 8e3 / length / 16
+    used = _grown(replayed, "xmit_bytes").sum(axis=0) * 8e3 / length / FDR_GBPS
     waited = _grown(replayed, "xmit_wait_ps").sum(axis=0) / length
     marked = _grown(replayed, "fecn_marked").sum(axis=0)
     queued = replayed.samples[-1].columns["queued_bytes"]
@@ -246,4 +253,20 @@ def test_facts_of_a_live_page(live: dict[str, CsvFile], replayed: Replayed) -> N
     ):
         assert_equal([float(facts[name]["value"])], [value], rel)
         assert facts[name]["unit"] == unit
-    assert live["Run"].by("name")["link rate"]["value"] == "16"
+    assert live["Run"].by("name")["link rate"]["value"] == str(FDR_GBPS)
+
+
+def test_links_of_a_live_fabric_have_their_own_rates() -> None:
+    scenario = silvan.Scenario(
+        fabric={
+            "switch": [{"name": "s", "ports": 2}],
+            "host": [{"name": "a"}, {"name": "b"}],
+            "cable": [{"from": "a", "to": "s:1", "speed": "FDR"}, {"from": "b", "to": "s:2"}],
+        },
+    )
+    with (
+        Emulation(scenario, sockname=f"test-csv-rates-{os.getpid()}") as emulation,
+        closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric,
+    ):
+        rates = fabric.tables()["ports"]["rate_gbps"].to_pylist()
+    assert sorted(rates) == [16, 16, FDR_GBPS, FDR_GBPS]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page
 
+from silvan.errors import OutputError
 from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table, write_report
+from silvan.viewer.reproduction import reproduction_report
 from tests.viewer.conftest import opener
 from tests.viewer.csv_files import SMALL_VIEW, CsvFile, assert_equal, csv_files
 
@@ -66,6 +70,19 @@ TARGETS: list[dict[str, Any]] = [
         "found_steady": "2 < 3",
     },
 ]
+MEANS: dict[str, Any] = {
+    "header": [
+        *("case", "rate_gbps", "rate_gbps_sd"),
+        *("rate_gbps_steady", "rate_gbps_steady_sd", "moves"),
+    ],
+    "rows": [
+        ["=off()", 16 / 3, 1 / 7, 17 / 3, 1 / 9, 10],
+        ["on", 1e-9 / 3, "", 2 / 3, "", 123456],
+        ["none", None, None, None, None, "never"],
+    ],
+}
+"""Points of a reproduction: of several seeds, of one, and of none with a finite number."""
+
 ROWS: list[list[str | float | None]] = [['a, "b"\n', 1 / 3, None]]
 ROWS += [[f"=cmd({row})", row / 7, 1e-9 * row] for row in range(POINTS)]
 
@@ -117,17 +134,30 @@ def points() -> pa.Table:
     return pa.table({**columns, "marked_packets": pa.array(marked, pa.float64())})
 
 
+def _points(folder: Path, points: dict[str, Any] = MEANS) -> Table:
+    """Take the table of points from the report of a reproduction."""
+    experiment = {"id": "fig1", "title": "", "cases": {}, "windows": ["a", "b"], "points": points}
+    experiment |= {name: [] for name in ("targets", "curves", "files")}
+    read = {"paper": "p", "quick": False, "overrides": {}, "runs": [], "experiments": [experiment]}
+    path = folder / "reproduction.json"
+    path.write_text(json.dumps(read | {"version": "1", "build": "1"}))
+    (table,) = reproduction_report(path).sections[0].tables
+    return table
+
+
 @pytest.fixture(scope="module")
 def page(
     browser: Browser, points: pa.Table, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Page]:
     """Open the page of a report that has all that reports can have."""
+    folder = tmp_path_factory.mktemp("report")
+    values = Table('Values, "all"', ["what_it_is", "rate, Gbit/s", "time_s"], ROWS)
     section = Section(
         "fig1",
         "Figure 1",
         "silvan",
         targets=TARGETS,
-        tables=[Table('Values, "all"', ["what_it_is", "rate, Gbit/s", "time_s"], ROWS)],
+        tables=[values, _points(folder)],
         curves=[*OVER_NAMES, *OVER_LOADS],
     )
     runs = [ReportRun(f"point {row}", row, f"{row:064x}", "", "run") for row in range(POINTS)]
@@ -138,7 +168,7 @@ def page(
         runs=runs,
         sweep=Sweep(["switch.buffer", "name", "is.on"], list(MEASURES), points),
     )
-    path = write_report(report, tmp_path_factory.mktemp("report") / "report.html")
+    path = write_report(report, folder / "report.html")
     with opener(browser) as opened:
         yield opened(path, **SMALL_VIEW)
 
@@ -164,6 +194,7 @@ def test_every_file_has_a_test(files: dict[str, CsvFile]) -> None:
     assert set(files) == {
         "Paper and measurement, fig1",
         'Values, "all"',
+        "Points",
         "Over names",
         "Over loads",
         "Points of the sweep",
@@ -202,6 +233,39 @@ def test_the_page_shows_a_mean_with_its_deviation(page: Page) -> None:
     headings = table.get_by_role("columnheader").all_inner_texts()
     assert [name for name in headings if "deviation" in name] == []
     assert len(table.get_by_role("row").nth(1).get_by_role("cell").all()) == len(headings) == 11
+
+
+def test_means_and_their_deviations_are_not_rounded(files: dict[str, CsvFile]) -> None:
+    shown = files["Points"]
+    steady = "rate gbps, steady state"
+    assert shown.header == [
+        *("case", "rate gbps", "rate gbps, standard deviation"),
+        *(steady, f"{steady}, standard deviation", "moves"),
+    ]
+    for place, name in enumerate(shown.header[1:-1], 1):
+        values = [row[place] if row[place] != "" else None for row in MEANS["rows"]]
+        assert_equal(shown.numbers(name), values, rel=0)
+    assert shown.texts("case") == ["=off()", "on", "none"]
+    assert shown.texts("moves") == ["10", "123456", "never"]
+
+
+def test_the_page_shows_means_of_points_with_their_deviations(page: Page) -> None:
+    """Oracle: four digits of 16/3 and of 1e-9/3, and two of 1/7."""
+    rows = page.get_by_role("region", name="Points", exact=True).get_by_role("row")
+    headings = rows.first.get_by_role("columnheader").all_inner_texts()
+    assert [name.replace("\u00ad", "") for name in headings] == ["case", "rate gbps", "moves"]
+    cells = [rows.nth(row).get_by_role("cell").all_inner_texts() for row in (1, 2, 3)]
+    assert [row[:2] for row in cells] == [
+        ["=off()", "5.333 ± 0.14"],
+        ["on", "3.333e-10"],
+        ["none", ""],
+    ]
+
+
+@pytest.mark.parametrize("rows", [5, [5], [MEANS["rows"][0][1:]]])
+def test_points_of_another_shape_are_refused(rows: object, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="no readable reproduction"):
+        _points(tmp_path, MEANS | {"rows": rows})
 
 
 def test_all_rows_of_a_table_are_in_its_file(page: Page, files: dict[str, CsvFile]) -> None:

@@ -168,8 +168,7 @@ def test_latencies(results: list[silvan.Result], whole: Files, within: Files) ->
         shares = []
         for result in results:
             if name == HOST:
-                # By host, pages have whole nanoseconds.
-                largest = result.hosts["latency_max_ns"][host].as_py() // 1
+                largest = result.hosts["latency_max_ns"][host].as_py()
                 table = result.tables["host_latencies"].to_pylist()
                 shares.append(cdf([row for row in table if row["host"] == host], largest))
             else:

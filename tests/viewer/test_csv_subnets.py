@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from silvan.moments import Moment
-from silvan.viewer.diagnosis import write_diagnosis
+from silvan.viewer.diagnosis import subnet_tables, write_diagnosis
 from silvan.viewer.managed import moment_report
 from tests.subnet_dumps import TOPOLOGY, dumped_moment
 from tests.viewer.conftest import opener
@@ -117,6 +117,13 @@ def _mean(values: list[float]) -> float:
     known = [(value, s) for value, s in zip(values, LENGTHS_S, strict=True) if not np.isnan(value)]
     lengths = sum(s for _, s in known)
     return sum(value * s for value, s in known) / lengths if known else NAN
+
+
+def test_rates_of_links_are_not_rounded(tmp_path: Path) -> None:
+    """Oracle: FDR has four lanes of 14.0625 Gbit/s, of which 64 bits of 66 are data."""
+    moment = dumped_moment(tmp_path, 0, TOPOLOGY.replace("4xSDR", "4xFDR"))
+    rates = subnet_tables(moment.subnet)["ports"]["rate_gbps"].to_pylist()
+    assert rates == pytest.approx([4 * 14.0625 * 64 / 66] * 6, rel=1e-10)
 
 
 def test_charts_of_a_diagnosis(diagnosed: list[dict[str, CsvFile]]) -> None:

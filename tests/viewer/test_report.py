@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 import silvan
 from silvan.cli import main
+from silvan.compare import measured
 from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.reproduce import find_paper
 from silvan.reproduce.plan import ReproductionPlan
@@ -53,6 +54,13 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[silvan.SweepResult,
     return result, write_report(sweep_report(folder), folder / "report.html")
 
 
+def _is_exactly(cell: str, value: str | float | None) -> bool:
+    """Whether a cell of CSV holds a value to its last digit."""
+    if value is None or isinstance(value, str):
+        return cell == (value or "")
+    return float(cell) == value
+
+
 def _click(page: Page, chart: str, x_part: float, y_part: float) -> None:
     """Click a place within a chart, in parts of its width and height."""
     over = page.locator("figure.chart", has_text=chart).first.locator(".u-over")
@@ -84,6 +92,10 @@ def test_targets_stand_next_to_what_was_measured(
         assert row["within"] == ("yes" if abs(difference) <= target.tol else "no")
         assert row["calibration"] == ("used" if target.calibrate else "not used")
     expect(page.locator(".warning").first).to_contain_text("A quick look")
+    read = json.loads((report.parent / "reproduction.json").read_text())
+    points = read["experiments"][0]["points"]["rows"]
+    for cells, values in zip(table_csv(page, "Points"), points, strict=True):
+        assert all(_is_exactly(*pair) for pair in zip(cells.values(), values, strict=True))
     cases = table_csv(page, "Runs by case")
     assert [(one["seeds"], one["with map"]) for one in cases] == [("1", "1")] * len(rates)
     command = shlex.join(["silvan", "reproduce", "gran2012", "--quick", *_changes()])
@@ -267,8 +279,9 @@ def test_a_folder_of_a_comparison_shows_schemes_curves_and_runs(
     read = json.loads((compared / "compare.json").read_text())
     rows = {row["scheme"]: row for row in table_csv(page, "Schemes")}
     for one in read["schemes"]:
-        rate = float(rows[one["scheme"]]["victims Gbit/s"])
-        assert rate == pytest.approx(one["victims_gbps"], abs=0.005)
+        for quantity in measured(read["schemes"]):
+            cell = rows[one["scheme"]][quantity.title.replace("\n", " ")]
+            assert _is_exactly(cell, one[quantity.name])
         state = rows[one["scheme"]]["state switch, B"]
         stated = one["switch_bytes_per_port_vl"]
         assert state == ("" if stated is None else str(stated))

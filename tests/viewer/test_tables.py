@@ -93,12 +93,13 @@ def test_ports_name_each_other(run: silvan.Result) -> None:
 
 
 def test_links_have_their_own_rates() -> None:
-    cables = [("a", "s:1", "SDR"), ("b", "s:2", "QDR")]
+    """Oracle: FDR has four lanes of 14.0625 Gbit/s, of which 64 bits of 66 are data."""
+    cables = [("a", "s:1", "SDR"), ("b", "s:2", "QDR"), ("c", "s:3", "FDR")]
     result = silvan.run(
         silvan.Scenario(
             fabric={
-                "switch": [{"name": "s", "ports": 2}],
-                "host": [{"name": "a"}, {"name": "b"}],
+                "switch": [{"name": "s", "ports": 3}],
+                "host": [{"name": name} for name, _, _ in cables],
                 "cable": [{"from": one, "to": to, "speed": how} for one, to, how in cables],
             },
             traffic={"flow": [{"from": "a", "to": "b"}]},
@@ -107,7 +108,17 @@ def test_links_have_their_own_rates() -> None:
     )
     ports = page_tables(result).tables["ports"]
     rates = dict(zip(result.ports["node"].to_pylist(), ports["rate_gbps"].to_pylist(), strict=True))
-    assert (rates["a"], rates["b"]) == (8, 32)
+    # In whole bit/s.
+    fdr_gbps = 4 * 14_062_500_000 * 64 // 66 / 1e9
+    assert [rates[name] for name in ("a", "b", "c")] == [8, 32, fdr_gbps]
+
+
+def test_largest_latencies_by_host_are_exact(run: silvan.Result) -> None:
+    rows = page_tables(run).tables["latencies"].to_pylist()
+    largest = run.hosts["latency_max_ns"].to_pylist()
+    assert any(value % 1 for value in largest if value is not None)
+    for host in {row["host"] for row in rows}:
+        assert max(row["to_ns"] for row in rows if row["host"] == host) == largest[host]
 
 
 def test_a_run_that_recorded_nothing_has_a_page(incast: silvan.Result) -> None:

@@ -152,7 +152,7 @@ def _table(rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[int]]) -> 
     cells = [
         [
             row["scheme"],
-            *(_cell(row[one.name], one.digits) for one in shown),
+            *(row[one.name] for one in shown),
             row["switch_bytes_per_port_vl"],
             _host_state(row),
             row["settings"],
@@ -167,10 +167,6 @@ def _host_state(row: Mapping[str, Any]) -> str | None:
     """Write the bytes of a host, and for each flow."""
     host, flow = row["host_bytes"], row["flow_bytes"]
     return None if host is None else f"{host} + {flow}/flow"
-
-
-def _cell(value: str | float | None, digits: int) -> str | float | None:
-    return round(value, digits) if isinstance(value, float) else value
 
 
 def _run(scheme: str, result: Result, folder: Path) -> ReportRun:

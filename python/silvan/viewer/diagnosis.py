@@ -124,7 +124,7 @@ def subnet_tables(subnet: Subnet) -> dict[str, pa.Table]:
                 "node": ports[:, 0].astype(np.uint32),
                 "number": ports[:, 1].astype(np.uint16),
                 "peer": ports[:, 2].astype(np.uint32),
-                "rate_gbps": ports[:, 3].astype(np.float32),
+                "rate_gbps": ports[:, 3],
                 **dict.fromkeys(
                     ("xmit_bytes", "xmit_pkts", "xmit_wait_ps", "xmit_cong_ps", "fecn_marked"),
                     nothing,

@@ -102,12 +102,19 @@ class Table:
         Its values; None where there is none.
     runs : sequence of sequence of int
         For each row the places of the runs behind it; may be empty.
+    deviations : Mapping of int to int
+        The place of the column with the standard deviations of each column of means that has one:
+        the page shows both in the column of the means.
+    file_only : sequence of int
+        Places of the columns that only CSV has.
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str | float | None]]
     runs: Sequence[Sequence[int]] = ()
+    deviations: Mapping[int, int] = field(default_factory=dict)
+    file_only: Sequence[int] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the table as plain values, for JSON."""
@@ -116,6 +123,8 @@ class Table:
             "columns": list(self.columns),
             "rows": [list(row) for row in self.rows],
             "runs": [list(row) for row in self.runs],
+            "deviations": dict(self.deviations),
+            "file_only": list(self.file_only),
         }
 
 

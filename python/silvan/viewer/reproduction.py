@@ -10,11 +10,13 @@ from typing import Any
 
 from silvan.cache import kept_result
 from silvan.errors import OutputError
-from silvan.reproduce.experiment import PointTable
+from silvan.reproduce.curves import SPREAD
 from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Table, with_places
 
 REPRODUCTIONS = "reproduction*.json"
 """Files that say what a reproduction consists of: the whole, and parts."""
+
+_STEADY = "_steady"
 
 
 def reproduction_report(manifest: Path) -> Report:
@@ -112,13 +114,30 @@ def _section(one: Mapping[str, Any], command: Sequence[str], folder: Path) -> Se
 
 
 def _points(points: Mapping[str, Any]) -> Table:
-    """Join each mean with its standard deviation, and leave the steady-state window out."""
-    table = PointTable(
-        tuple(points["header"]),
-        tuple(tuple("" if one is None else one for one in row) for row in points["rows"]),
+    """Show each mean with its standard deviation; only CSV has the steady-state window."""
+    places = {name: place for place, name in enumerate(points["header"])}
+    deviations = {
+        places[name.removesuffix(SPREAD)]: place
+        for name, place in places.items()
+        if name.endswith(SPREAD) and name.removesuffix(SPREAD) in places
+    }
+    steady = [place for name, place in places.items() if name.endswith(_STEADY)]
+    return Table(
+        "Points",
+        [_heading(name) for name in places],
+        [[cell for _, cell in zip(places, row, strict=True)] for row in points["rows"]],
+        deviations=deviations,
+        file_only=sorted({*steady, *deviations.values()}),
     )
-    names, rows = table.in_words(steady=False)
-    return Table("Points", names, rows)
+
+
+def _heading(name: str) -> str:
+    mean = name.removesuffix(SPREAD)
+    return (
+        mean.removesuffix(_STEADY)
+        + (", steady state" if mean.endswith(_STEADY) else "")
+        + (", standard deviation" if name.endswith(SPREAD) else "")
+    )
 
 
 def _tally(experiments: Sequence[Mapping[str, Any]]) -> str:

@@ -176,7 +176,7 @@ class LiveFabric:
                     "node": self._ports[:, 0].astype(np.uint32),
                     "number": self._ports[:, 1].astype(np.uint16),
                     "peer": self._ports[:, 2].astype(np.uint32),
-                    "rate_gbps": self._ports[:, 3].astype(np.float32),
+                    "rate_gbps": self._ports[:, 3],
                     "xmit_bytes": nothing,
                     "xmit_pkts": nothing,
                     "xmit_wait_ps": nothing,

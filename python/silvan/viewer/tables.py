@@ -168,7 +168,7 @@ def _ports(result: Result) -> pa.Table:
         "node": pa.array([numbers[node] for node in nodes], pa.uint32()),
         "number": pa.array(port_numbers, pa.uint16()),
         "peer": pa.array(peers, pa.uint32()),
-        "rate_gbps": ports["link_gbps"].cast(pa.float32()),
+        "rate_gbps": ports["link_gbps"],
     }
     totals = ("xmit_bytes", "xmit_pkts", "xmit_wait_ps", "xmit_cong_ps", "fecn_marked")
     return pa.table(columns | {name: ports[name].cast(pa.float64()) for name in totals})
@@ -296,12 +296,13 @@ def _at_samples(
 
 def _latencies(result: Result) -> pa.Table:
     table = result.tables["host_latencies"]
-    columns = {name: table[name].to_numpy() for name in ("host", "from_ns", "to_ns", "packets")}
-    # The interval of the largest latency ends later, and no packet took so long.
+    whole = {name: table[name].to_numpy() for name in ("host", "from_ns", "to_ns", "packets")}
+    columns = {name: _smallest(values.astype(np.uint64)) for name, values in whole.items()}
+    # Intervals hold whole nanoseconds; in that of the largest latency no packet took longer.
     if LARGEST_LATENCY in result.hosts.column_names:
-        largest = result.hosts[LARGEST_LATENCY].to_numpy(zero_copy_only=False)[columns["host"]]
-        columns["to_ns"] = np.fmin(columns["to_ns"], largest)
-    return pa.table({name: _smallest(values.astype(np.uint64)) for name, values in columns.items()})
+        largest = result.hosts[LARGEST_LATENCY].to_numpy(zero_copy_only=False)[whole["host"]]
+        columns["to_ns"] = np.where(whole["to_ns"] + 1 > largest, largest, whole["to_ns"])
+    return pa.table(columns)
 
 
 def _latency_series(result: Result, merged: int) -> pa.Table:

@@ -37,6 +37,10 @@ export interface TableFacts {
   columns: string[];
   rows: (string | number | null)[][];
   runs: number[][];
+  /** Place of the standard deviations of a column of means, which are shown with them. */
+  deviations: Record<number, number>;
+  /** Places of the columns that only CSV has. */
+  file_only: number[];
 }
 
 export interface SectionFacts {

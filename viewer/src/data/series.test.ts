@@ -15,6 +15,11 @@ test("no packet takes longer than the slowest one that was measured", () => {
   expect(latencyCdf({ ...run, latencySeries: null } as Run, null)!.x.at(-1)).toBe(1.03);
 });
 
+test("the largest latency has parts of a nanosecond, but its interval ends with a whole one", () => {
+  const slower = { ...run, facts: { ...run.facts, latency_max_ns: 1031.4 } } as Run;
+  expect(latencyCdf(slower, null)!.x).toEqual([0.511, 0.515, 1.0314]);
+});
+
 test("packets of the warm-up can be slower, up to the end of their interval", () => {
   expect(latencyCdfWithin(run, [0, 20])!.x.at(-1)).toBe(1.031);
 });

@@ -109,9 +109,12 @@ export function latencyCdfWithin(
   const bins: Bins = new Map();
   // Latencies of the warm-up can be larger.
   const most = (window[0] >= run.facts.warm_up_ps && run.facts.latency_max_ns) || Infinity;
-  for (let row = 0; row < sample.length; row++)
-    if (sample[row] >= first && sample[row] <= last)
-      add(bins, from[row], Math.min(most, largestLatency(from[row])), packets[row]);
+  for (let row = 0; row < sample.length; row++) {
+    if (sample[row] < first || sample[row] > last) continue;
+    const to = largestLatency(from[row]);
+    // Intervals hold whole nanoseconds; in that of the largest latency no packet took longer.
+    add(bins, from[row], to + 1 > most ? most : to, packets[row]);
+  }
   return cumulated(bins);
 }
 

@@ -142,7 +142,11 @@ function Targets({ section }: { section: SectionFacts }) {
 /** The mean over the seeds is shown with their standard deviation. */
 function textsOf({ measured, spread }: TargetFacts): Record<number, string> | undefined {
   if (measured === null || spread === null) return undefined;
-  return { [MEASURED]: `${digits(measured)} ± ${digits(spread, 2)}` };
+  return { [MEASURED]: withDeviation(measured, spread) };
+}
+
+function withDeviation(mean: number, deviation: number): string {
+  return `${digits(mean)} ± ${digits(deviation, 2)}`;
 }
 
 function cellsOf(target: TargetFacts): Cell[] {
@@ -251,14 +255,28 @@ function Values({ table }: { table: TableFacts }) {
     return {
       id: String(index),
       cells,
+      texts: meansOf(table, cells),
       onSelect: runs.length ? () => choose(`${table.title}: ${cells[0]}`, runs) : undefined,
     };
   });
-  const columns = table.columns.map((name) => ({
+  const fileOnly = new Set(table.file_only);
+  const columns = table.columns.map((name, at) => ({
     name: name.replaceAll("_", " "),
+    isFileOnly: fileOnly.has(at),
     show: (value: Cell) => (typeof value === "number" ? digits(value) : (value ?? "")),
   }));
   return <DataTable title={table.title} columns={columns} rows={rows} />;
+}
+
+/** What is shown of the means of a row that have a standard deviation. */
+function meansOf(table: TableFacts, cells: Cell[]): Record<number, string> {
+  const texts: Record<number, string> = {};
+  for (const [at, place] of Object.entries(table.deviations)) {
+    const [mean, deviation] = [cells[Number(at)], cells[place]];
+    if (typeof mean === "number" && typeof deviation === "number")
+      texts[Number(at)] = withDeviation(mean, deviation);
+  }
+  return texts;
 }
 
 /** The runs by case: every point of every curve is one of them. */
