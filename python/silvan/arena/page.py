@@ -26,6 +26,8 @@ _LINK_TITLES = {"credits": "credits (InfiniBand)", "pfc": "PFC (Ethernet)"}
 PAGE, ROWS, FACTS = "arena.html", "arena.csv", "arena.json"
 """Files of an arena."""
 
+_INTERVAL = "half of the 95 % confidence interval"
+
 _NOTES = (
     "Share of the best: what is to be reached in a case, as a part of what the best scheme "
     "reaches there; 0 where a run failed or did not reach it at all.",
@@ -215,8 +217,8 @@ def _shares(result: ArenaResult, link: str) -> Table:
     rows: list[list[str | float | None]] = [
         [
             label,
-            *(round(shares[name], 3) if name in shares else None for name in names),
-            round(min(shares.values()), 3),
+            *map(shares.get, names),
+            min(shares.values()),
             worst,
         ]
         for label, shares, worst in losses(result, link)
@@ -237,9 +239,16 @@ def _by_links(result: ArenaResult) -> Table:
         if one.link != "credits" or other not in known:
             continue
         pair = (reached[one.case, one.label], reached.get((other, one.label), (math.nan,) * 2))
-        rows.append([one.case, one.label, *(_cell(value, 4) for half in pair for value in half)])
-    columns = [text for link in ("credits", "pfc") for text in (link_title(link), "±")]
-    return Table("What is reached, by kind of links", ["case", "scheme", *columns], rows)
+        rows.append([one.case, one.label, *(_cell(value) for half in pair for value in half)])
+    titles = [link_title(link) for link in ("credits", "pfc")]
+    columns = [text for title in titles for text in (title, f"{title}, {_INTERVAL}")]
+    return Table(
+        "What is reached, by kind of links",
+        ["case", "scheme", *columns],
+        rows,
+        deviations={2: 3, 4: 5},
+        file_only=[3, 5],
+    )
 
 
 def takes_no_part(absent: Mapping[str, str]) -> list[str]:
@@ -255,7 +264,7 @@ def _table(entries: Sequence[Entry], runs: Sequence[Sequence[int]]) -> Table:
     columns = [
         "scheme",
         "to be reached",
-        "±",
+        f"to be reached, {_INTERVAL}",
         "share of the best",
         *(one.title.replace("\n", " ") for one in shown),
         "state: switch, B per port and lane",
@@ -269,20 +278,20 @@ def _table(entries: Sequence[Entry], runs: Sequence[Sequence[int]]) -> Table:
         rows.append(
             [
                 one.label,
-                _cell(one.objective, 4),
-                _cell(one.objective_interval, 4),
-                round(one.share, 3),
-                *(_cell(one.numbers[quantity.name], quantity.digits) for quantity in shown),
+                _cell(one.objective),
+                _cell(one.objective_interval),
+                one.share,
+                *(_cell(one.numbers[quantity.name]) for quantity in shown),
                 cost.switch_bytes,
                 cost.host_bytes,
                 cost.flow_bytes,
-                _cell(one.hops_per_s / 1e6, 1),
+                _cell(one.hops_per_s / 1e6),
             ]
         )
-    return Table("Schemes", columns, rows, runs)
+    return Table("Schemes", columns, rows, runs, deviations={1: 2}, file_only=[2])
 
 
-def _cell(value: float, digits: int) -> str | float | None:
+def _cell(value: float) -> str | float | None:
     if math.isnan(value):
         return None
-    return "never" if math.isinf(value) else round(value, digits)
+    return "never" if math.isinf(value) else value

@@ -103,8 +103,8 @@ class Table:
     runs : sequence of sequence of int
         For each row the places of the runs behind it; may be empty.
     deviations : Mapping of int to int
-        The place of the column with the standard deviations of each column of means that has one:
-        the page shows both in the column of the means.
+        The place of the column with the standard deviations, or confidence intervals, of each
+        column of means that has one: the page shows both in the column of the means.
     file_only : sequence of int
         Places of the columns that only CSV has.
     """
