@@ -164,6 +164,16 @@ def test_command_prints_the_way_of_a_packet(
     assert "arbitration" in out
     assert main(["run", str(file), "--trace", "host-0005,host-0000"]) == 0
     assert "the slowest" in capsys.readouterr().out
+    assert main(["run", str(file), "--trace", "host-0005,host-0000,3", "--json"]) == 0
+    (third,) = json.loads(capsys.readouterr().out)["trace"]["packets"]
+    assert main(["run", str(file), "--trace", "host-0005,host-0000", "--json"]) == 0
+    trace = json.loads(capsys.readouterr().out)["trace"]
+    assert (trace["from"], trace["to"]) == ("host-0005", "host-0000")
+    assert trace["packets"][2] == third
+    for packet in trace["packets"]:
+        way = ["host-0005:1", "switch-00:1"][: 1 if packet["delivered_ps"] is None else 2]
+        assert [hop["port"] for hop in packet["hops"]] == way
+        assert all(sum(hop["reasons_ps"].values()) == hop["waited_ps"] for hop in packet["hops"])
     for wrong in ("host-0005", "host-0005,host-0000,0", "host-0005,host-0000,99999"):
         assert main(["run", str(file), "--trace", wrong]) == 2
     assert main(["run", str(file), "--pcap", "switch-00:9", str(tmp_path / "no.pcap")]) == 2
@@ -173,6 +183,25 @@ def test_command_prints_the_way_of_a_packet(
     assert main(["run", str(file), *long]) == 2
     assert "8218 B, and the length field" in capsys.readouterr().err
     assert not (tmp_path / "no.pcap").exists()
+
+
+def test_a_capture_without_notifications_says_how_to_send_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "incast.toml"
+    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    words = ["run", str(file), "--pcap", "host-0000", str(tmp_path / "port.pcap")]
+    for scheme, path, expected in (
+        ("none", "out-of-band", False),
+        ("ib-cc", "out-of-band", True),
+        ("ib-cc", "in-band", False),
+    ):
+        settings = (f"control.scheme={scheme}", f"control.feedback.path={path}")
+        assert main([*words, *(word for one in settings for word in ("--set", one))]) == 0
+        printed = capsys.readouterr().err
+        assert ("--set control.feedback.path=in-band" in printed) == expected
+        # Without the hint there are either no notifications at all, or they are packets.
+        assert ("\n0 packets of" in f"\n{printed}") == (path == "out-of-band")
 
 
 @pytest.mark.slow

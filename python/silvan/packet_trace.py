@@ -142,6 +142,32 @@ def describe_packet(result: Result, hops: Sequence[Hop]) -> list[tuple[str, str,
     return rows
 
 
+def packet_report(result: Result, hops: Sequence[Hop]) -> dict[str, Any]:
+    """Return the way of a packet in plain values.
+
+    Returns
+    -------
+    dict
+        Size, SL, VL, when it started and arrived (``None`` if it did not within the run), and for
+        each port when it left, how long it waited there, for what, and whether it left with FECN.
+    """
+    first, last = hops[0], hops[-1]
+    return {
+        **{name: first[name] for name in ("wire_bytes", "sl", "vl", "born_ps")},
+        "delivered_ps": last["delivered_ps"],
+        "hops": [
+            {
+                "port": port_name(result, hop["ports_row"]),
+                "time_ps": hop["time_ps"],
+                "waited_ps": hop["time_ps"] - hop["arrived_ps"],
+                "reasons_ps": waits(hop),
+                "fecn": hop["fecn"],
+            }
+            for hop in hops
+        ],
+    }
+
+
 def _reasons(hop: Hop) -> str:
     words = []
     for reason, ps in waits(hop).items():

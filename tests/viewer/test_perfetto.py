@@ -249,6 +249,12 @@ def test_the_command_writes_a_trace(
     words = ["view", str(tmp_path / "run"), "--perfetto", str(trace), "--out", "page.html"]
     assert run_command(words) == 2
     assert "a trace or a page" in capsys.readouterr().err
+    for number in range(13):
+        run.write(tmp_path / f"many/seed-{number:02}")
+    assert run_command(["view", str(tmp_path / "many"), "--perfetto", str(trace)]) == 2
+    printed = capsys.readouterr().err
+    assert "13 runs, and a trace is of 1" in printed
+    assert f"such as {tmp_path / 'many/seed-00'}" in printed.replace("\n", "")
 
 
 def test_receivers_are_the_other_ones_only_next_to_hotspots(

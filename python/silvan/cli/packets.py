@@ -91,17 +91,53 @@ def write_capture(result: Result, pcap: tuple[str, Path] | None) -> None:
 
     count = write_pcap(result, *pcap)
     note(f"{count:,} packets of {pcap[0]} written to {pcap[1]}")
+    control = result.scenario.to_dict()["control"]
+    path = control.get("feedback", {}).get("path")
+    if not count and control["scheme"] != "none" and path == "out-of-band":
+        note(
+            "hint: congestion notifications are no packets with control.feedback.path=out-of-band; "
+            "--set control.feedback.path=in-band sends them from the receivers of data"
+        )
 
 
 def put_trace(result: Result, traced: Traced | None) -> None:
     """Print the way of a packet, or of the packets of a flow."""
     if traced is None:
         return
+    packets = _traced_packets(result, traced)
+    flow = f"{traced.source} to {traced.destination}"
+    if traced.number is None:
+        _put_flow(result, list(packets.values()), flow)
+        delivered = {
+            number: hops for number, hops in packets.items() if hops[-1]["delivered_ps"] is not None
+        }
+        slowest = max(delivered, key=lambda number: _latency_ps(packets[number]), default=1)
+        _put_packet(result, packets[slowest], f"packet {slowest} from {flow}, the slowest")
+    else:
+        _put_packet(result, packets[traced.number], f"packet {traced.number} from {flow}")
+
+
+def trace_report(result: Result, traced: Traced) -> dict[str, Any]:
+    """Return the way of a packet, or of all packets of a flow, in plain values."""
+    from silvan.packet_trace import packet_report
+
+    return {
+        "from": traced.source,
+        "to": traced.destination,
+        "packets": [
+            {"number": number, **packet_report(result, hops)}
+            for number, hops in _traced_packets(result, traced).items()
+        ],
+    }
+
+
+def _traced_packets(result: Result, traced: Traced) -> dict[int, list[Hop]]:
+    """Return the hops of the packets to trace, by their number in the flow."""
     from silvan.packet_trace import packets_of_flow
 
     if result.tables["packet_hops"].num_rows >= MOST_HOPS:
         note(f"warning: packets after the first {MOST_HOPS:,} hops were not recorded")
-    packets = packets_of_flow(result, traced)
+    packets = dict(enumerate(packets_of_flow(result, traced), 1))
     flow = f"{traced.source} to {traced.destination}"
     if not packets:
         raise SilvanError(
@@ -109,19 +145,13 @@ def put_trace(result: Result, traced: Traced | None) -> None:
             hint="name two hosts between which the scenario has traffic",
         )
     if traced.number is None:
-        _put_flow(result, packets, flow)
-        delivered = [hops for hops in packets if hops[-1]["delivered_ps"] is not None]
-        slowest = max(delivered, key=_latency_ps, default=packets[0])
-        number = packets.index(slowest) + 1
-        _put_packet(result, slowest, f"packet {number} from {flow}, the slowest")
-    elif traced.number > len(packets):
+        return packets
+    if traced.number > len(packets):
         raise SilvanError(
             f"--trace: packet {traced.number} from {flow}: there are {len(packets)} packets",
-            hint="leave the number out for the slowest one",
+            hint="leave the number out for all of them",
         )
-    else:
-        hops = packets[traced.number - 1]
-        _put_packet(result, hops, f"packet {traced.number} from {flow}")
+    return {traced.number: packets[traced.number]}
 
 
 def _latency_ps(hops: Sequence[Hop]) -> int:

@@ -21,7 +21,15 @@ from silvan.cli.options import (
     with_trees,
     with_view,
 )
-from silvan.cli.packets import Pcap, Trace, check_one_run, put_trace, with_packets, write_capture
+from silvan.cli.packets import (
+    Pcap,
+    Trace,
+    check_one_run,
+    put_trace,
+    trace_report,
+    with_packets,
+    write_capture,
+)
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
 
@@ -167,6 +175,7 @@ def run(
                 "hash": loaded.hash,
                 "latency_percentile_resolution": resolution,
                 "runs": ordered,
+                **({} if traced is None else {"trace": trace_report(shown, traced)}),
             }
         )
         return

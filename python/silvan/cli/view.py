@@ -102,16 +102,16 @@ def view(
     for file, start, what in ((out, b"<!doctype html>", "page"), (perfetto, b"{", "trace")):
         if file is not None:
             require_own_kind(file, start, what)
-    report = _report(results) if perfetto is None else None
+    if perfetto is not None:
+        _write_trace(results, perfetto, with_page=out is not None, as_json=as_json)
+        return
+    report = _report(results)
     if report is not None:
         path = _write_report(report, out or _own_file(results[0].resolve().name))
         count = len(report.runs)
     else:
         runs = _read(results)
         count = len(runs)
-        if perfetto is not None:
-            _write_trace(runs, perfetto, with_page=out is not None, as_json=as_json)
-            return
         path = _write_page(runs, out or _own_file(runs[0].scenario.name))
     if as_json:
         put_json({"file": str(path), "bytes": _size(path), "runs": count})
@@ -208,16 +208,19 @@ def _report(folders: list[Path]) -> Report | None:
     return reproduction_report(found[0]) if found else None
 
 
-def _write_trace(runs: list[Result], path: Path, *, with_page: bool, as_json: bool) -> None:
+def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: bool) -> None:
+    from silvan.result import Result
     from silvan.viewer import write_trace
 
     if with_page:
         raise SilvanError("--perfetto and --out: a call writes a trace or a page")
+    runs = _run_folders(folders)
     if len(runs) > 1:
         raise SilvanError(
-            f"--perfetto: {len(runs)} runs, and a trace holds 1", hint="name the folder of one run"
+            f"--perfetto: {len(runs)} runs, and a trace is of 1",
+            hint=f"name the folder of one run, such as {runs[0]}",
         )
-    write_trace(runs[0], path)
+    write_trace(Result.read(runs[0]), path)
     if as_json:
         put_json({"file": str(path), "bytes": _size(path), "runs": 1})
     else:
@@ -226,7 +229,6 @@ def _write_trace(runs: list[Result], path: Path, *, with_page: bool, as_json: bo
 
 def _read(folders: list[Path]) -> list[Result]:
     """Read the runs of one or two folders."""
-    from silvan.folders import MANIFEST
     from silvan.result import Result
 
     if len(folders) > 2:
@@ -234,17 +236,25 @@ def _read(folders: list[Path]) -> list[Result]:
             f"{len(folders)} results: 1 or 2 can be compared",
             hint="name a folder that holds the others",
         )
-    found = []
-    for folder in folders:
-        is_run = (folder / MANIFEST).is_file()
-        inner = [path.parent for path in sorted(folder.rglob(MANIFEST))] if not is_run else []
-        found += inner or [folder]
+    found = _run_folders(folders)
     if len(found) > MOST_RUNS:
         raise SilvanError(
             f"{len(found)} runs: at most {MOST_RUNS} fit on a page",
             hint=f"name some of them, such as {found[0]}",
         )
     return [Result.read(folder) for folder in found]
+
+
+def _run_folders(folders: list[Path]) -> list[Path]:
+    """Return the folders of runs that folders are or hold."""
+    from silvan.folders import MANIFEST
+
+    found = []
+    for folder in folders:
+        is_run = (folder / MANIFEST).is_file()
+        inner = [path.parent for path in sorted(folder.rglob(MANIFEST))] if not is_run else []
+        found += inner or [folder]
+    return found
 
 
 def _missing(result: Result) -> list[str]:
