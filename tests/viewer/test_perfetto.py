@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
+from silvan.example_files import copy_example
+from silvan.example_files import example as find_example
 from silvan.viewer import write_trace
 
 # Keys that "Trace Event Format" wants of each kind of event, beyond those of all kinds.
@@ -155,7 +158,11 @@ def test_steps_and_messages_of_a_ring_allreduce(tmp_path: Path) -> None:
     result = silvan.run(
         silvan.Scenario(
             fabric={"generator": "single-switch", "hosts": 4},
-            traffic={"program": [{"kind": "allreduce", "bytes": "64 KiB", "iterations": 3}]},
+            traffic={
+                "program": [
+                    {"kind": "allreduce", "bytes": "64 KiB", "iterations": 3, "compute": "7 us"}
+                ]
+            },
             probe={"messages": True},
             run={"duration": "5 ms"},
         )
@@ -168,10 +175,16 @@ def test_steps_and_messages_of_a_ring_allreduce(tmp_path: Path) -> None:
     events = _events(write_trace(result, tmp_path / "trace.json"))
     for rank in range(4):
         own = [one for one in events if one["ph"] == "X" and one["tid"] == rank + 1]
-        steps = [one for one in own if one["name"].startswith("step ")]
-        assert [one["name"] for one in steps] == 3 * [f"step {step}" for step in range(6)]
-        rounds = [one for one in own if one["name"].startswith("operation ")]
-        assert len(rounds) == 3
+        steps = [one for one in own if one["name"].startswith("allreduce step ")]
+        assert [one["name"] for one in steps] == 3 * [f"allreduce step {step}" for step in range(6)]
+        for step in steps:
+            facts = {"sent_bytes": 16 << 10, "peer": (rank + 1) % 4}
+            assert step["args"] == {"job": "program-1", **facts}
+        rounds = [one for one in own if "iteration" in one["name"]]
+        names = [f"allreduce 64 KiB, iteration {number}" for number in range(3)]
+        assert [one["name"] for one in rounds] == names
+        computed = [one for one in own if one["name"] == "compute"]
+        assert [one["dur"] for one in computed] == pytest.approx([7, 7, 7])
         for number, step in enumerate(steps):
             whole = rounds[number // 6]
             assert step["ts"] >= whole["ts"] - 1e-9
@@ -199,13 +212,74 @@ def test_operations_of_a_schedule_are_events(tmp_path: Path) -> None:
     assert (message["tag"], message["bytes"]) == (3, 10)
     events = _events(write_trace(result, tmp_path / "trace.json"))
     found = {(one["name"], one["tid"]): one["ts"] for one in events if one["ph"] == "b"}
-    ops = {
-        (f"line {row['line']}", row["rank"] + 1): row
-        for row in result.tables["program_ops"].to_pylist()
-    }
-    for key, row in ops.items():
-        assert found[key] == pytest.approx(row["start_ps"] / 1e6)
+    names = ("send 10 B to rank 1", "receive 10 B from rank 0")
+    for row in result.tables["program_ops"].to_pylist():
+        rank = row["rank"]
+        assert found[names[rank], rank + 1] == pytest.approx(row["start_ps"] / 1e6)
     assert found["message from rank 0 to 1", 1] == pytest.approx(message["begin_ps"] / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("example", "names"),
+    [
+        (
+            "chakra-step",
+            {
+                "forward: compute",
+                "forward sum: allreduce 65,536 B",
+                "backward: compute",
+                "backward sum: allreduce 65,536 B",
+                "gradients: reduce-scatter 262,144 B",
+                "weights: allgather 65,536 B",
+            },
+        ),
+        (
+            "layers",
+            {
+                "broadcast 40 B (forward_step)",
+                "all_reduce 131,072 B (forward)",
+                "all_reduce 131,072 B (backward)",
+                "reduce_scatter 524,288 B (step)",
+                "all_gather 262,144 B (step)",
+            },
+        ),
+        ("serial", None),
+    ],
+)
+def test_operations_of_a_trace_are_named_by_it(
+    tmp_path: Path, example: str, names: set[str] | None
+) -> None:
+    """Oracle: the files of the example, and the times of the whole program."""
+    copy_example(find_example(example), tmp_path)
+    result = silvan.run(silvan.Scenario.from_file(tmp_path / f"{example}.toml"))
+    events = _events(write_trace(result, tmp_path / "trace.json"))
+    begins = [one for one in events if one["ph"] == "b" and one["cat"] == "operation"]
+    if names is None:
+        lines = (tmp_path / "serial.cm").read_text().splitlines()
+        found = (re.match(r"\d+->(\d+) .*size (\d+)", line) for line in lines)
+        names = {f"send {int(one[2]):,} B to rank {one[1]}" for one in found if one}
+    assert {one["name"] for one in begins} == names
+    # One operation of a rank for each line, though it has several parts.
+    keys = [(one["tid"], one["args"]["line"]) for one in begins]
+    assert len(set(keys)) == len(keys)
+    ends = [one["ts"] for one in events if one["ph"] == "e" and one["cat"] == "operation"]
+    (program,) = result.programs.to_pylist()
+    assert max(ends) == pytest.approx(program["end_ps"] / 1e6)
+
+
+def test_iterations_of_training_are_its_steps(tmp_path: Path) -> None:
+    model = {"layers": 1, "hidden": 64, "sequence": 16, "vocabulary": 64, "tensor": 2}
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 2},
+            traffic={"program": [{"kind": "training", "iterations": 2, "model": model}]},
+            run={"duration": "5 ms"},
+        )
+    )
+    events = _events(write_trace(result, tmp_path / "trace.json"))
+    for rank in (1, 2):
+        own = [one["name"] for one in events if one["ph"] == "X" and one["tid"] == rank]
+        assert own == [f"rank {rank - 1}", "training step 0", "training step 1"]
 
 
 def test_messages_are_not_recorded_unasked() -> None:

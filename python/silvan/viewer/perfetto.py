@@ -8,7 +8,9 @@ microseconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from silvan.folders import write_text
 from silvan.measures import is_hotspot, receive_rate_series_gbps, receives
 from silvan.result import Result
 from silvan.viewer.events import events_table
+from silvan.viewer.operations import operations_of
 
 MOST_PORTS = 32
 """Ports whose queues are in a trace: those with the longest ones."""
@@ -99,11 +102,14 @@ def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterat
     """Return a process for each program, with a thread for the whole and one for each rank."""
     hosts = result.hosts["name"].to_pylist()
     pids: dict[int, tuple[int, float]] = {}
+    keys = _keys(result)
     for row in result.programs.to_pylist():
         pid, start = next(processes), row["start_ps"] / _PS_PER_US
         pids[row["job"]] = pid, start
         yield _named(pid, f"program {row['name']}")
         facts = {"ranks": row["ranks"], "finished": row["finished"], "slowdown": row["slowdown"]}
+        if "kind" in keys[row["job"]]:
+            facts["kind"] = keys[row["job"]]["kind"]
         yield _slice(pid, 0, row["name"], start, _us(row["end_ps"], end_us), **facts)
     for row in result.ranks.to_pylist():
         pid, start = pids[row["job"]]
@@ -113,39 +119,113 @@ def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterat
             key: row[key] for key in ("sends", "sent_bytes", "receives", "compute_ps", "waiting_ps")
         }
         yield _slice(pid, thread, f"rank {row['rank']}", start, _us(row["end_ps"], end_us), **facts)
-    yield from _phases(result, pids, count())
+    yield from _phases(result, pids, keys)
 
 
 def _phases(
-    result: Result, pids: dict[int, tuple[int, float]], messages: Iterator[int]
+    result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
 ) -> Iterator[TraceEvent]:
     """Return what the ranks do: measured operations with their steps, GOAL's, and messages.
 
     A rank's measured operations follow each other, and so do their steps: slices. Operations of
     schedules and messages overlap: asynchronous events, which have numbers of their own.
     """
-    for row in _rows(result, "program_marks"):
-        pid, _ = pids[row["job"]]
-        name = f"{row['label']} {row['index']}"
-        begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
-        yield _slice(pid, row["rank"] + 1, name, begin, end)
+    messages = count()
+    yield from _measured(result, pids, keys)
+    sent = _sent(result)
     for row in _rows(result, "program_steps"):
-        pid, _ = pids[row["job"]]
+        job, rank = row["job"], row["rank"]
         begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
-        yield _slice(pid, row["rank"] + 1, f"step {row['step']}", begin, end)
-    for row in _rows(result, "program_ops"):
-        if row["start_ps"] is not None and row["end_ps"] is not None:
-            place = {"pid": pids[row["job"]][0], "tid": row["rank"] + 1, "cat": "operation"}
-            place |= {"id": f"operation {next(messages)}", "name": f"line {row['line']}"}
-            yield place | {"ph": "b", "ts": row["start_ps"] / _PS_PER_US, "args": {}}
-            yield place | {"ph": "e", "ts": row["end_ps"] / _PS_PER_US}
+        facts = {
+            "job": keys[job]["name"],
+            **_sends(sent[job, rank], row["begin_ps"], row["end_ps"]),
+        }
+        name = f"{keys[job].get('kind', '')} step {row['step']}".strip()
+        yield _slice(pids[job][0], rank + 1, name, begin, end, **facts)
+    yield from _scheduled(result, pids, keys)
     for row in _rows(result, "program_messages"):
         place = {"pid": pids[row["job"]][0], "tid": row["from_rank"] + 1, "cat": "message"}
         name = f"message from rank {row['from_rank']} to {row['to_rank']}"
         place |= {"id": f"message {next(messages)}", "name": name}
-        facts = {"bytes": row["bytes"], "tag": row["tag"]}
+        facts = {"bytes": row["bytes"], "tag": row["tag"], "peer": row["to_rank"]}
+        facts["job"] = keys[row["job"]]["name"]
         yield place | {"ph": "b", "ts": row["begin_ps"] / _PS_PER_US, "args": facts}
         yield place | {"ph": "e", "ts": row["end_ps"] / _PS_PER_US}
+
+
+def _keys(result: Result) -> list[Mapping[str, Any]]:
+    """Return the keys of each program in the scenario; of others, as of GPCNeT, the name alone."""
+    programs = result.scenario.to_dict()["traffic"].get("program", ())
+    by_name = {one["name"]: one for one in programs}
+    names = result.programs["name"].to_pylist()
+    return [by_name.get(name, {"name": name}) for name in names]
+
+
+def _measured(
+    result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
+) -> Iterator[TraceEvent]:
+    """Return what ranks have measured: iterations, and in between the time that they compute."""
+    before: dict[tuple[int, int], float] = {}
+    for row in sorted(_rows(result, "program_marks"), key=lambda row: row["begin_ps"]):
+        job, rank, index = row["job"], row["rank"], row["index"]
+        pid, start = pids[job]
+        own = keys[job]
+        name, facts = f"{row['label']} {index}", {"job": own["name"]}
+        begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
+        if own.get("kind") == "training":
+            name, facts["iteration"] = f"training step {index}", index
+        elif "kind" in own and row["label"] == "operation":
+            size = f" {own['bytes']}" if "bytes" in own else ""
+            name = f"{own['kind']}{size}, iteration {index}"
+            facts |= {"iteration": index, **({"bytes": own["bytes"]} if size else {})}
+            computed_from = before.get((job, rank), start)
+            if "compute" in own and begin > computed_from:
+                yield _slice(pid, rank + 1, "compute", computed_from, begin, job=own["name"])
+        before[job, rank] = end
+        yield _slice(pid, rank + 1, name, begin, end, **facts)
+
+
+def _sent(result: Result) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
+    """Return start, receiver and bytes of the messages of each rank, by their start."""
+    sent: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    for row in _rows(result, "program_messages"):
+        message = row["begin_ps"], row["to_rank"], row["bytes"]
+        sent[row["job"], row["from_rank"]].append(message)
+    for messages in sent.values():
+        messages.sort()
+    return sent
+
+
+def _sends(sent: list[tuple[int, int, int]], begin_ps: int, end_ps: int) -> dict[str, Any]:
+    """Say what a rank sends in a step."""
+    first, last = (bisect_left(sent, (at, -1, 0)) for at in (begin_ps, end_ps))
+    own = sent[first:last]
+    if not own:
+        return {}
+    peers = sorted({peer for _, peer, _ in own})
+    facts = {"peer": peers[0]} if len(peers) == 1 else {"peers": str(peers)}
+    return {"sent_bytes": sum(size for *_, size in own), **facts}
+
+
+def _scheduled(
+    result: Result, pids: dict[int, tuple[int, float]], keys: list[Mapping[str, Any]]
+) -> Iterator[TraceEvent]:
+    """Return the operations of schedules and traces, from the first to the last of their parts."""
+    traces = [operations_of(one) for one in keys]
+    spans: dict[tuple[int, int, int, int], tuple[int, int]] = {}
+    for part, row in enumerate(_rows(result, "program_ops")):
+        if row["start_ps"] is not None and row["end_ps"] is not None:
+            own = 0 if traces[row["job"]].are_whole else part
+            key = row["job"], row["rank"], row["line"], own
+            start, end = spans.get(key, (row["start_ps"], row["end_ps"]))
+            spans[key] = min(start, row["start_ps"]), max(end, row["end_ps"])
+    for number, ((job, rank, line, _), (start_ps, end_ps)) in enumerate(spans.items()):
+        operation = traces[job].at(rank, line)
+        place = {"pid": pids[job][0], "tid": rank + 1, "cat": "operation"}
+        place |= {"id": f"operation {number}", "name": operation.name}
+        facts = {"job": keys[job]["name"], "line": line, **operation.facts}
+        yield place | {"ph": "b", "ts": start_ps / _PS_PER_US, "args": facts}
+        yield place | {"ph": "e", "ts": end_ps / _PS_PER_US}
 
 
 def _rows(result: Result, table: str) -> list[dict[str, Any]]:
@@ -157,7 +237,10 @@ def _flows(result: Result, pid: int, end_us: float) -> Iterator[TraceEvent]:
     for thread, row in enumerate(result.flows.to_pylist()):
         yield _named(pid, f"{row['name']}: {row['from']} to {row['to']}", thread)
         start, end = row["start_ps"] / _PS_PER_US, _us(row["end_ps"], end_us)
-        facts = {key: row[key] for key in ("bytes", "delivered_bytes", "finished", "slowdown")}
+        facts = {
+            key: row[key]
+            for key in ("from", "to", "bytes", "delivered_bytes", "finished", "slowdown")
+        }
         yield _slice(pid, thread, row["name"], start, end, **facts)
 
 
