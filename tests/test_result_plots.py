@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import silvan
+from silvan.cli.app import run_command as main
 from silvan.measures import FloatArray, measured_ps, receive_rates_gbps
 from tests.conftest import INCAST
 from tests.test_extras import run_python_without
@@ -16,6 +18,9 @@ from tests.test_extras import run_python_without
 if TYPE_CHECKING:
     from matplotlib.collections import Collection
     from matplotlib.lines import Line2D
+
+
+_SVG = "{http://www.w3.org/2000/svg}"
 
 
 def across(line: Line2D) -> FloatArray:
@@ -186,6 +191,58 @@ def test_a_notebook_shows_a_figure(probed: silvan.Result, tmp_path: Path) -> Non
         figure = getattr(probed.plot, draw)()
         assert figure._repr_png_().startswith(b"\x89PNG\r\n")
         figure.savefig(tmp_path / "figure.svg")
+
+
+def test_an_svg_names_curves_and_points_with_their_values(
+    probed: silvan.Result, tmp_path: Path
+) -> None:
+    """Oracle: the tables. Hidden marks have a name each, at the height of their value."""
+    probed.write(tmp_path / "run")
+    assert main(["plot", str(tmp_path / "run"), "--out", str(tmp_path)]) == 0
+    names = {}
+    for figure in ("receive-rates", "queues", "utilisation", "latency-cdf", "trees-over-time"):
+        root = ET.fromstring((tmp_path / f"plot-{figure}.svg").read_text())
+        names[figure] = [one.text or "" for one in root.iter(f"{_SVG}title") if one.text]
+    (line,) = probed.plot.receive_rates().axes[0].get_lines()
+    points = zip(across(line).tolist(), up(line).tolist(), strict=True)
+    assert [name for name in names["receive-rates"] if name.startswith("hotspots")] == [
+        "hotspots (mean)",
+        *(
+            f"hotspots (mean)\nsimulated time (ms): {x:.6g}\nreceive rate (Gbit/s): {y:.6g}"
+            for x, y in points
+        ),
+    ]
+    switches = [f"switch-00:{port}" for port in range(1, 5)]
+    assert [name.partition("\n")[0] for name in names["utilisation"]] == switches
+    ports = probed.ports.to_pylist()
+    first = next(one for one in ports if (one["node"], one["port"]) == ("switch-00", 1))
+    share = 8e5 * first["xmit_bytes"] / measured_ps(probed) / first["link_gbps"]
+    assert names["utilisation"][0] == f"switch-00:1\nutilisation (%): {share:.4g}"
+    assert any(name.startswith("switch-00:1\n") for name in names["queues"])
+    assert any(name.startswith("host-0000\nlatency (us): ") for name in names["latency-cdf"])
+    assert any("congestion trees: 1" in name for name in names["trees-over-time"])
+    circles = [
+        (float(one.get("cy", 0)), float((one[0].text or "").rpartition(": ")[2]))
+        for one in ET.parse(tmp_path / "plot-receive-rates.svg").iter(f"{_SVG}circle")
+    ]
+    heights, values = np.array(circles).T
+    # Higher values are higher up, on one scale.
+    slope, start = np.polyfit(values, heights, 1)
+    assert slope < 0
+    np.testing.assert_allclose(start + slope * values, heights, atol=0.1)
+
+
+def test_trees_name_hosts_switches_and_roots(probed: silvan.Result, tmp_path: Path) -> None:
+    probed.write(tmp_path / "run")
+    assert main(["plot", str(tmp_path / "run"), "trees", "--out", str(tmp_path)]) == 0
+    root = ET.fromstring((tmp_path / "plot-trees.svg").read_text())
+    names = [one.text for one in root.iter(f"{_SVG}title")]
+    for host in probed.hosts["name"].to_pylist():
+        # As a sender and as a receiver.
+        assert names.count(host) == 2
+    written = [one.text for one in root.iter(f"{_SVG}text")]
+    assert "switch-00" in written
+    assert "T0" in written
 
 
 def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:

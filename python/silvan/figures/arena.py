@@ -67,6 +67,9 @@ def draw_arena(
         axes.imshow(shares, vmin=0.0, vmax=1.0, cmap=_COLOURS, aspect="auto")
         for (row, column), share in np.ndenumerate(shares):
             if math.isfinite(share):
+                style.name_point(
+                    axes, column, row, f"{ordered[row][0]}\n{cases[column]}: {share:.2%}"
+                )
                 axes.text(
                     column,
                     row,

@@ -102,13 +102,17 @@ def _panel(
     best = pick(finite, default=math.nan)
     # Linear from 0 in every panel, so that distances mean the same in all of them.
     axes.set_xlim(-0.05 * top, 1.55 * top)
-    for place, value, deviation in zip(places, values, deviations, strict=True):
+    title = quantity.title.replace("\n", " ")
+    for one, place, value, deviation in zip(ranking, places, values, deviations, strict=True):
         if math.isinf(value):
+            style.name_point(axes, top, place, f"{one.baseline.name}\n{title}: not within the run")
             axes.plot(top, place, _CROSS, color=style.FAINT, markersize=6)
             drawn.add(_CROSS)
             continue
         if math.isnan(value):
             continue
+        bar = f" \N{PLUS-MINUS SIGN} {deviation:.6g}" if math.isfinite(deviation) else ""
+        style.name_point(axes, value, place, f"{one.baseline.name}\n{title}: {value:.6g}{bar}")
         colour = _WITHOUT if place == places[0] else _DOT
         if value == best:
             colour = _BEST

@@ -18,6 +18,7 @@ from silvan.figures.strokes import curves, dots, strokes, symbol
 from silvan.forest import Forests, Snapshot
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -38,6 +39,7 @@ OTHER_TREES = "#555555"
 CHANGE_COLOURS = {"before": "#CC79A7", "after": "#009E73", "both": "#A6A6A6"}
 # Up to so many hosts, their own cables are drawn too.
 _FEW_HOSTS = 64
+_NAME_SIZE = 7.5
 _CABLE = "#B8B8B8"
 _IDLE = "#D9D9D9"
 _SWITCH = "#9A9A9A"
@@ -85,6 +87,7 @@ class Drawing:
         self.forests = forests
         self.layout: Layout = lay_out(forests.result)
         self._ends = np.array(self.layout.lines)
+        self._hosts: list[str] = forests.result.hosts["name"].to_pylist()
         self._lineage = forests.lifetimes["lineage"].astype(np.int64)
         largest = sorted(forests.lineages()[: len(TREE_COLOURS)])
         self._colours = dict(zip(largest, TREE_COLOURS, strict=False))
@@ -113,6 +116,10 @@ class Drawing:
             switches[:, 0], switches[:, 1], s=size, marker="s", color=_SWITCH, linewidth=0, zorder=6
         )
         style.name_parts(squares, layout.switch_names)
+        for places in (layout.senders, layout.receivers):
+            for name, (x, y) in zip(self._hosts, places, strict=True):
+                style.name_point(axes, x, y, name)
+        self._name_switches(axes)
 
     def forest(self, axes: Axes, snapshot: Snapshot) -> list[Any]:
         """Draw the trees of one instant over the fabric.
@@ -140,6 +147,7 @@ class Drawing:
             self._hotspots(axes, snapshot, colours),
             self._senders(axes, {host: self.colour(tree) for host, tree in main.items()}),
             self._victims(axes, snapshot),
+            *self._numbers(axes, snapshot, colours),
         ]
 
     def change(self, axes: Axes, before: Snapshot, after: Snapshot) -> None:
@@ -216,7 +224,7 @@ class Drawing:
     def _hotspots(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> Any:
         """Mark the hosts that roots face."""
         rows = snapshot.port_rows()
-        roots = rows[(snapshot.depths() == 0) & self.layout.is_last[rows]]
+        roots = self._roots(snapshot)
         ends = np.array([self.layout.lines[row][1] for row in roots]).reshape(-1, 2)
         stars = axes.scatter(
             ends[:, 0],
@@ -232,6 +240,41 @@ class Drawing:
         names = self.layout.port_names
         style.name_parts(stars, [f"root of tree {trees[row]}: {names[row]}" for row in roots])
         return stars
+
+    def _roots(self, snapshot: Snapshot) -> npt.NDArray[np.int64]:
+        """Return the rows of the roots that face a host."""
+        rows = snapshot.port_rows()
+        roots: npt.NDArray[np.int64] = rows[(snapshot.depths() == 0) & self.layout.is_last[rows]]
+        return roots
+
+    def _numbers(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> list[Any]:
+        """Write the numbers of trees below their stars, where there is room."""
+        rows, roots = snapshot.port_rows(), self._roots(snapshot)
+        trees = dict(zip(rows.tolist(), snapshot.ports["tree"].tolist(), strict=True))
+        ends = {int(row): self.layout.lines[row][1] for row in roots}
+        names = {row: f"T{trees[row]}" for row in ends}
+        below = {"va": "top", "ha": "center", "xytext": (0, -0.55 * self._column(axes))}
+        return [
+            _write(axes, names[row], place, colours[row], **below)
+            for row, place in ends.items()
+            if self._has_room(axes, names[row], place, list(ends.values()))
+        ]
+
+    def _name_switches(self, axes: Axes) -> None:
+        """Write the names of switches next to them, where there is room."""
+        layout = self.layout
+        beside = {"va": "center", "ha": "left", "xytext": (0.28 * self._column(axes), 0)}
+        for name, place in zip(layout.switch_names, layout.switches, strict=True):
+            if self._has_room(axes, name, place, layout.switches):
+                _write(axes, name, place, style.FAINT, **beside)
+
+    def _has_room(
+        self, axes: Axes, name: str, place: tuple[float, float], others: Sequence[Any]
+    ) -> bool:
+        """Whether a name is shorter than the way to the next place in the row."""
+        ways = [abs(x - place[0]) for x, y in others if y == place[1] and x != place[0]]
+        points = min(ways, default=math.inf) * self._unit(axes)
+        return points > 0.65 * _NAME_SIZE * len(name) + 0.5 * self._column(axes)
 
     def _senders(self, axes: Axes, colours: Mapping[int, str]) -> Any:
         """Mark the hosts that contribute."""
@@ -250,10 +293,14 @@ class Drawing:
 
     def _column(self, axes: Axes) -> float:
         """Width of a leaf switch's column on paper, in points."""
+        return min(28, self._unit(axes))
+
+    def _unit(self, axes: Axes) -> float:
+        """Width of a unit of the layout on paper, in points."""
         figure = axes.get_figure(root=True)
         assert figure is not None
         inches = axes.get_position().width * figure.get_size_inches()[0]
-        return float(min(28, 72 * inches / (self.layout.width + 1)))
+        return float(72 * inches / (self.layout.width + 1))
 
     def _dot(self, axes: Axes, share: float) -> float:
         """Area of a marker that takes this share of a column, in square points."""
@@ -315,6 +362,22 @@ def draw_forests(
                 _name_levels(line[0], layout)
         legend(figure, change=changes, widths=(rows[0][0].drawing, grid[0][0]))
         return style.save(figure, folder, stem)
+
+
+def _write(
+    axes: Axes, text: str, place: tuple[float, float], colour: str, **placing: Any
+) -> Artist:
+    """Write a name next to a place."""
+    return axes.annotate(
+        text,
+        place,
+        textcoords="offset points",
+        fontsize=_NAME_SIZE,
+        color=colour,
+        zorder=9,
+        annotation_clip=False,
+        **placing,
+    )
 
 
 def draw_panel(axes: Axes, panel: Panel) -> None:

@@ -171,6 +171,15 @@ class ResultPlots:
                 vmin=0,
                 vmax=100,
             )
+            style.name_parts(
+                drawn,
+                [
+                    f"{switch}:{port + 1}\n"
+                    + ("no cable" if np.isnan(share) else f"utilisation (%): {share:.4g}")
+                    for switch, row in zip(switches, shown, strict=True)
+                    for port, share in enumerate(row)
+                ],
+            )
             axes.invert_yaxis()
             step = -(-len(switches) // 40)
             axes.set_yticks(range(0, len(switches), step), switches[::step])

@@ -49,7 +49,7 @@ def draw_saturation(found: Saturation, folder: Path, stem: str = "saturation") -
         latency.yaxis.set_minor_locator(NullLocator())
         latency.set_title("Packet latency from injection (µs)")
         gbps = [point.delivered_gbps for point in points]
-        delivered.plot(loads, gbps, "o-", color=_MEAN)
+        delivered.plot(loads, gbps, "o-", color=_MEAN, label="all hosts")
         delivered.set_title("Payload received by all hosts (Gbit/s)")
         delivered.set_ylim(bottom=0)
         for axes in (latency, delivered):

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -67,6 +68,9 @@ _PNG = {"compress_level": 3}
 # Where things are in an SVG. A thousandth of a point is finer than any screen or printer.
 _PLACE = re.compile(rb'\b(?:d|x|y)="[^"]*"')
 _PART = re.compile(rb"<(use|path)\b([^>]*)/>")
+# Points of a curve that have names in an SVG, and how far from one the pointer may be.
+_MOST_NAMED = 300
+_NAMED_RADIUS = 4
 # The definitions at the start of a group.
 _DEFINITIONS = re.compile(rb"\s*<defs>.*?</defs>", re.DOTALL)
 _TOO_FINE = re.compile(rb"(?<=\.\d\d\d)\d+")
@@ -83,11 +87,14 @@ class NotebookFigure(Figure):
     ----------
     named_parts : list of tuple of str
         Names of the parts of some artists, which have their place in the list as their id.
+    named_points : list of tuple
+        Axes, place in units of their data, and the name of what is there.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.named_parts: list[tuple[str, ...]] = []
+        self.named_points: list[tuple[Axes, float, float, str]] = []
 
     def _repr_png_(self) -> bytes:
         return _file(self, metadata={"Software": None}, pil_kwargs=_PNG)
@@ -132,6 +139,23 @@ def name_parts(artist: Artist, names: Sequence[str]) -> None:
     assert isinstance(figure, NotebookFigure)
     artist.set_gid(f"named-{len(figure.named_parts)}")
     figure.named_parts.append(tuple(names))
+
+
+def name_point(axes: Axes, x: float, y: float, name: str) -> None:
+    """Give a place a name, which a browser shows where the pointer is in an SVG.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where it is.
+    x, y : float
+        The place, in units of the data.
+    name : str
+        The name, and values.
+    """
+    figure = axes.get_figure(root=True)
+    assert isinstance(figure, NotebookFigure)
+    figure.named_points.append((axes, x, y, name))
 
 
 def label_line(axes: Axes, x: float, y: float, text: str, colour: str, **placing: object) -> None:
@@ -215,12 +239,56 @@ def save(figure: Figure, folder: Path, stem: str, numbers: Numbers | None = None
         figure.set_layout_engine(None)
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
     write_bytes(paths[0], _file(figure, metadata={"Software": None}, pil_kwargs=_PNG))
+    # After the first file, limits and places of axes are final.
+    points = _name_lines(figure) if isinstance(figure, NotebookFigure) else b""
     drawing = _file(figure, format="svg", metadata={"Date": None})
     named = _named(drawing, getattr(figure, "named_parts", []))
-    write_bytes(paths[1], _PLACE.sub(_shorten, named))
+    shown, end, rest = named.rpartition(b"</svg>")
+    write_bytes(paths[1], _PLACE.sub(_shorten, shown) + points + end + rest)
     if numbers is not None:
         paths.append(save_csv(*numbers, folder / f"{stem}.csv"))
     return paths
+
+
+def _name_lines(figure: NotebookFigure) -> bytes:
+    """Name the curves that have a label, and return marks that are not seen but have names."""
+    for axes in figure.axes:
+        if not axes.get_visible() or not axes.axison:
+            continue
+        x_name, y_name = _axis_name(axes, "x"), _axis_name(axes, "y") or axes.get_title("left")
+        for line in axes.get_lines():
+            label = str(line.get_label())
+            places = np.asarray(line.get_xydata(), np.float64).reshape(-1, 2)
+            places = places[np.isfinite(places).all(axis=1)]
+            if label.startswith("_") or not line.get_visible() or not len(places):
+                continue
+            if line.get_linestyle() != "None" and len(places) > 1:
+                name_parts(line, [label])
+            for x, y in places[:: -(-len(places) // _MOST_NAMED)]:
+                name_point(axes, x, y, f"{label}\n{x_name}: {x:.6g}\n{y_name}: {y:.6g}")
+    height = 72 * figure.get_size_inches()[1]
+    marks = [_hidden_mark(*point, height) for point in figure.named_points]
+    return b'<g style="fill-opacity: 0">\n%s</g>\n' % b"".join(marks) if any(marks) else b""
+
+
+def _axis_name(axes: Axes, which: Literal["x", "y"]) -> str:
+    """Return the name of an axis; of panels with one axis for all, the last one may have it."""
+    shared = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
+    names = (getattr(one, f"get_{which}label")() for one in (axes, *shared.get_siblings(axes)))
+    return next((name.replace("\n", " ") for name in names if name), "")
+
+
+def _hidden_mark(axes: Axes, x: float, y: float, name: str, height: float) -> bytes:
+    """Return a mark with a name; nothing of a place outside the axes."""
+    place = axes.transData.transform((x, y))
+    if not axes.bbox.padded(1).contains(*place):
+        return b""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    across, up = 72 * place / figure.dpi
+    title = escape(name).encode()
+    ends = f'cx="{across:.1f}" cy="{height - up:.1f}" r="{_NAMED_RADIUS}"'.encode()
+    return b"<circle %s><title>%s</title></circle>\n" % (ends, title)
 
 
 def _file(figure: Figure, **how: Any) -> bytes:
