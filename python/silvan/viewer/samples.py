@@ -158,7 +158,7 @@ class LiveFabric:
         """Return nodes, ports and routes, as :func:`silvan.viewer.tables.page_tables` does."""
         nodes = self._nodes
         hosts = [node["is_host"] for node in nodes]
-        lids = [node["lid"] if node["is_host"] and node["lid"] else None for node in nodes]
+        lids = [node["lid"] or None for node in nodes]
         nothing = np.zeros(len(self._ports))
         return {
             "nodes": pa.table(
