@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -317,6 +317,9 @@ _EXP1_CHARTS = (
 
 
 def _plot_exp1(table: PointTable) -> list[Curve]:
+    # Matplotlib is slow to import, and only this and the figures need it.
+    from silvan_papers.figures.mizero2017 import colours_of_timers
+
     def line(column: str, chart: str, unit: str) -> Line:
         def paper(label: str) -> list[tuple[float, float]]:
             return [
@@ -338,7 +341,10 @@ def _plot_exp1(table: PointTable) -> list[Curve]:
     rate = table.header.index("marking_rate")
     rows = tuple(row for row in table.rows if row[rate] in RATES)
     shown = PointTable(table.header, rows)
-    return curves(shown, "marking_rate", "Marking_Rate", [line(*one) for one in _EXP1_CHARTS])
+    drawn = curves(shown, "marking_rate", "Marking_Rate", [line(*one) for one in _EXP1_CHARTS])
+    timers = {int(row[table.header.index("ccti_timer")]) for row in rows}
+    by_label = {_timer(timer): colour for timer, colour in colours_of_timers(timers).items()}
+    return [replace(curve, colour=by_label[curve.label]) for curve in drawn]
 
 
 def _timer(timer: int) -> str:
@@ -379,8 +385,16 @@ def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
 
 
 def _trace_exp2(results: Results) -> list[Curve]:
+    # Matplotlib is slow to import, and only this and the figures need it.
+    from silvan_papers.figures.mizero2017 import FLOW_COLOURS
+
     return [
-        over_time(f"Rate of each flow, {name}", "Gbit/s", flow, one.time_s * 1e3, rates, [name])
+        replace(
+            over_time(
+                f"Rate of each flow, {name}", "Gbit/s", flow, one.time_s * 1e3, rates, [name]
+            ),
+            colour=FLOW_COLOURS[flow],
+        )
         for name, runs in results.items()
         for one in [course(runs[0])]
         for flow, rates in one.flows_gbps.items()
@@ -426,7 +440,7 @@ EXP1 = Experiment(
     id="exp1",
     title="Experiment I, figures 3 and 4: Marking_Rate and CCTI_Timer, victim and contributors",
     cases=(*(_case(timer, rate) for timer in TIMERS for rate in RATES), _case(75, 2048)),
-    windows=("stated with each number", "the later part of it"),
+    windows=("the time that is stated with each number", "the later part of it"),
     quick=_SHORT,
     quick_note=f"flows, starts and run {_QUICK} times shorter, fewer values of Marking_Rate",
     measure=_measure_exp1,
@@ -442,7 +456,7 @@ EXP2 = Experiment(
         Case("12 sweeps", "experiment2", 1),
         Case("6 sweeps", "experiment2", 1, {"control.dcms.low-duration": "7500 ms"}),
     ),
-    windows=("stated with each number", "the later half of it"),
+    windows=("the time that is stated with each number", "the later half of it"),
     quick={"run.duration": "40 s"},
     quick_note="40 s instead of 80 s: the contributors' ends are cut off",
     measure=_measure_exp2,

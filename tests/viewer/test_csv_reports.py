@@ -237,9 +237,9 @@ def test_the_page_shows_a_mean_with_its_deviation(page: Page) -> None:
 
 def test_means_and_their_deviations_are_not_rounded(files: dict[str, CsvFile]) -> None:
     shown = files["Points"]
-    steady = "rate gbps, steady state"
+    steady = "rate, Gbit/s, steady state"
     assert shown.header == [
-        *("case", "rate gbps", "rate gbps, standard deviation"),
+        *("case", "rate, Gbit/s", "rate, Gbit/s, standard deviation"),
         *(steady, f"{steady}, standard deviation", "moves"),
     ]
     for place, name in enumerate(shown.header[1:-1], 1):
@@ -253,7 +253,7 @@ def test_the_page_shows_means_of_points_with_their_deviations(page: Page) -> Non
     """Oracle: four digits of 16/3 and of 1e-9/3, and two of 1/7."""
     rows = page.get_by_role("region", name="Points", exact=True).get_by_role("row")
     headings = rows.first.get_by_role("columnheader").all_inner_texts()
-    assert [name.replace("\u00ad", "") for name in headings] == ["case", "rate gbps", "moves"]
+    assert [name.replace("\u00ad", "") for name in headings] == ["case", "rate, Gbit/s", "moves"]
     cells = [rows.nth(row).get_by_role("cell").all_inner_texts() for row in (1, 2, 3)]
     assert [row[:2] for row in cells] == [
         ["=off()", "5.333 ± 0.14"],

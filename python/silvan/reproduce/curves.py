@@ -62,6 +62,9 @@ class Curve:
         The paper's numbers for the same quantity, each as x and y.
     names : tuple of str
         Names of x = 0, 1, ...; empty if x is a quantity. All curves of a chart have the same.
+    colour : str
+        Its colour in the figures, such as ``#0072B2``; empty if that follows from its label
+        (``CC on``, ``CC off``), or if figures do not show it.
     """
 
     chart: str
@@ -71,6 +74,7 @@ class Curve:
     points: tuple[CurvePoint, ...]
     paper: tuple[tuple[float, float], ...] = ()
     names: tuple[str, ...] = ()
+    colour: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the curve as plain values, for JSON."""
@@ -85,6 +89,7 @@ class Curve:
             ],
             "paper": [list(one) for one in self.paper],
             "names": list(self.names),
+            "colour": self.colour,
         }
 
 

@@ -18,6 +18,9 @@ REPRODUCTIONS = "reproduction*.json"
 
 _STEADY = "_steady"
 
+_UNITS = {"gbps": "Gbit/s", "ms": "ms", "us": "µs", "ns": "ns", "s": "s", "bytes": "B"}
+"""Units by the ends of the names of columns."""
+
 
 def reproduction_report(manifest: Path) -> Report:
     """Make the report of a reproduction.
@@ -66,7 +69,11 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         )
     runs = [_run(one, folder) for one in read["runs"]]
     wall_s, hops = (sum(one[name] for one in read["runs"]) for name in ("wall_s", "packet_hops"))
-    cost = f"{len(runs)} runs: {wall_s:,.0f} s on one core each, {hops:,} packet-hops."
+    # Runs take their time side by side, and those that are kept took it when they were made.
+    cost = (
+        f"{len(runs)} runs, {hops:,} packet-hops: {_seconds(wall_s)} of computing, the measured "
+        "times of all runs added up. Runs side by side take less, and kept ones are not repeated."
+    )
     return Report(
         title=f"{read['paper']}: the paper and silvan",
         made_by=f"silvan {read['version']}, build {read['build']}: {shlex.join(command)}",
@@ -99,7 +106,7 @@ def _run(run: Mapping[str, Any], folder: Path) -> ReportRun:
 def _section(one: Mapping[str, Any], command: Sequence[str], folder: Path) -> Section:
     cases = one["cases"]
     whole, steady = one["windows"]
-    windows = f"measured: averaged over {whole}; steady state: {steady}; ± is the standard "
+    windows = f"Measured: averaged over {whole}; steady state: {steady}; ± is the standard "
     return Section(
         id=one["id"],
         title=one["title"],
@@ -131,10 +138,19 @@ def _points(points: Mapping[str, Any]) -> Table:
     )
 
 
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
 def _heading(name: str) -> str:
+    """Write the name of a column, such as ``all_off_gbps``, with its unit."""
     mean = name.removesuffix(SPREAD)
+    words = mean.removesuffix(_STEADY)
+    end = next((end for end in _UNITS if words.endswith(f"_{end}")), None)
+    if end is not None:
+        words = f"{words.removesuffix(f'_{end}')}, {_UNITS[end]}"
     return (
-        mean.removesuffix(_STEADY)
+        words
         + (", steady state" if mean.endswith(_STEADY) else "")
         + (", standard deviation" if name.endswith(SPREAD) else "")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,16 +18,22 @@ if TYPE_CHECKING:
     from silvan_papers.mizero2017_runs import Course
 
 # The victim in the colour of what control is for; the contributors in three shades next to it.
-_FLOW_COLOURS = {
+FLOW_COLOURS = {
     "X-Y": style.CC_COLOURS["on"],
     "B-D": style.SHADES[1],
     "C-D": style.SHADES[3],
     "A-D": style.SHADES[2],
 }
+"""Colours of the flows by their names."""
+
+
+def colours_of_timers(timers: Collection[int]) -> dict[int, str]:
+    """Give the values of CCTI_Timer their colours in figure 4."""
+    return dict(zip(sorted(timers), style.SHADES, strict=False))
 
 
 def _plot_flows(axes: Axes, over_time: Course) -> None:
-    for name, colour in _FLOW_COLOURS.items():
+    for name, colour in FLOW_COLOURS.items():
         rates = over_time.flows_gbps[name]
         busy = rates > 0
         axes.step(
@@ -107,8 +113,7 @@ def _plot_tradeoff(axes: Axes, points: PointTable, column: str, stated: Sequence
     timer_at, rate_at, value_at = map(points.header.index, ("ccti_timer", "marking_rate", column))
     rates = sorted({int(row[rate_at]) for row in points.rows})
     place = {rate: position for position, rate in enumerate(rates)}
-    timers = sorted({int(row[timer_at]) for row in points.rows})
-    colours = dict(zip(timers, style.SHADES, strict=False))
+    colours = colours_of_timers({int(row[timer_at]) for row in points.rows})
     for timer, colour in colours.items():
         rows = [row for row in points.rows if row[timer_at] == timer]
         rows.sort(key=lambda row: int(row[rate_at]))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from silvan.reproduce.experiment import PointTable
     from silvan_papers.gran2012_moving import Storm
 
-_AXIS = "hotspot lifetime (ms)"
-_TICKS = {moves: f"{lifetime_ms(moves):.2g}" for moves in (10, 20, 30, 50, 70, 100)}
+_AXIS = "moves of the hotspots in 100 ms\n(below: hotspot lifetime, ms)"
+_TICKS = {moves: f"{moves}\n({lifetime_ms(moves):.2g})" for moves in (10, 20, 30, 50, 70, 100)}
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
 """The paper's values by curve: numbers of moves and values. The curves are ``on``, ``off`` and
@@ -78,7 +78,7 @@ def draw_moving(
         title=title,
         axis=_AXIS,
         ticks=_TICKS,
-        caption=f"Points are evenly spaced in moves per 0.1 s. {line_styles(windows)}",
+        caption=line_styles(windows),
         table=table,
         folder=folder,
         stem=stem,
