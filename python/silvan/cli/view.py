@@ -196,16 +196,31 @@ def _report(folders: list[Path]) -> Report | None:
     # The whole comes before parts, whose names have the prefix of --only.
     found = sorted(folder.glob(REPRODUCTIONS), key=lambda path: (len(path.name), path.name))
     if not found and not (folder / RUN).is_file():
-        # The folder given to silvan reproduce has a folder for each paper, next to the runs.
-        found = sorted(folder.glob(f"*/{REPRODUCTIONS}"))
+        # The folder given to silvan reproduce has a folder for each paper, next to the runs; that
+        # given to silvan compare has one for each comparison.
+        found = [*folder.glob(f"*/{REPRODUCTIONS}"), *folder.glob(f"*/{COMPARISON}")]
         if len({path.parent for path in found}) > 1:
             names = ", ".join(sorted({path.parent.name for path in found}))
             raise SilvanError(
-                f"{folder}: holds several reproductions: {names}",
-                hint=f"name one of them, such as {found[0].parent}",
+                f"{folder}: holds several {_kinds(found)}: {names}",
+                hint=f"name one of them, such as {min(found).parent}",
             )
         found.sort(key=lambda path: (len(path.name), path.name))
-    return reproduction_report(found[0]) if found else None
+    if not found:
+        return None
+    if found[0].name == COMPARISON:
+        return comparison_report(found[0])
+    return reproduction_report(found[0])
+
+
+def _kinds(found: list[Path]) -> str:
+    """Say what files of reports are files of."""
+    from silvan.viewer.comparison import COMPARISON
+
+    comparisons = sum(path.name == COMPARISON for path in found)
+    if not comparisons:
+        return "reproductions"
+    return "comparisons" if comparisons == len(found) else "comparisons and reproductions"
 
 
 def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: bool) -> None:
