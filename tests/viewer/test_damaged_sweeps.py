@@ -50,7 +50,7 @@ def test_failed_points_are_listed(open_page: Opener, tmp_path: Path, shifts: lis
     is_drawn = len(shifts) > 1
     assert page.get_by_role("combobox", name="Curves over").count() == is_drawn
     if not is_drawn:
-        expect(page.get_by_role("article")).not_to_contain_text("No key of this sweep")
+        expect(page.get_by_role("article")).not_to_contain_text("Nothing varies")
 
 
 def test_tables_that_cannot_be_read_are_named(tmp_path: Path) -> None:

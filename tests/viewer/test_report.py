@@ -100,6 +100,8 @@ def test_targets_stand_next_to_what_was_measured(
     assert [(one["seeds"], one["with map"]) for one in cases] == [("1", "1")] * len(rates)
     command = shlex.join(["silvan", "reproduce", "gran2012", "--quick", *_changes()])
     expect(page.get_by_text(f"{command} --only fig9a")).to_be_visible()
+    headings = page.get_by_role("region", name="Points", exact=True).get_by_role("columnheader")
+    assert "all off, Gbit/s" in headings.all_inner_texts()
     assert page.locator("article img").count() == 1
 
 
@@ -231,6 +233,92 @@ def test_curves_of_a_sweep_lead_to_its_points(
     assert len(table_csv(page, "Trees, 0 ms to 0.4 ms")) == lives.num_rows
 
 
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> tuple[silvan.SweepResult, Path]:
+    """Sweep schemes and loads without congestion, where both schemes are the same."""
+    folder = tmp_path_factory.mktemp("sweep") / "words"
+    incast = SCENARIO[SCENARIO.index("[[traffic.incast]]") : SCENARIO.index("[[traffic.uniform]]")]
+    scenario = silvan.Scenario.from_toml(SCENARIO.replace(incast, ""))
+    grid: dict[str, list[Any]] = {
+        "control.scheme": ["none", "ib-cc"],
+        "traffic.uniform.0.load": [0.02, 0.04],
+    }
+    result = sweep(scenario, grid, seeds=1, out=folder)
+    return result, write_report(sweep_report(folder), folder / "report.html")
+
+
+def test_a_key_of_words_can_be_the_axis(
+    open_page: Opener, words: tuple[silvan.SweepResult, Path]
+) -> None:
+    result, path = words
+    page = open_page(path)
+    axes = page.get_by_role("combobox", name="Curves over")
+    names = axes.locator("option").all_inner_texts()
+    assert names == ["traffic.uniform.0.load", "control.scheme"]
+    axes.select_option("control.scheme")
+    page.get_by_role("combobox", name="of", exact=True).select_option("total_gbps")
+    rows = table_csv(page, "total delivered, Gbit/s by control.scheme")
+    columns = {load: f"traffic.uniform.0.load = {load} (Gbit/s)" for load in (0.02, 0.04)}
+    for point in result.points.to_pylist():
+        column = columns[point["traffic.uniform.0.load"]]
+        (shown,) = [
+            row[column] for row in rows if row["name"] == point["control.scheme"] and row[column]
+        ]
+        assert float(shown) == pytest.approx(point["total_gbps"], rel=1e-12)
+
+
+def test_a_point_of_several_curves_has_all_of_their_colours_and_runs(
+    open_page: Opener, words: tuple[silvan.SweepResult, Path]
+) -> None:
+    """Oracle: runs of one load are the same under both schemes, as nothing is marked."""
+    result, path = words
+    rates: dict[float, set[float]] = {}
+    for point in result.points.to_pylist():
+        rates.setdefault(point["traffic.uniform.0.load"], set()).add(point["total_gbps"])
+    assert [len(of_load) for of_load in rates.values()] == [1, 1]
+    page = open_page(path, **PHONE)
+    page.get_by_role("combobox", name="of", exact=True).select_option("total_gbps")
+    chart = page.locator("figure.chart").first
+    over = chart.locator(".u-over")
+    colours = chart.locator(".legend line").evaluate_all(
+        "lines => lines.map((line) => line.getAttribute('stroke').toLowerCase())"
+    )
+    drawn = chart.locator("canvas").evaluate(
+        """canvas => {
+          const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+          const found = {};
+          for (let at = 0; at < data.length; at += 4) {
+            const hex = [0, 1, 2].map((part) => data[at + part].toString(16).padStart(2, '0'));
+            const colour = `#${hex.join('')}`;
+            found[colour] = (found[colour] ?? 0) + 1;
+          }
+          return found;
+        }"""
+    )
+    areas = [drawn.get(colour, 0) for colour in colours]
+    assert len(areas) == 2
+    assert min(areas) > 0.25 * max(areas), "without it, the second curve hides the first one"
+    # Left of the area of the lines there is half of the first point.
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box is not None
+    least, most = (next(iter(of_load)) for of_load in rates.values())
+    page.touchscreen.tap(box["x"] - 2, box["y"] + box["height"] * (1 - least / most / 1.06))
+    panel = page.get_by_role("complementary", name="Run behind a point")
+    options = panel.get_by_role("combobox", name="Run").locator("option").all_inner_texts()
+    assert options == [
+        f"control.scheme={scheme} traffic.uniform.0.load=0.02 seed 2"
+        for scheme in ("none", "ib-cc")
+    ]
+    expect(panel.get_by_role("heading").first).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    field = panel.get_by_role("combobox").bounding_box()
+    card = panel.locator("section").bounding_box()
+    assert field is not None
+    assert card is not None
+    assert field["x"] + field["width"] <= card["x"] + card["width"]
+
+
 def test_points_over_names_stand_next_to_the_papers(
     open_page: Opener, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,6 +363,10 @@ def test_a_folder_of_a_comparison_shows_schemes_curves_and_runs(
     out = tmp_path / "again.html"
     assert main(["view", str(compared), "--out", str(out)]) == 0
     assert out.read_bytes() == (compared / "compare.html").read_bytes()
+    # The folder that silvan compare was given holds that of the report, and the runs.
+    above = tmp_path / "above.html"
+    assert main(["view", str(compared.parent), "--out", str(above)]) == 0
+    assert above.read_bytes() == out.read_bytes()
     page = open_page(out)
     read = json.loads((compared / "compare.json").read_text())
     rows = {row["scheme"]: row for row in table_csv(page, "Schemes")}
@@ -442,7 +534,7 @@ def test_sentences_of_targets_are_whole_on_any_screen(
     path = figures / "reproduction-long.json"
     path.write_text(json.dumps(read))
     page = open_page(write_report(reproduction_report(path), tmp_path / "long.html"), "", **PHONE)
-    cell = page.get_by_role("cell").filter(has_text="measurement0")
+    cell = page.get_by_role("cell").locator("p", has_text="measurement0")
     expect(cell).to_contain_text(sentence)
     heights = cell.evaluate(
         """cell => {

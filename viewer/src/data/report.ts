@@ -26,6 +26,8 @@ export interface CurveFacts {
   unit: string;
   axis: string;
   label: string;
+  /** Its colour in the figures, if that is not known by its label. */
+  colour?: string;
   points: { x: number; y: number; spread: number | null; runs: number[] }[];
   paper: [number, number][];
   /** Names of x = 0, 1, ...; empty if x is a quantity. */

@@ -15,7 +15,7 @@ export const NO_ROW = 0xffffffff;
 
 export interface Node {
   name: string;
-  /** Null where the fabric has none. */
+  /** Only hosts have one. */
   lid: number | null;
   role: string | null;
   receives: boolean;

@@ -4,10 +4,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { upperBound } from "../data/search";
 import { digits } from "../data/units";
-import { css } from "../map/colours";
+import { css, type Theme } from "../map/colours";
 import { textScale, theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
-import { areWhole, STEPS } from "./lines";
+import { areWhole, overlaps, STEPS } from "./lines";
 import { ShortWords } from "./short";
 
 export interface Line {
@@ -20,8 +20,14 @@ export interface Line {
   steps?: boolean;
   /** Whether it is counted by the axis on the right. */
   right?: boolean;
-  /** Points on the line, or without a line: rings, or discs. */
+  /** Points on the line, or without a line: diamonds, or discs. */
   points?: "on" | "only" | "discs";
+}
+
+/** A point of a chart, by the places of its line and of the point in it. */
+export interface ChartPoint {
+  line: number;
+  at: number;
 }
 
 export interface ChartProps {
@@ -46,8 +52,8 @@ export interface ChartProps {
   /** What is said where there are no lines, if that is not because nothing was recorded. */
   none?: string;
   onPick?(x: number): void;
-  /** A click next to a point, by the places of its line and of the point in it. */
-  onPoint?(line: number, point: number): void;
+  /** A click next to a point, with all others at the same place. */
+  onPoints?(points: ChartPoint[]): void;
   onRange?(range: [number, number]): void;
   /** Vertical marks with a text. */
   events?: { x: number; text: string }[];
@@ -161,7 +167,12 @@ export function Chart(props: ChartProps) {
           })),
         ],
         hooks: {
-          draw: [(drawn) => drawMarks(drawn, latest.current, css(shade.faint))],
+          draw: [
+            (drawn) => drawMarks(drawn, latest.current, css(shade.faint)),
+            (drawn) => drawDiamonds(drawn, latest.current.lines, shade.lines),
+            // Where a click leads to the runs behind points, each of them has to be seen.
+            (drawn) => latest.current.onPoints && drawOverlaps(drawn, latest.current.lines, shade),
+          ],
           setCursor: [(moved) => setHovered(moved.cursor.idx ?? null)],
           setSelect: [
             (chosen) => {
@@ -185,12 +196,15 @@ export function Chart(props: ChartProps) {
       made.over.addEventListener("gotpointercapture", () => (held = true));
       made.over.addEventListener("lostpointercapture", () => (held = false));
     }
-    made.over.addEventListener("click", (event) => {
+    // Half of a point at an edge is outside of the area of the lines.
+    made.root.addEventListener("click", (event) => {
       if (event.detail !== 1) return;
-      const { onPoint, onPick } = latest.current;
-      const found = onPoint && pointNear(made, latest.current.lines, event);
-      if (found) onPoint(...found);
-      else onPick?.(made.posToVal(event.offsetX, "x"));
+      const { onPoints, onPick } = latest.current;
+      const { left, top } = made.over.getBoundingClientRect();
+      const place: [number, number] = [event.clientX - left, event.clientY - top];
+      const found = onPoints ? pointsNear(made, latest.current.lines, place) : [];
+      if (found.length) onPoints!(found);
+      else if (event.target === made.over) onPick?.(made.posToVal(place[0], "x"));
     });
     plot.current = made;
     element.dataset.theme = themeName.peek();
@@ -263,18 +277,19 @@ export function Chart(props: ChartProps) {
             {lines.map((line, index) => (
               <li key={index}>
                 <svg width="18" height="8" aria-hidden="true">
-                  {line.points === "only" || line.points === "discs" ? (
+                  {line.points === "only" ? (
+                    <path
+                      d="M9 0.8 12.2 4 9 7.2 5.8 4Z"
+                      fill="none"
+                      stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
+                      stroke-width="1.6"
+                    />
+                  ) : line.points === "discs" ? (
                     <circle
                       cx="9"
                       cy="4"
-                      r="3"
-                      fill={
-                        line.points === "only"
-                          ? "none"
-                          : shade.lines[(line.colour ?? index) % shade.lines.length]
-                      }
-                      stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
-                      stroke-width="1.8"
+                      r="3.9"
+                      fill={shade.lines[(line.colour ?? index) % shade.lines.length]}
                     />
                   ) : (
                     <line
@@ -315,9 +330,8 @@ function valueCount({ y }: Line): number {
 /** Points where they are wanted, and where there is no line between two. */
 function pointsOf(line: Line, colour: string): uPlot.Series.Points {
   const isOnly = line.points === "only";
-  const show = line.points !== undefined || valueCount(line) === 1;
-  const size = isOnly ? 11 : line.points === "discs" ? 8 : 7;
-  return { show, size, width: 2, stroke: colour, fill: isOnly ? "transparent" : colour };
+  const show = !isOnly && (line.points !== undefined || valueCount(line) === 1);
+  return { show, size: line.points === "discs" ? 8 : 7, width: 2, stroke: colour, fill: colour };
 }
 
 function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
@@ -335,22 +349,33 @@ const LETTER = 7;
 const NARROW = 340;
 // Pixels that a click may be away from a point.
 const NEAR = 24;
+// Points of a smaller distance hide each other.
+const SAME = 1;
+// Half the width of a diamond, and the radius of a point of several lines.
+const DIAMOND = 5.5;
+const SHARED = 4.5;
+const WIDTH = 1.7;
+// Pixels of a line before its colour gives way to that of another line at the same place.
+const DASH = 6;
 
-/** The line and the point in it that a click is next to. */
-function pointNear(plot: uPlot, lines: Line[], event: MouseEvent): [number, number] | null {
-  let [best, least]: [[number, number] | null, number] = [null, NEAR];
+/** The points that a click is next to: the nearest one, and those that it lies on. */
+function pointsNear(plot: uPlot, lines: Line[], place: [number, number]): ChartPoint[] {
+  const near: (ChartPoint & { x: number; y: number; away: number })[] = [];
   lines.forEach((line, index) => {
+    // What others have stated has no runs.
+    if (line.points === "only") return;
     for (let at = 0; at < line.y.length; at++) {
-      const y = line.y[at];
-      if (y === null) continue;
-      const away = Math.hypot(
-        plot.valToPos(line.x[at], "x") - event.offsetX,
-        plot.valToPos(y, line.right ? "right" : "y") - event.offsetY,
-      );
-      if (away < least) [best, least] = [[index, at], away];
+      const value = line.y[at];
+      if (value === null) continue;
+      const x = plot.valToPos(line.x[at], "x");
+      const y = plot.valToPos(value, line.right ? "right" : "y");
+      const away = Math.hypot(x - place[0], y - place[1]);
+      if (away < NEAR) near.push({ line: index, at, x, y, away });
     }
   });
-  return best;
+  if (!near.length) return [];
+  const best = near.reduce((a, b) => (b.away < a.away ? b : a));
+  return near.filter(({ x, y }) => Math.hypot(x - best.x, y - best.y) < SAME);
 }
 
 /** Logarithmic axes leave most of their ticks without a text. */
@@ -400,6 +425,71 @@ function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined
   const place = at === undefined ? NaN : plot.valToPos(at, "x");
   marker.hidden = !Number.isFinite(place);
   marker.style.transform = `translateX(${place}px)`;
+}
+
+/** What a paper states: diamonds, as in the figures. */
+function drawDiamonds(plot: uPlot, lines: Line[], colours: string[]): void {
+  const { ctx } = plot;
+  const half = DIAMOND * devicePixelRatio;
+  ctx.save();
+  ctx.lineWidth = 1.8 * devicePixelRatio;
+  lines.forEach((line, index) => {
+    if (line.points !== "only") return;
+    ctx.strokeStyle = colours[(line.colour ?? index) % colours.length];
+    for (let at = 0; at < line.y.length; at++) {
+      const value = line.y[at];
+      if (value === null) continue;
+      const [x, y] = [plot.valToPos(line.x[at], "x", true), plot.valToPos(value, "y", true)];
+      ctx.beginPath();
+      ctx.moveTo(x, y - half);
+      for (const [right, down] of [
+        [half, 0],
+        [0, half],
+        [-half, 0],
+      ])
+        ctx.lineTo(x + right, y + down);
+      ctx.closePath();
+      ctx.stroke();
+    }
+  });
+  ctx.restore();
+}
+
+/** Where lines lie on each other their colours alternate, and their points have a part of each. */
+function drawOverlaps(plot: uPlot, lines: Line[], { lines: colours }: Theme): void {
+  const { ctx } = plot;
+  const { paths, points } = overlaps(lines, (x, y) => [
+    plot.valToPos(x, "x"),
+    plot.valToPos(y, "y"),
+  ]);
+  const [left, top] = [plot.bbox.left, plot.bbox.top];
+  ctx.save();
+  ctx.translate(left, top);
+  ctx.scale(devicePixelRatio, devicePixelRatio);
+  ctx.lineCap = "butt";
+  ctx.lineWidth = WIDTH;
+  for (const { places, colours: own } of paths) {
+    own.forEach((colour, turn) => {
+      ctx.strokeStyle = colours[colour % colours.length];
+      ctx.setLineDash([DASH, DASH * (own.length - 1)]);
+      ctx.lineDashOffset = -turn * DASH;
+      ctx.beginPath();
+      places.forEach(([x, y], at) => (at ? ctx.lineTo : ctx.moveTo).call(ctx, x, y));
+      ctx.stroke();
+    });
+  }
+  for (const { place, colours: own } of points) {
+    const [x, y] = place;
+    const part = (2 * Math.PI) / own.length;
+    own.forEach((colour, turn) => {
+      ctx.fillStyle = colours[colour % colours.length];
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.arc(x, y, SHARED, turn * part, (turn + 1) * part);
+      ctx.fill();
+    });
+  }
+  ctx.restore();
 }
 
 function drawMarks(plot: uPlot, props: ChartProps, faint: string): void {

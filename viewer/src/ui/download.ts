@@ -1,7 +1,5 @@
 // Files for the reader: tables as CSV, drawings as PNG and SVG.
 
-import { clipped } from "../data/units";
-
 export type Cell = string | number | null;
 
 export function saveText(name: string, text: string, type: string): void {
@@ -47,8 +45,12 @@ export async function savePng(name: string, svg: string, scale: number): Promise
 
 /** Letters of a name of a file: file systems take 255 bytes, and a letter can have four. */
 const MOST_LETTERS = 60;
+const FIRST = 39;
 
 /** A name of a file without what file systems refuse. */
 export function fileName(...words: string[]): string {
-  return clipped(words.join("-").replace(/[^\p{L}\p{N}._-]+/gu, "-"), MOST_LETTERS);
+  const letters = [...words.join("-").replace(/[^\p{L}\p{N}._-]+/gu, "-")];
+  if (letters.length <= MOST_LETTERS) return letters.join("");
+  // The end tells files apart, too.
+  return `${letters.slice(0, FIRST).join("")}-${letters.slice(FIRST + 1 - MOST_LETTERS).join("")}`;
 }

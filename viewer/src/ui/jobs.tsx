@@ -35,8 +35,8 @@ export function Jobs() {
   const job = jobs.value[chosen.value] ?? jobs.value[0];
   const length = (job.end ?? run.facts.duration_ps) - job.start;
   return (
-    <section class="wide" aria-labelledby="jobs-title">
-      <h2 id="jobs-title">Jobs</h2>
+    <section class="wide">
+      <h2>Jobs</h2>
       <DataTable
         title="Jobs"
         columns={[

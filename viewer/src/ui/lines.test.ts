@@ -1,19 +1,63 @@
 import { expect, test } from "vitest";
-import { apart, areWhole } from "./lines";
+import { areWhole, coloursOf, overlaps } from "./lines";
 
-const line = (...y: number[]) => ({ label: y.join(), x: [0, 1, 2], y });
+const exact = (x: number, y: number): [number, number] => [x, y];
 
-test("lines of the same values are dashed, each with other gaps", () => {
-  const [first, second, third, fourth] = apart([
-    line(1, 2, 3),
-    line(1, 2, 4),
-    line(1, 2, 3),
-    line(1, 2, 3),
+const line = (...y: (number | null)[]) => ({ label: y.join(), x: [0, 1, 2, 3], y });
+
+test("parts and points of several lines have all of their colours", () => {
+  const dotted = { ...line(5, 9, 3, 3), points: "on" as const, colour: 7 };
+  const { paths, points } = overlaps(
+    [
+      line(1, 2, 3, 3),
+      line(5, 4, 3, 3),
+      line(1, 2, 3, 0),
+      { ...line(5, 9, 8, 3), points: "on" as const },
+      dotted,
+    ],
+    exact,
+  );
+  const parts = paths.map(({ places, colours }) => [places.join(" "), colours.join()]);
+  expect(parts).toEqual([
+    ["0,1 1,2 2,3", "0,2"],
+    ["2,3 3,3", "0,1,7"],
+    ["0,5 1,9", "3,7"],
   ]);
-  expect(first.dash).toBeUndefined();
-  expect(second.dash).toBeUndefined();
-  expect(third.dash).toEqual([6, 6]);
-  expect(fourth.dash).toEqual([6, 12]);
+  expect(points).toEqual([
+    { place: [0, 5], colours: [3, 7] },
+    { place: [1, 9], colours: [3, 7] },
+    { place: [3, 3], colours: [3, 7] },
+  ]);
+});
+
+test("values that are not seen apart are at one place", () => {
+  const lines = [line(1, 2, 3, 4), line(1.004, 1.996, 3.02, 4.5)];
+  const { paths, points } = overlaps(lines, (x, y) => [x, 100 * y]);
+  expect(paths).toEqual([
+    {
+      places: [
+        [0, 100],
+        [1, 200],
+      ],
+      colours: [0, 1],
+    },
+  ]);
+  expect(points).toEqual([]);
+});
+
+test("curves have the colours of the figures, each its own", () => {
+  const named = (...labels: string[]) => coloursOf(labels.map((label) => ({ label })));
+  expect(named("20 % V, CC off", "20 % V, CC on")).toEqual([1, 0]);
+  expect(named("10 moves", "CC on", "50 moves, CC on", "CC off")).toEqual([2, 0, 3, 1]);
+  expect(named("a", "b", "c", "d", "e", "f", "g")).toEqual([0, 1, 2, 3, 4, 5, 0]);
+  const flows = ["#0072B2", "#009E73", "#E69F00", "#CC79A7"];
+  expect(coloursOf(flows.map((colour) => ({ label: "", colour })))).toEqual([0, 2, 1, 3]);
+});
+
+test("lines that only cross, and what a paper states, hide nothing", () => {
+  const paper = { ...line(1, 2, 3, 3), points: "only" as const };
+  const none = { paths: [], points: [] };
+  expect(overlaps([line(1, 2, 1, 2), line(2, 2, 2, 2), paper], exact)).toEqual(none);
 });
 
 test("only few points at whole numbers have whole ticks", () => {

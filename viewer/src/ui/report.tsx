@@ -1,13 +1,13 @@
 // The report: what a paper states next to what was measured, curves, and the runs behind them.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { divisorOf, measureName } from "../data/rates";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
 import { digits } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import { saveText, type Cell } from "./download";
-import { apart } from "./lines";
+import { beside, coloursOf } from "./lines";
 import { SweepCurves } from "./sweep";
 import { DataTable, type Column, type Row } from "./table";
 
@@ -18,9 +18,10 @@ const LOG_NAMES = 20;
 // Curves of more points have no dots.
 const MOST_DOTS = 40;
 const TIME = "ms";
-// Distance of two curves over names, and of the outermost ones, where names have the distance 1.
-const BESIDE = 0.16;
-const MOST_BESIDE = 0.9;
+// Milliseconds from which an axis is in seconds.
+const LONG = 5000;
+// Screens on which the run is below the report.
+const ONE_COLUMN = "(max-width: 900px)";
 // Lines beyond that have a colour that another line has, and are dashed.
 const COLOURS = 6;
 
@@ -107,7 +108,8 @@ const percent = (value: Cell) => (value === null ? "" : `${digits(100 * Number(v
 const signed = (value: Cell) => (value !== null && Number(value) > 0 ? "+" : "") + percent(value);
 const judge = (value: Cell) => (value === "yes" ? ("good" as const) : ("bad" as const));
 
-// Place of what was measured among the columns.
+// Places of columns.
+const WHAT = 1;
 const MEASURED = 3;
 
 function Targets({ section }: { section: SectionFacts }) {
@@ -134,15 +136,27 @@ function Targets({ section }: { section: SectionFacts }) {
         id: target.id,
         cells: cellsOf(target),
         texts: textsOf(target),
+        more: remarks(target),
       }))}
     />
   );
 }
 
-/** The mean over the seeds is shown with their standard deviation. */
-function textsOf({ measured, spread }: TargetFacts): Record<number, string> | undefined {
-  if (measured === null || spread === null) return undefined;
-  return { [MEASURED]: withDeviation(measured, spread) };
+/** The mean over the seeds is shown with their standard deviation, remarks below the row. */
+function textsOf({ what, measured, spread }: TargetFacts): Record<number, string> {
+  const texts: Record<number, string> = { [WHAT]: what };
+  if (measured !== null && spread !== null) texts[MEASURED] = withDeviation(measured, spread);
+  return texts;
+}
+
+function remarks(target: TargetFacts): string {
+  const words = [
+    target.note,
+    target.rule && `Rule: ${target.rule}.`,
+    target.found && `Found: ${target.found}.`,
+    target.found_steady && `Steady state: ${target.found_steady}.`,
+  ];
+  return words.filter(Boolean).join(" · ");
 }
 
 function withDeviation(mean: number, deviation: number): string {
@@ -151,16 +165,9 @@ function withDeviation(mean: number, deviation: number): string {
 
 function cellsOf(target: TargetFacts): Cell[] {
   const yes = (value: boolean) => (value ? "yes" : "no");
-  const words = [
-    target.what,
-    target.note,
-    target.rule && `Rule: ${target.rule}.`,
-    target.found && `Found: ${target.found}.`,
-    target.found_steady && `Steady state: ${target.found_steady}.`,
-  ];
   return [
     target.id,
-    words.filter(Boolean).join(" · "),
+    [target.what, remarks(target)].filter(Boolean).join(" · "),
     target.paper,
     target.measured,
     target.spread,
@@ -182,8 +189,7 @@ function chartsOf(curves: CurveFacts[]): [string, CurveFacts[]][] {
 
 /** Curves over names stand next to each other, at their name. */
 function shift(curves: CurveFacts[], place: number): number {
-  if (!curves[0].names.length) return 0;
-  return Math.min(BESIDE, MOST_BESIDE / curves.length) * (place - (curves.length - 1) / 2);
+  return curves[0].names.length ? beside(place, curves.length) : 0;
 }
 
 /** Whether values are spread so far that a logarithmic axis shows more. */
@@ -191,32 +197,34 @@ function spansDecades(values: number[], factor: number): boolean {
   return Math.min(...values) > 0 && Math.max(...values) >= factor * Math.min(...values);
 }
 
-/** Measured curves, and the paper's numbers as rings in their colours. */
+/** Measured curves, and the paper's numbers as diamonds in their colours. */
 function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
+  const isLong =
+    curves[0].axis === TIME && curves.some(({ points }) => points.some(({ x }) => x >= LONG));
+  const divisor = isLong ? 1000 : 1;
+  const colours = useMemo(() => coloursOf(curves), [curves]);
   const lines = useMemo<Line[]>(
     () => [
-      ...apart(
-        curves.map((curve, colour): Line => ({
-          label: curve.label,
-          colour,
-          x: curve.points.map((point) => point.x + shift(curves, colour)),
-          y: curve.points.map((point) => point.y),
-          dash: colour < COLOURS ? undefined : [5, 4],
-          points: curve.names.length
-            ? ("discs" as const)
-            : curve.points.length <= MOST_DOTS
-              ? ("on" as const)
-              : undefined,
-        })),
-      ),
-      ...curves.flatMap((curve, colour) => {
+      ...curves.map((curve, place): Line => ({
+        label: curve.label,
+        colour: colours[place],
+        x: curve.points.map((point) => point.x / divisor + shift(curves, place)),
+        y: curve.points.map((point) => point.y),
+        dash: place < COLOURS ? undefined : [5, 4],
+        points: curve.names.length
+          ? ("discs" as const)
+          : curve.points.length <= MOST_DOTS
+            ? ("on" as const)
+            : undefined,
+      })),
+      ...curves.flatMap((curve, place) => {
         const sorted = [...curve.paper].sort((a, b) => a[0] - b[0]);
         if (!sorted.length) return [];
         return [
           {
             label: `paper: ${curve.label}`,
-            colour,
-            x: sorted.map(([x]) => x + shift(curves, colour)),
+            colour: colours[place],
+            x: sorted.map(([x]) => x / divisor + shift(curves, place)),
             y: sorted.map(([, y]) => y),
             points: "only" as const,
           },
@@ -227,7 +235,8 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
   );
   const all = lines.flatMap((line) => Array.from(line.x));
   const values = lines.flatMap((line) => Array.from(line.y as number[]));
-  const { axis, unit, names } = curves[0];
+  const { unit, names } = curves[0];
+  const axis = isLong ? "s" : curves[0].axis;
   return (
     <Chart
       title={name}
@@ -237,13 +246,14 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
       lines={lines}
       names={names.length ? names : undefined}
       logY={names.length > 0 && spansDecades(values, LOG_NAMES)}
-      logX={axis !== TIME && !names.length && spansDecades(all, DECADES)}
-      onPoint={(line, at) => {
-        const curve = curves[line];
-        if (!curve) return;
-        const { x, y, runs } = curve.points[at];
-        const place = names.length ? names[x] : `${axis} ${digits(x)}`;
-        choose(`${name}: ${curve.label}, ${place}: ${digits(y)} ${unit}`, runs);
+      logX={curves[0].axis !== TIME && !names.length && spansDecades(all, DECADES)}
+      onPoints={(found) => {
+        const points = found.map(({ line, at }) => ({ ...curves[line].points[at], line }));
+        const title = points.map(({ line, x, y }) => {
+          const place = names.length ? names[x] : `${axis} ${digits(x / divisor)}`;
+          return `${curves[line].label}, ${place}: ${digits(y)} ${unit}`;
+        });
+        choose(`${name}: ${title.join("; ")}`, [...new Set(points.flatMap(({ runs }) => runs))]);
       }}
     />
   );
@@ -300,6 +310,11 @@ function Cases({ report, cases }: { report: Report; cases: Record<string, number
 /** The run behind the chosen point: what it is, the command that makes it, and its map. */
 function ChosenRun({ report }: { report: Report }) {
   const chosen = state.chosen.value;
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // Below the report it would not be seen.
+    if (chosen && matchMedia(ONE_COLUMN).matches) panel.current?.scrollIntoView();
+  }, [chosen?.title, chosen?.runs]);
   if (!chosen)
     return (
       <aside class="panels" aria-label="Run behind a point">
@@ -316,7 +331,7 @@ function ChosenRun({ report }: { report: Report }) {
     ]),
   ];
   return (
-    <aside class="panels" aria-label="Run behind a point" aria-live="polite">
+    <aside ref={panel} class="panels" aria-label="Run behind a point" aria-live="polite">
       <section>
         <h2>{chosen.title}</h2>
         {chosen.runs.length > 1 && (

@@ -18,7 +18,7 @@ export function Extras() {
   return (
     <>
       {extras.map(([name, table]) => (
-        <section key={name} aria-label={name}>
+        <section key={name}>
           <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
           <DataTable
             title={name}

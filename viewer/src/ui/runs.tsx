@@ -220,7 +220,7 @@ function Points() {
           yLabel="Gbit/s"
           lines={lines.map(({ line }) => line)}
           at={here?.x}
-          onPoint={(line, at) => {
+          onPoints={([{ line, at }]) => {
             state.selection.value = null;
             state.active.value = lines[line].behind[at][0];
           }}

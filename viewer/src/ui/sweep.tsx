@@ -7,7 +7,7 @@ import { digits } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
-import { apart } from "./lines";
+import { beside } from "./lines";
 import { DataTable, firstRows } from "./table";
 
 const MOST_LINES = 12;
@@ -30,12 +30,9 @@ export function SweepCurves(props: {
     );
   };
   const ofKeys = (names: string[]) =>
-    names.flatMap((key) => {
-      const found = quantities(column(key));
-      return found && new Set(found.numbers).size > 1 ? [{ key, ...found }] : [];
-    });
-  // Seeds are no quantity: they are an axis where there is no other.
-  const varied = ofKeys(keys);
+    names.map((key) => axisOf(key, column(key))).filter(({ numbers }) => new Set(numbers).size > 1);
+  // Seeds are no quantity: they are an axis where there is no other. Quantities come before words.
+  const varied = ofKeys(keys).sort((a, b) => Number(!!a.names) - Number(!!b.names));
   const axes = varied.length ? varied : ofKeys(["seed"]);
   const axis = axes.find((one) => one.key === state.sweepKey.value) ?? axes[0];
   const key = axis?.key ?? "";
@@ -83,19 +80,25 @@ export function SweepCurves(props: {
       )}
       {axis ? (
         <Chart
+          key={key}
           title={`${nameOf(measure)} by ${key}${key === "seed" ? "" : ", mean over the seeds"}`}
           xLabel={axis.unit ? `${key} (${axis.unit})` : key}
           yLabel={unit}
           height={260}
-          lines={apart(shown.map(({ line }) => line))}
-          onPoint={(line, at) => {
-            const { line: curve, runs: behind } = shown[line];
-            const place = `${key} = ${digits(curve.x[at])} ${axis.unit}`.trim();
-            props.onChoose(`${curve.label}, ${place}: ${digits(curve.y[at]!)}`, behind[at]);
+          lines={shown.map(({ line }) => line)}
+          names={axis.names}
+          onPoints={(found) => {
+            const titles = found.map(({ line, at }) => {
+              const { x, y, label } = shown[line].line;
+              const value = axis.names?.[Math.round(x[at])] ?? `${digits(x[at])} ${axis.unit}`;
+              return `${label}, ${`${key} = ${value}`.trim()}: ${digits(y[at]!)}`;
+            });
+            const behind = found.flatMap(({ line, at }) => shown[line].runs[at]);
+            props.onChoose(titles.join("; "), behind);
           }}
         />
       ) : (
-        <p class="none">No key of this sweep has several numbers.</p>
+        <p class="none">Nothing varies in the points of this sweep.</p>
       )}
       <DataTable
         title="Points of the sweep"
@@ -120,6 +123,21 @@ export function SweepCurves(props: {
   );
 }
 
+interface Axis {
+  key: string;
+  unit: string;
+  numbers: number[];
+  /** Words that are the values 0, 1, ...; without them values are quantities. */
+  names?: string[];
+}
+
+function axisOf(key: string, values: Cell[]): Axis {
+  const found = quantities(values);
+  if (found) return { key, ...found };
+  const names = [...new Set(values.map(String))];
+  return { key, unit: "", names, numbers: values.map((value) => names.indexOf(String(value))) };
+}
+
 interface Group {
   line: Line;
   /** Rows behind each point. */
@@ -129,7 +147,7 @@ interface Group {
 /** A curve for each combination of the other keys; a single one has a name of its own. */
 function grouped(
   keys: string[],
-  axis: { key: string; numbers: number[] },
+  axis: Axis,
   column: (name: string) => Cell[],
   measure: string,
   otherwise: string,
@@ -146,7 +164,9 @@ function grouped(
     groups.set(label, points);
     points.set(x, [...(points.get(x) ?? []), row]);
   });
+  const width = Math.min(groups.size, MOST_LINES);
   return Array.from(groups, ([label, points], colour) => {
+    const aside = axis.names ? beside(colour, width) : 0;
     const sorted = [...points].sort((a, b) => a[0] - b[0]);
     const mean = (rows: number[]) =>
       rows.reduce((sum, row) => sum + Number(values[row]), 0) / rows.length;
@@ -154,9 +174,9 @@ function grouped(
       line: {
         label,
         colour,
-        x: sorted.map(([x]) => x),
+        x: sorted.map(([x]) => x + aside),
         y: sorted.map(([, rows]) => mean(rows)),
-        points: "on",
+        points: axis.names ? "discs" : "on",
       },
       runs: sorted.map(([, rows]) => rows),
     };

@@ -1,5 +1,6 @@
 // A table that a reader sorts by its columns, and downloads.
 
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { NAME } from "../data/units";
 import { csv, fileName, saveText, type Cell } from "./download";
@@ -28,6 +29,8 @@ export interface Row {
   cells: Cell[];
   /** What the page shows instead of a value, by the place of the column. */
   texts?: Record<number, string>;
+  /** Sentences below the values, over the width of the table. */
+  more?: string;
   onSelect?(): void;
   isSelected?: boolean;
 }
@@ -144,41 +147,50 @@ export function DataTable(props: {
           </thead>
           <tbody>
             {shown.map((row) => (
-              <tr key={row.id} class={row.isSelected ? "selected" : undefined}>
-                {row.cells.map((cell, index) => {
-                  const { show, isFileOnly, isName, isText } = columns[index];
-                  if (isFileOnly) return null;
-                  const whole =
-                    row.texts?.[index] ?? show?.(cell) ?? (cell === null ? "" : String(cell));
-                  const text = isText ? (
-                    whole
-                  ) : isName ? (
-                    <Short text={whole} most={NAME} />
-                  ) : (
-                    <ShortWords text={whole} most={row.onSelect ? MOST_OF_ROW : MOST_LETTERS} />
-                  );
-                  const content =
-                    index === 0 && row.onSelect ? (
-                      <button type="button" class="link" onClick={row.onSelect}>
-                        {text}
-                      </button>
+              <Fragment key={row.id}>
+                <tr class={classes(row.isSelected && "selected", row.more && "above")}>
+                  {row.cells.map((cell, index) => {
+                    const { show, isFileOnly, isName, isText } = columns[index];
+                    if (isFileOnly) return null;
+                    const whole =
+                      row.texts?.[index] ?? show?.(cell) ?? (cell === null ? "" : String(cell));
+                    const text = isText ? (
+                      whole
+                    ) : isName ? (
+                      <Short text={whole} most={NAME} />
                     ) : (
-                      text
+                      <ShortWords text={whole} most={row.onSelect ? MOST_OF_ROW : MOST_LETTERS} />
                     );
-                  return (
-                    <td
-                      key={index}
-                      class={classes(
-                        columns[index].judge?.(cell) ?? classOf(columns[index], isNumeric[index]),
-                        isText && "text",
-                        !isText && whole.length > (isName ? WHOLE_NAME : NAME) && "long",
-                      )}
-                    >
-                      {content}
+                    const content =
+                      index === 0 && row.onSelect ? (
+                        <button type="button" class="link" onClick={row.onSelect}>
+                          {text}
+                        </button>
+                      ) : (
+                        text
+                      );
+                    return (
+                      <td
+                        key={index}
+                        class={classes(
+                          columns[index].judge?.(cell) ?? classOf(columns[index], isNumeric[index]),
+                          isText && "text",
+                          !isText && whole.length > (isName ? WHOLE_NAME : NAME) && "long",
+                        )}
+                      >
+                        {content}
+                      </td>
+                    );
+                  })}
+                </tr>
+                {row.more && (
+                  <tr class="more">
+                    <td colSpan={columns.filter((column) => !column.isFileOnly).length}>
+                      <p>{row.more}</p>
                     </td>
-                  );
-                })}
-              </tr>
+                  </tr>
+                )}
+              </Fragment>
             ))}
           </tbody>
         </table>
