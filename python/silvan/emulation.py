@@ -383,7 +383,7 @@ class ControlChannel:
         except OSError as error:
             raise self._failure(error) from error
         if len(numbers) < count:
-            raise EmulationError(f"the fabric {self._sockname!r} has ended")
+            raise _ended(self._sockname)
         return numbers
 
     def close(self) -> None:
@@ -409,12 +409,19 @@ class ControlChannel:
             )
         if isinstance(error, ConnectionResetError | BrokenPipeError):
             if self._has_answered:
-                return EmulationError(f"the fabric {self._sockname!r} has ended")
+                return _ended(self._sockname)
             return _refused(self._sockname)
         return EmulationError(
             f"no emulated fabric answers under the name {self._sockname!r} ({error.strerror})",
             "start one with silvan emulate, and name it with --sockname",
         )
+
+
+def _ended(sockname: str) -> EmulationError:
+    return EmulationError(
+        f"the fabric {sockname!r} has ended",
+        "start it again with silvan emulate, then repeat this command",
+    )
 
 
 def _refused(sockname: str) -> EmulationError:

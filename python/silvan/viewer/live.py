@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import secrets
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -19,7 +21,9 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 
 from silvan.viewer.page import live_html
 
@@ -29,7 +33,16 @@ SAMPLES = "samples"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # A page that reads more slowly misses samples, so that they do not pile up.
 _MOST_UNREAD = 4 << 20
+# One that reads nothing and asks for answers is cut off.
+_MOST_OWED = 64 << 20
 _MOST_PAGES = 16
+_REST_S = 1.0
+"""How often a server without pages asks whether its fabric is still there."""
+
+# What clients do wrong is no output of the command.
+_LOG = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())
+
 _ENDED = 1001
 _NOT_ALLOWED = 1008
 
@@ -66,7 +79,13 @@ class LiveSource(Protocol):
         """Return nodes and ports."""
 
     def rest(self) -> None:
-        """Forget the last sample, as no page is open."""
+        """Forget the last sample, as no page is open.
+
+        Raises
+        ------
+        EmulationError
+            The fabric has ended.
+        """
 
     def updates(self) -> list[bytes]:
         """Return the messages since the last call."""
@@ -122,10 +141,12 @@ class LiveServer:
         loop = asyncio.get_running_loop()
         while True:
             if not self._pages:
-                # What has happened since the last page went is no part of a sample.
-                self._source.rest()
                 self._watched.clear()
-                await self._watched.wait()
+                # What has happened since the last page went is no part of a sample.
+                await asyncio.to_thread(self._source.rest)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._watched.wait(), _REST_S)
+                continue
             due = loop.time() + self._interval_s
             for data in await asyncio.to_thread(self._source.updates):
                 self._send(data)
@@ -141,6 +162,7 @@ class LiveServer:
             max_size=1024,
             open_timeout=5,
             server_header=None,
+            logger=_LOG,
         )
         self._port = next(iter(self._server.sockets)).getsockname()[1]
         return self
@@ -165,7 +187,10 @@ class LiveServer:
         self._follow()
         self._sent.append(data)
         for page in self._pages:
-            if page.transport.get_write_buffer_size() < _MOST_UNREAD:
+            unread = page.transport.get_write_buffer_size()
+            if unread > _MOST_OWED:
+                page.transport.abort()
+            elif unread < _MOST_UNREAD and _is_open(page):
                 page.protocol.send_binary(data)
                 page.send_data()
 
@@ -179,34 +204,59 @@ class LiveServer:
         self._pages.add(page)
         self._watched.set()
         try:
-            async for _ in page:
+            with suppress(ConnectionClosed):
+                await page.recv()
                 await page.close(_NOT_ALLOWED, "the page is read-only")
         finally:
             self._pages.discard(page)
 
     def _respond(self, _page: ServerConnection, request: Request) -> Response | None:
         """Answer a request; ``None`` lets a WebSocket be opened."""
-        path = urlsplit(request.path).path
-        token, _, name = path.removeprefix("/").partition("/")
-        is_known = hmac.compare_digest(token.encode(), self._token.encode())
-        if not is_known or not self._is_own_host(request):
+        path = request.path.partition("?")[0]
+        token, slash, name = path.removeprefix("/").partition("/")
+        is_known = hmac.compare_digest(_bytes(token), _bytes(self._token))
+        host = _only(request.headers, "Host")
+        if not is_known or host is None or not self._is_own_host(host):
             return _text(
                 HTTPStatus.FORBIDDEN, "the command that serves the page prints its address\n"
             )
+        if not slash:
+            moved = _text(HTTPStatus.PERMANENT_REDIRECT, "the address ends in a slash\n")
+            moved.headers["Location"] = f"/{self._token}/"
+            return moved
         if name == "":
             self._follow()
             return _response(HTTPStatus.OK, "text/html; charset=utf-8", self._html)
         if name != SAMPLES:
             return _text(HTTPStatus.NOT_FOUND, "there is no such page\n")
         # Browsers name the page that opens a connection; another one is not to read along.
-        if request.headers.get("Origin") != f"http://{request.headers['Host']}":
+        if _only(request.headers, "Origin") != f"http://{host}":
             return _text(HTTPStatus.FORBIDDEN, "another page opened the connection\n")
         return None
 
-    def _is_own_host(self, request: Request) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         """Refuse names of this machine that another site has made up (DNS rebinding)."""
-        name = urlsplit(f"//{request.headers.get('Host', '')}").hostname
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            return False
         return self._host not in _LOOPBACK or name in _LOOPBACK
+
+
+def _is_open(page: ServerConnection) -> bool:
+    """Tell whether a page takes messages: one that closes stays connected for a while."""
+    return page.state is State.OPEN and not page.transport.is_closing()
+
+
+def _only(headers: Headers, name: str) -> str | None:
+    """Return the value of a header that a request has once."""
+    values = headers.get_all(name)
+    return values[0] if len(values) == 1 else None
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes of a path, which need not be text."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _response(status: HTTPStatus, kind: str, body: bytes) -> Response:

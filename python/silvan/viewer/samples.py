@@ -158,7 +158,7 @@ class LiveFabric:
         """Return nodes, ports and routes, as :func:`silvan.viewer.tables.page_tables` does."""
         nodes = self._nodes
         hosts = [node["is_host"] for node in nodes]
-        lids = [node["lid"] if node["is_host"] and node["lid"] else None for node in nodes]
+        lids = [node["lid"] or None for node in nodes]
         nothing = np.zeros(len(self._ports))
         return {
             "nodes": pa.table(
@@ -207,8 +207,15 @@ class LiveFabric:
         return Sample(header["time_ps"], trees_ps, tuple(header["classes"]), version, columns)
 
     def rest(self) -> None:
-        """Forget the last sample: what happens from now on is no part of the next one."""
+        """Forget the last sample: what happens from now on is no part of the next one.
+
+        Raises
+        ------
+        EmulationError
+            The fabric has ended.
+        """
         self._before = self._shown_trees_ps = None
+        self._channel.answer("status")
 
     def updates(self) -> list[bytes]:
         """Return what the page needs of the time since the last call, if there is a last one."""

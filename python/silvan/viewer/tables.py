@@ -8,6 +8,7 @@ neighbouring values are then alike, which halves the size.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -138,10 +139,12 @@ def _nodes(result: Result) -> pa.Table:
     hosts = result.hosts
     switches = _switches(result)
     blank = [None] * len(switches)
+    of_switches = _switch_lids(result)
+    lids = hosts["lid"].to_pylist() + [of_switches.get(name) for name in switches]
     return pa.table(
         {
             "name": pa.array(hosts["name"].to_pylist() + switches),
-            "lid": pa.array(hosts["lid"].to_pylist() + blank, pa.uint32()),
+            "lid": pa.array([lid or None for lid in lids], pa.uint32()),
             "role": pa.array(hosts["role"].to_pylist() + blank).dictionary_encode(),
             "receives": pa.array(hosts["receives"].to_pylist() + [False] * len(switches)),
             "delivered_bytes": pa.array(hosts["delivered_bytes"].to_pylist() + blank, pa.float64()),
@@ -153,6 +156,12 @@ def _nodes(result: Result) -> pa.Table:
 def _switches(result: Result) -> list[str]:
     hosts = set(result.hosts["name"].to_pylist())
     return [name for name in dict.fromkeys(result.ports["node"].to_pylist()) if name not in hosts]
+
+
+def _switch_lids(result: Result) -> dict[str, int | None]:
+    """Return the LIDs of the switches of the scenario; a fabric of too many nodes has none."""
+    nodes = json.loads(result.scenario._native.graph())["node"]
+    return {node["name"]: node.get("lid") for node in nodes if "ports" in node}
 
 
 def _ports(result: Result) -> pa.Table:

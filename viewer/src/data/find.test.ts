@@ -3,10 +3,14 @@ import { find } from "./find";
 import type { Run } from "./run";
 
 /** A run of nodes with two ports each, the first of which are hosts whose LIDs are as given. */
-function runOf(hosts: [name: string, lid: number][], switches: string[]): Run {
+function runOf(
+  hosts: [name: string, lid: number][],
+  switches: string[],
+  lidOfSwitches: number | null = null,
+): Run {
   const nodes = [
     ...hosts.map(([name, lid]) => ({ name, lid })),
-    ...switches.map((name) => ({ name, lid: null })),
+    ...switches.map((name) => ({ name, lid: lidOfSwitches })),
   ];
   return {
     nodes,
@@ -71,4 +75,12 @@ test("trees and flows are found among names", () => {
   expect(find(run, "b > tree 0").map((one) => one.selection)).toEqual([
     { kind: "flow", source: 1, destination: 0 },
   ]);
+});
+
+test("hosts and switches are found by their LID, as the list and the tools write it", () => {
+  const run = runOf([["h", 79]], ["sw"], 10);
+  for (const text of ["79", "LID 79", "lid:79", "0x4f", "0x004F", "LID 0x4f"])
+    expect(textsOf(run, text)).toEqual(["h"]);
+  for (const text of ["10", "LID 10", "0xa"]) expect(textsOf(run, text)).toEqual(["sw"]);
+  for (const text of ["LID 7", "0x4", "LID", "LID 79 80"]) expect(textsOf(run, text)).toEqual([]);
 });

@@ -4,6 +4,8 @@ import type { Run } from "./run";
 import type { Selection } from "./selection";
 
 const MOST_FOUND = 12;
+/** A LID as the list and the tools of InfiniBand write it: `79`, `0x4f`, `LID 79`, `LID 0x004f`. */
+const LID = /^(lid\s*:?\s*)?(0x[0-9a-f]+|\d+)$/i;
 
 export interface Found {
   text: string;
@@ -39,12 +41,12 @@ export function find(run: Run, text: string): Found[] {
     const detail = destination && `to ${destination}`;
     add("number", { text: `tree ${tree}`, detail, selection: { kind: "tree", tree } });
   }
+  const wantedLid = Number(LID.exec(wanted)?.[2] ?? NaN);
   run.nodes.forEach(({ name, lid }, node) => {
     const kind = run.isHost(node) ? "host" : "switch";
     const detail = lid === null ? kind : `${kind}, LID ${lid}`;
     const fit = fitOf(name, wanted);
-    const isLid =
-      String(lid) === wanted && (fit === null || FITS.indexOf(fit) > FITS.indexOf("LID"));
+    const isLid = lid === wantedLid && (fit === null || FITS.indexOf(fit) > FITS.indexOf("LID"));
     add(isLid ? "LID" : fit, { text: name, detail, selection: { kind: "node", node } });
   });
   return FITS.flatMap((fit) => found.get(fit)!).slice(0, MOST_FOUND);

@@ -43,13 +43,16 @@ export function destinationsOf(run: Run, row: number): number[] {
   return hosts;
 }
 
+/** The ports by which packets leave on their way, what it leads to, and the tree that they contribute to. */
+export interface Way {
+  rows: number[];
+  to: string;
+  tree: number | null;
+}
+
 /** The ways of a host's packets to the trees that it contributes to: to their receivers, or to their roots. */
-export function waysOf(
-  run: Run,
-  forest: Forest | null,
-  host: number,
-): { rows: number[]; to: string }[] {
-  const ways: { rows: number[]; to: string }[] = [];
+export function waysOf(run: Run, forest: Forest | null, host: number): Way[] {
+  const ways: Way[] = [];
   const [start] = run.portsOf(host);
   forest?.hosts.forEach((other, place) => {
     if (other !== host || forest.contributing[place] === 0) return;
@@ -57,14 +60,14 @@ export function waysOf(
     const { rootRow, destination } = run.lifetimes[tree];
     const receiver = run.findNode(destination);
     if (receiver !== undefined) {
-      ways.push({ rows: pathTo(run, start, receiver), to: `to ${destination}` });
+      ways.push({ rows: pathTo(run, start, receiver), to: destination, tree });
       return;
     }
     for (const to of destinationsOf(run, rootRow)) {
       const rows = pathTo(run, start, to);
       const root = rows.indexOf(rootRow);
       if (root < 0) continue;
-      ways.push({ rows: rows.slice(0, root + 1), to: `root of tree ${tree}` });
+      ways.push({ rows: rows.slice(0, root + 1), to: `root of tree ${tree}`, tree });
       return;
     }
   });

@@ -15,7 +15,7 @@ export const NO_ROW = 0xffffffff;
 
 export interface Node {
   name: string;
-  /** Only hosts have one. */
+  /** Null where the fabric has none. */
   lid: number | null;
   role: string | null;
   receives: boolean;

@@ -17,12 +17,22 @@ import {
   time as showTime,
 } from "../data/units";
 
-/** A name and a text; of a quantity, its value and the unit of that, too. */
-export type Fact = [name: string, text: string, value?: number, unit?: string];
+/** A name and a text; of a quantity, its value and the unit of that, too; of a list, all of it. */
+export type Fact = [
+  name: string,
+  text: string,
+  value?: number | string,
+  unit?: string,
+  /** Further quantities that the text has. */
+  more?: readonly [name: string, value: number, unit: string][],
+];
 
 /** Facts as rows of a table: quantities are not rounded, and have their units next to them. */
 export function plainFacts(facts: readonly Fact[]): Cell[][] {
-  return facts.map(([name, text, value, unit]) => [name, value ?? text, unit ?? ""]);
+  return facts.flatMap(([name, text, value, unit, more]) => [
+    [name, value ?? text, unit ?? ""],
+    ...(more ?? []).map(([what, amount, of]) => [`${name}, ${what}`, amount, of]),
+  ]);
 }
 
 /** Names, values and units of facts. */
@@ -42,13 +52,13 @@ export function nameOf(run: Run, chosen: Selection): string {
   return `tree ${chosen.tree}`;
 }
 
-export function kindOf(run: Run, chosen: Selection): string {
+function kindOf(run: Run, chosen: Selection): string {
   if (chosen.kind === "node") return run.isHost(chosen.node) ? "host" : "switch";
   return chosen.kind;
 }
 
 /** What is selected, with its kind. */
-export function fullName(run: Run, chosen: Selection): string {
+export function titleOf(run: Run, chosen: Selection): string {
   const name = nameOf(run, chosen);
   return chosen.kind === "tree" ? name : `${kindOf(run, chosen)} ${name}`;
 }
@@ -57,21 +67,21 @@ export function fullName(run: Run, chosen: Selection): string {
 export function factsOf(run: Run, chosen: Selection, time: number): Fact[] {
   const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
   if (chosen.kind === "port") return portFacts(run, chosen.row, time, forest);
-  if (chosen.kind === "tree") return treeFacts(run, chosen.tree, forest);
+  if (chosen.kind === "tree") return treeFacts(run, chosen.tree, time, forest);
   if (chosen.kind === "flow") return flowFacts(run, chosen, time);
   return nodeFacts(run, chosen.node, time, forest);
 }
 
 /** When queues and trees were sampled that are shown at an instant, if that was not at the same time. */
 function instants(run: Run, time: number): [queues: string, trees: string] {
-  const queues = run.times[run.sampleAt(time)];
+  const queues = run.times[run.sampleAt(time)] ?? time;
   const trees = run.treeTimes[run.treeSampleAt(time)];
-  if (queues === trees || queues === undefined || trees === undefined) return ["", ""];
+  if (queues === trees || trees === undefined) return ["", ""];
   return [` at ${instant(queues)}`, ` at ${instant(trees)}`];
 }
 
 /** The unit of amounts of a tree. */
-function unitOf(run: Run): string {
+export function unitOf(run: Run): string {
   return run.facts.diagnosis ? "Gbit/s" : "bytes";
 }
 
@@ -88,6 +98,7 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
     facts.push([
       "leads to",
       to.length > 3 ? `${to.length} hosts: ${some}, ...` : some || "no host",
+      to.join(", ") || undefined,
     ]);
   }
   const place = forest ? forest.rows.indexOf(row) : -1;
@@ -146,14 +157,18 @@ function sampled(run: Run, row: number, time: number): Fact[] {
   const interval = run.interval(sample);
   const rate = (run.series.xmit_bytes[at] * 8e3) / interval;
   const wait = (run.series.xmit_wait_ns[at] * 1e3) / interval;
+  const link = run.rate[row];
+  const share: Fact[4] = [["of the link", rate / link, "share"]];
   if (run.facts.diagnosis)
     return [
-      known("transmits with headers", rate, "Gbit/s", ofShare(rate, run.rate[row])),
-      known("waits", wait, "share", `${percent(wait)}, loses ${gbps(wait * run.rate[row])}`),
+      known("transmits with headers", rate, "Gbit/s", ofShare(rate, link), share),
+      known("waits", wait, "share", `${percent(wait)}, loses ${gbps(wait * link)}`, [
+        ["loses", wait * link, "Gbit/s"],
+      ]),
     ];
   const [queued, marked] = [run.series.queued_bytes[at], run.series.fecn_marked[at]];
   return [
-    ["transmits with headers", ofLink(rate, run.rate[row]), rate, "Gbit/s"],
+    ["transmits with headers", ofLink(rate, link), rate, "Gbit/s", share],
     ["waits", percent(wait), wait, "share"],
     [`queue${instants(run, time)[0]}`, bytes(queued), queued, "bytes"],
     ["marked", `${marked} packets`, marked, "packets"],
@@ -171,21 +186,22 @@ function ofShare(rate: number, link: number): string {
 }
 
 /** A fact about a value, if a diagnosis knows that value. */
-function known(name: string, value: number, unit: string, text: string): Fact {
-  return Number.isNaN(value) ? [name, "not known"] : [name, text, value, unit];
+function known(name: string, value: number, unit: string, text: string, more: Fact[4]): Fact {
+  return Number.isNaN(value) ? [name, "not known"] : [name, text, value, unit, more];
 }
 
-function roleOf(run: Run, forest: Forest, place: number): string {
+export function roleOf(run: Run, forest: Forest, place: number): string {
   if (forest.depth[place] === 0) return "root";
   return run.isHost(run.node[forest.rows[place]])
     ? "source"
     : `branch of depth ${forest.depth[place]}`;
 }
 
-function treeFacts(run: Run, tree: number, forest: Forest | null): Fact[] {
+function treeFacts(run: Run, tree: number, time: number, forest: Forest | null): Fact[] {
   const life = run.lifetimes[tree];
   const now = forest?.trees.find((one) => one.tree === tree);
   const unit = unitOf(run);
+  const at = instants(run, time)[1] || " now";
   const facts: Fact[] = [
     ["root", run.portName(life.rootRow) + (life.destination && `, to ${life.destination}`)],
     ["first seen", showTime(life.birth), life.birth / clock.ps, clock.name],
@@ -193,10 +209,10 @@ function treeFacts(run: Run, tree: number, forest: Forest | null): Fact[] {
   ];
   if (now) {
     facts.push(
-      [run.facts.diagnosis ? "lost now" : "bytes now", run.amount(now.queued), now.queued, unit],
-      ["ports now", String(now.ports)],
-      ["contributors now", String(now.contributors)],
-      ["hosts with victims now", String(now.victims)],
+      [(run.facts.diagnosis ? "lost" : "bytes") + at, run.amount(now.queued), now.queued, unit],
+      [`ports${at}`, String(now.ports)],
+      [`contributors${at}`, String(now.contributors)],
+      [`hosts with victims${at}`, String(now.victims)],
     );
   } else {
     facts.push(["at this instant", "does not stand"]);
@@ -208,15 +224,17 @@ function treeFacts(run: Run, tree: number, forest: Forest | null): Fact[] {
 
 function nodeFacts(run: Run, node: number, time: number, forest: Forest | null): Fact[] {
   const one = run.nodes[node];
+  const lid: Fact[] = one.lid === null ? [] : [["LID", String(one.lid)]];
   const facts: Fact[] = [];
   if (!run.isHost(node)) {
     const members = run.portsOf(node).filter((row) => forest?.rows.includes(row));
     return [
+      ...lid,
       ["ports", String(run.portsOf(node).length)],
       ["ports in trees", String(members.length)],
     ];
   }
-  if (one.lid !== null) facts.push(["LID", String(one.lid)]);
+  facts.push(...lid);
   if (one.role) facts.push(["role", one.role]);
   const uplink = run.portsOf(node)[0];
   if (uplink !== undefined) facts.push(...sampled(run, uplink, time));
