@@ -189,3 +189,23 @@ def test_view_writes_into_a_device(result: Path, tmp_path: Path, option: str) ->
     assert stat.S_ISCHR(os.lstat(device).st_mode)
     os.close(theirs)
     os.close(ours)
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "compare"])
+def test_folders_need_no_name_in_utf8(scenario: Path, tmp_path: Path, command: str) -> None:
+    """Linux takes names of any bytes; oracle: the same files as in a folder with a plain name."""
+    words = {
+        "run": ["run", str(scenario)],
+        "sweep": ["sweep", str(scenario), "--grid", "packet.mtu=1 KiB,2 KiB", "--tables"],
+        "compare": ["compare", str(scenario), "--schemes", "none,ib-cc"],
+    }[command]
+    written = []
+    for name in (b"plain", b"caf\xe9"):
+        folder = tmp_path / os.fsdecode(name)
+        page = tmp_path / os.fsdecode(name + b".html")
+        assert main([*words, "--out", str(folder)]) == 0
+        assert main(["view", str(folder), "--out", str(page)]) == 0
+        assert page.stat().st_size > 100_000
+        written.append({path.relative_to(folder) for path in folder.rglob("*")})
+    assert written[0] == written[1]
+    assert any(path.suffix == ".parquet" for path in written[0])

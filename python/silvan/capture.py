@@ -20,7 +20,7 @@ from silvan.folders import written_file
 from silvan.result import Result
 
 _MAGIC = 0xA1B23C4D
-FILE_START = struct.pack(">I", _MAGIC).lower()
+FILE_START = struct.pack(">I", _MAGIC)
 """How a capture file begins."""
 
 _LINK_TYPE = 197

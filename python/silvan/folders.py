@@ -458,7 +458,7 @@ def require_own_kind(path: Path, start: bytes, what: str) -> None:
     path : Path
         The file. It may be missing or empty.
     start : bytes
-        How files of the kind begin, in small letters and without white space before.
+        How silvan's own files of the kind begin.
     what : str
         What the error calls the kind.
 
@@ -472,7 +472,7 @@ def require_own_kind(path: Path, start: bytes, what: str) -> None:
             return
         if path.is_file():
             with path.open("rb") as file:
-                if (found := file.read(64)) and not found.lstrip().lower().startswith(start):
+                if (found := file.read(len(start))) and found != start:
                     raise OutputError(
                         f"{path}: exists, and is no {what}", hint="name another file, or remove it"
                     )

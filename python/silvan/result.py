@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from silvan import _silvan
-from silvan.errors import OutputError, SilvanError, checked_argument
+from silvan.errors import OutputError, SilvanError, checked_argument, one_line
 from silvan.folders import MANIFEST, Origin, claim_result, replaced_folder
 from silvan.result_check import digest, require_whole
 from silvan.scenario import Scenario
@@ -345,7 +345,9 @@ class Result:
             manifest = self.manifest()
             for name, table in self.tables.items():
                 file = folder / f"{name}.parquet"
-                pq.write_table(table, file)
+                # Arrow takes no paths that are not UTF-8.
+                with file.open("wb") as opened:
+                    pq.write_table(table, opened)
                 manifest["tables"][name]["sha256"] = digest(file)
             text = json.dumps(manifest, indent=2) + "\n"
             (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -381,7 +383,8 @@ class Result:
             tables = {}
             for name, noted in manifest["tables"].items():
                 file = folder / f"{name}.parquet"
-                tables[name] = pq.read_table(file)
+                with file.open("rb") as opened:
+                    tables[name] = pq.read_table(opened)
                 shape = _shape(tables[name])
                 if "sha256" in noted:
                     shape["sha256"] = digest(file)
@@ -389,15 +392,14 @@ class Result:
                     raise ValueError(f"its {name}.parquet is not the one that {MANIFEST} tells of")
             require_whole(manifest["seed"], tables, manifest["summary"])
             return cls(
-                Scenario.from_toml(manifest["scenario"], source=str(folder / MANIFEST)),
+                Scenario.from_toml(manifest["scenario"], source=one_line(str(folder / MANIFEST))),
                 manifest["seed"],
                 tables,
                 manifest["summary"],
                 manifest["version"],
             )
         except FileNotFoundError as error:
-            # Arrow names the file in the text only.
-            missing = Path(error.filename or str(error)).name
+            missing = Path(error.filename).name
             reason = f"it has no {missing}" if folder.exists() else "there is no such folder"
         except NotADirectoryError:
             reason = "it is no folder"

@@ -185,13 +185,26 @@ def test_view_writes_a_file(
     assert page.read_text("utf-8") == page_html([run])
     # A page is replaced by a later one, but no other file by a page.
     assert run_command(["view", str(tmp_path / "results"), "--out", str(page)]) == 0
-    scenario = tmp_path / "scenario.toml"
-    scenario.write_text('name = "a"\n')
-    for option in ("--out", "--perfetto"):
-        words = ["view", str(tmp_path / "results"), option, str(scenario)]
-        assert run_command(words) == 2
-        assert "exists, and is no " in capsys.readouterr().err
-    assert scenario.read_text() == 'name = "a"\n'
+    trace = tmp_path / "trace.json"
+    for _ in range(2):
+        assert run_command(["view", str(tmp_path / "results"), "--perfetto", str(trace)]) == 0
+    assert json.loads(trace.read_text("utf-8"))["traceEvents"]
+    capsys.readouterr()
+    others = {
+        tmp_path / "scenario.toml": b'name = "a"\n',
+        tmp_path / "package.json": b'{"name": "a"}\n',
+        tmp_path / "events.json": b'{"traceEvents": []}\n',
+        tmp_path / "thesis.html": b'<!doctype html>\n<html lang="en">\n<head>\n<title>a</title>\n',
+    }
+    for other, content in others.items():
+        other.write_bytes(content)
+    manifest = tmp_path / "results" / "seed-2" / "manifest.json"
+    others[manifest] = manifest.read_bytes()
+    for other, content in others.items():
+        for option in ("--out", "--perfetto"):
+            assert run_command(["view", str(tmp_path / "results"), option, str(other)]) == 2
+            assert "exists, and is no " in capsys.readouterr().err
+        assert other.read_bytes() == content
 
 
 def test_view_refuses_what_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

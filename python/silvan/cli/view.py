@@ -99,9 +99,7 @@ def view(
         )
     if not results:
         raise SilvanError("no result given", hint="name the folder of a run, or use --live")
-    for file, start, what in ((out, b"<!doctype html>", "page"), (perfetto, b"{", "trace")):
-        if file is not None:
-            require_own_kind(file, start, what)
+    _require_own_files(out, perfetto)
     if perfetto is not None:
         _write_trace(results, perfetto, with_page=out is not None, as_json=as_json)
         return
@@ -119,6 +117,18 @@ def view(
         _open(path)
     else:
         put(str(path))
+
+
+def _require_own_files(page: Path | None, trace: Path | None) -> None:
+    """Refuse to replace what is neither page nor trace of silvan."""
+    if page is not None:
+        from silvan.viewer.page import PAGE_START
+
+        require_own_kind(page, PAGE_START.encode(), "page of silvan")
+    if trace is not None:
+        from silvan.viewer.perfetto import TRACE_START
+
+        require_own_kind(trace, TRACE_START.encode(), "trace of silvan")
 
 
 def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: bool) -> None:
@@ -228,7 +238,9 @@ def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: b
     from silvan.viewer import write_trace
 
     if with_page:
-        raise SilvanError("--perfetto and --out: a call writes a trace or a page")
+        raise SilvanError(
+            "--perfetto and --out: a call writes a trace or a page", hint="call it once for each"
+        )
     runs = _run_folders(folders)
     if len(runs) > 1:
         raise SilvanError(

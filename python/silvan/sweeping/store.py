@@ -311,7 +311,9 @@ def read_rows(path: Path, keys: Sequence[str]) -> dict[str, SweepRow]:
     file = path / POINTS
     try:
         if file.exists():
-            rows = {row.hash: row for row in from_table(pq.read_table(file), keys)}
+            # Arrow takes no paths that are not UTF-8.
+            with file.open("rb") as opened:
+                rows = {row.hash: row for row in from_table(pq.read_table(opened), keys)}
         for file in sorted((path / _PARTS).glob("*.json")):
             row = SweepRow(**json.loads(file.read_text(encoding="utf-8")))
             rows[row.hash] = row

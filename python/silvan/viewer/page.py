@@ -23,6 +23,13 @@ from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_t
 FORMAT = 2
 """Version of the page's data; the program in the page reads this one only."""
 
+PAGE_START = """<!doctype html>
+<html lang="en">
+<head>
+<meta name="generator" content="silvan">
+"""
+"""How every page begins, and no file of others."""
+
 _LEVEL = 9
 """Level of zstd: 19 would save a fifth, and take 25 times as long."""
 
@@ -316,10 +323,7 @@ def document(title: str, blocks: Sequence[Block], *, connect: str = "'none'") ->
             "form-action 'none'",
         )
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
+    return f"""{PAGE_START}<meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)} - silvan</title>

@@ -30,6 +30,9 @@ MOST_PORTS = 32
 
 TraceEvent = dict[str, Any]
 
+TRACE_START = '{"displayTimeUnit": "ns", "traceEvents": ['
+"""How every trace begins."""
+
 _PS_PER_US = 1e6
 
 
