@@ -506,7 +506,7 @@ def test_drawings_of_the_map(open_page: Opener, page_file: Path, run: silvan.Res
     )
     space = "{http://www.w3.org/2000/svg}"
     standing = run.forest["trees"].to_pylist()[-1]
-    assert len(drawing.findall(f"{space}polygon")) == standing + 1  # and one in the legend
+    assert len(list(drawing.iter(f"{space}polygon"))) == standing + 1  # and one in the legend
     titles = {title.text for title in drawing.iter(f"{space}title")}
     assert set(run.hosts["name"].to_pylist()) <= titles
     png = downloaded(page, page.get_by_role("button", name="Download the map as PNG"))

@@ -76,6 +76,8 @@ export const themeName = computed<ThemeName>(() =>
 );
 export const theme = computed(() => THEMES[themeName.value]);
 export const run = computed(() => runs.value[active.value]);
+/** Places of the runs whose maps are shown: two runs are compared; of more, one is shown at a time. */
+export const shownRuns = computed(() => (runs.value.length === 2 ? [0, 1] : [active.value]));
 
 /** All instants at which something was sampled, of all runs. */
 export const instants = computed(() => {

@@ -2,6 +2,7 @@
 
 import { measuredSpan, spanWords } from "../data/spans";
 import type { Run } from "../data/run";
+import type { Selection } from "../data/selection";
 import { clipped, digits } from "../data/units";
 import type { Layout } from "../layout/layout";
 import { css, type ColourBy, type Theme } from "./colours";
@@ -11,11 +12,15 @@ import type { Mark, Scene, Strokes } from "./scene";
 import { HALO, Kind, LOOKS, radiusOf, starPoints, thickness } from "./shapes";
 import { below, lookWidth } from "./webgl";
 
+/** Pixels of a drawing up to which text has its usual size; in larger ones it grows with them. */
+const USUAL_WIDTH = 1000;
 const HEAD = 34;
 const FOOT = 30;
 const MOST_NAMED = 120;
 const MOST_CAPTION = 120;
-const NAME_SIZE = 8;
+const NAME_SIZE = 10;
+/** Pixels between drawings next to each other. */
+const APART = 16;
 
 /** What a legend below a drawing says: how cables are coloured, and from where to where. */
 export interface LegendFacts {
@@ -26,6 +31,15 @@ export interface LegendFacts {
   name: string;
   /** Whether trees were looked for, so that their marks mean something. */
   hasTrees: boolean;
+  /** What the outline of a selection means; nothing if none is drawn. */
+  chosen: string;
+}
+
+/** An element `svg` and its size in pixels. */
+export interface Drawing {
+  text: string;
+  width: number;
+  height: number;
 }
 
 export const MEASURES: Record<ColourBy, string> = {
@@ -36,7 +50,12 @@ export const MEASURES: Record<ColourBy, string> = {
 };
 
 /** What the colours of a run's map mean. */
-export function legendOf(run: Run, measure: ColourBy, theme: Theme): LegendFacts {
+export function legendOf(
+  run: Run,
+  measure: ColourBy,
+  theme: Theme,
+  selection: Selection | null,
+): LegendFacts {
   const most = measure === "queue" ? `${digits(run.largestQueue / 1e6, 3)} MB` : "100 %";
   return {
     theme,
@@ -44,7 +63,32 @@ export function legendOf(run: Run, measure: ColourBy, theme: Theme): LegendFacts
     scale: [measure === "queue" ? "0" : "0 %", most],
     name: MEASURES[measure] + (run.series ? "" : `, ${spanWords(measuredSpan(run))}`),
     hasTrees: run.treeTimes.length > 0,
+    chosen: selection
+      ? selection.kind === "tree"
+        ? "ports of the selected tree"
+        : "selection: its way, and what holds it up"
+      : "",
   };
+}
+
+/** Drawings next to each other as one. */
+export function sideBySide(drawings: readonly Drawing[], theme: Theme): Drawing {
+  const height = Math.max(...drawings.map((one) => one.height));
+  let width = -APART;
+  const parts = drawings.map((one) => {
+    const left = width + APART;
+    width = left + one.width;
+    return `<g transform="translate(${left} 0)">${one.text}</g>`;
+  });
+  return { text: element(width, height, theme, parts), width, height };
+}
+
+function element(width: number, height: number, theme: Theme, parts: readonly string[]): string {
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"` +
+    ` viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" fill="${css(theme.ink)}">` +
+    `<rect width="100%" height="100%" fill="${css(theme.page)}"/>\n${parts.join("\n")}</svg>`
+  );
 }
 
 /** Draw a scene.
@@ -61,12 +105,14 @@ export function svg(
   width: number,
   caption: string,
   facts: LegendFacts | null,
-): string {
+): Drawing {
   const [left, top, right, bottom] = layout.bounds;
   const scale = width / (right - left);
-  const height = Math.ceil((bottom - top) * scale) + HEAD + FOOT;
+  const grown = Math.max(1, width / USUAL_WIDTH);
+  const [head, foot] = [HEAD * grown, FOOT * grown];
+  const height = Math.ceil((bottom - top) * scale + head + foot);
   const x = (value: number) => digits((value - left) * scale, 6);
-  const y = (value: number) => digits((value - top) * scale + HEAD, 6);
+  const y = (value: number) => digits((value - top) * scale + head, 6);
   const lines = (strokes: Strokes) => strokePaths(strokes, thickness(scale), x, y);
   const hosts = [...new Set([layout.senders, layout.receivers])].flatMap((places) =>
     Array.from({ length: run.hosts }, (_, host) => ({
@@ -78,8 +124,7 @@ export function svg(
   const named = layout.switches.length <= MOST_NAMED;
   const title = (text: string) => `<title>${escaped(text)}</title>`;
   const parts = [
-    `<rect width="100%" height="100%" fill="${css(theme.page)}"/>`,
-    `<text x="12" y="22" font-size="15" font-weight="bold">${escaped(clipped(caption, MOST_CAPTION))}</text>`,
+    `<text x="12" y="${digits(22 * grown)}" font-size="${digits(15 * grown)}" font-weight="bold">${escaped(clipped(caption, MOST_CAPTION))}</text>`,
     ...lines(scene.cables),
     ...lines(scene.branches),
     ...hosts.map(
@@ -102,17 +147,22 @@ export function svg(
     ),
     ...scene.labels.map(
       (label) =>
-        `<text x="${x(label.x)}" y="${y(label.y)}" dy="${digits(below(label, scale) + 10)}" text-anchor="middle" font-size="12"` +
-        ` font-weight="bold">${escaped(label.text)}</text>`,
+        `<text x="${x(label.x)}" y="${y(label.y)}" dy="${digits(below(label, scale) + 10 * grown)}" text-anchor="middle"` +
+        ` font-size="${digits(12 * grown)}" font-weight="bold" ${edge(theme)}>${escaped(label.text)}</text>`,
     ),
-    ...(named ? switchNames(run, layout, x, y, radiusOf(LOOKS.switch, scale)) : []),
-    facts ? legend(facts, height - 12) : "",
+    ...(named
+      ? switchNames(run, layout, x, y, radiusOf(LOOKS.switch, scale), NAME_SIZE * grown, theme)
+      : []),
+    facts
+      ? `<g transform="translate(0 ${digits(height - 12 * grown, 6)}) scale(${digits(grown)})">${legend(facts, 0)}</g>`
+      : "",
   ];
-  return (
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"` +
-    ` viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" fill="${css(theme.ink)}">` +
-    `${parts.join("\n")}</svg>`
-  );
+  return { text: element(width, height, theme, parts), width, height };
+}
+
+/** Gives text an edge in the colour of the page, so that it is read on whatever is below it. */
+function edge(theme: Theme): string {
+  return `stroke="${css(theme.page)}" stroke-width="3" stroke-linejoin="round" paint-order="stroke"`;
 }
 
 /** One path for all pieces of one look. */
@@ -175,6 +225,8 @@ function switchNames(
   x: (value: number) => string,
   y: (value: number) => string,
   half: number,
+  size: number,
+  theme: Theme,
 ): string[] {
   const named = layout.switches.map((place) => ({
     text: clipped(run.nodes[place.node].name, NAME_LETTERS),
@@ -183,22 +235,23 @@ function switchNames(
   }));
   const boxes = named.map(({ text, left, base }): Box => [
     left,
-    base - NAME_SIZE,
-    left + text.length * 0.6 * NAME_SIZE,
+    base - size,
+    left + text.length * 0.6 * size,
     base,
   ]);
   return clear(boxes).flatMap((isFree, at) => {
     if (!isFree) return [];
     const { text, left, base } = named[at];
     return (
-      `<text x="${digits(left, 6)}" y="${digits(base, 6)}" font-size="${NAME_SIZE}">` +
-      `${escaped(text)}</text>`
+      `<text x="${digits(left, 6)}" y="${digits(base, 6)}" font-size="${digits(size)}"` +
+      ` ${edge(theme)}>${escaped(text)}</text>`
     );
   });
 }
 
 /** Cables first, then the marks. */
-function legend({ theme, measure, scale, name, hasTrees }: LegendFacts, y: number): string {
+function legend(facts: LegendFacts, y: number): string {
+  const { theme, measure, scale, name, hasTrees, chosen } = facts;
   const ink = css(theme.ink);
   const colour = css(theme.trees[0]);
   const parts: string[] = [];
@@ -222,6 +275,12 @@ function legend({ theme, measure, scale, name, hasTrees }: LegendFacts, y: numbe
         .join("");
     add(20 * ramp.length, shade, `${scale[1]}: ${name}`);
   }
+  if (chosen)
+    add(
+      24,
+      (at) => `<path d="M${at} ${y - 4}h24" stroke="${css(theme.accent)}" stroke-width="2.2"/>`,
+      chosen,
+    );
   if (!hasTrees) return parts.join("");
   const star = (at: number) => {
     const points = starPoints(at + 6, y - 4, 7).map((point) =>

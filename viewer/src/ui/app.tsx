@@ -108,8 +108,7 @@ function Views() {
 }
 
 function MapPage({ several }: { several: boolean }) {
-  // Two runs are compared; of more, one is shown at a time.
-  const shown = state.runs.value.length === 2 ? [0, 1] : [state.active.value];
+  const shown = state.shownRuns.value;
   return (
     <main>
       <div class="stage">

@@ -16,7 +16,7 @@ import { unfolded } from "../layout/unfolded";
 import { fit, limited, names, zoomLimits, type Camera } from "../map/camera";
 import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
-import { legendOf, svg } from "../map/svg";
+import { legendOf, sideBySide, svg, type Drawing } from "../map/svg";
 import { Detail } from "../map/detail";
 import { Painter, writeNames } from "../map/webgl";
 import { beforePainting, cancelWork } from "../frames";
@@ -27,6 +27,8 @@ import { describe } from "./facts";
 // Pixels that a key moves the map, and that a pointer may be away from what it means.
 const PAN = 60;
 const REACH = 9;
+// Pixels of a map in a file, before it is drawn as PNG.
+const FILE_WIDTH = 1600;
 // Milliseconds between two frames with new names, where frames come slowly.
 const NAMES = 150;
 // A live run is another object at each sample, with the same facts.
@@ -186,7 +188,7 @@ export function MapView({ index }: { index: number }) {
         <StillMap
           run={run}
           layout={maker.value.layout}
-          text={drawing(index, size.value[0] || 800, { legend: false })}
+          text={drawing(index, size.value[0] || 800, { legend: false }).text}
         />
       )}
       {tip.value && <Tooltip {...tip.value} wide={size.value[0]} />}
@@ -283,27 +285,31 @@ function Tooltip(props: { left: number; top: number; lines: string[]; wide: numb
 }
 
 /** The map as SVG, as it is now. */
-export function drawing(index: number, width: number, parts = { legend: true }): string {
+export function drawing(index: number, width: number, parts = { legend: true }): Drawing {
   const run = state.runs.value[index];
   const maker = makerOf(run, state.layoutName.value);
   const { value: theme } = state.theme;
-  const scene = maker.scene(
-    state.time.value,
-    state.colourBy.value,
-    theme,
-    selectionIn(run, state.run.value, state.selection.value),
-  );
-  const caption = `${run.facts.label}, t = ${instant(state.time.value)}`;
+  const selection = selectionIn(run, state.run.value, state.selection.value);
+  const scene = maker.scene(state.time.value, state.colourBy.value, theme, selection);
+  const stood = run.otherTrees(state.time.value);
+  const caption =
+    `${run.facts.label}, t = ${instant(state.time.value)}` +
+    (stood === null ? "" : `, trees of ${instant(stood)}`);
   const measure = state.colourBy.value;
   const isMeasured = measure !== "trees" && hasMeasure(run, measure);
-  const legend = parts.legend ? legendOf(run, isMeasured ? measure : "trees", theme) : null;
+  const legend = parts.legend
+    ? legendOf(run, isMeasured ? measure : "trees", theme, selection)
+    : null;
   return svg(run, maker.layout, scene, theme, width, caption, legend);
 }
 
+/** Save the maps that are shown. */
 export function saveDrawing(kind: "png" | "svg"): void {
-  const index = state.active.value;
-  const text = drawing(index, 1600);
-  const name = `${fileName(state.runs.value[index].facts.label, instant(state.time.value))}.${kind}`;
+  const shown = state.shownRuns.value;
+  const drawings = shown.map((index) => drawing(index, FILE_WIDTH));
+  const { text } = drawings.length > 1 ? sideBySide(drawings, state.theme.value) : drawings[0];
+  const labels = shown.map((index) => state.runs.value[index].facts.label);
+  const name = `${fileName(...labels, instant(state.time.value))}.${kind}`;
   if (kind === "svg") saveText(name, text, "image/svg+xml");
   else void savePng(name, text, 2);
 }

@@ -69,15 +69,12 @@ export function TimeBar() {
             ))}
           </select>
         </label>
-        <output class="now" aria-live="off">
-          t = {instant(state.time.value)}
-        </output>
-        {other !== null && <small>trees of {instant(other)}</small>}
-        {ended.map(({ facts }) => (
-          <small key={facts.label}>
-            {facts.label} ended at {instant(facts.duration_ps)}
-          </small>
-        ))}
+        <span class="clock">
+          <output class="now" aria-live="off">
+            t = {instant(state.time.value)}
+          </output>
+          {other !== null && <small>trees of {instant(other)}</small>}
+        </span>
         <Follow />
         <WindowControls marked={marked} />
       </div>
@@ -113,7 +110,10 @@ export function TimeBar() {
         onRange={([from, to]) => state.mark(from * clock.ps, to * clock.ps)}
       />
       <p class="events" aria-live="polite">
-        {near.map((event) => `${instant(event.time)}: ${event.text}`).join("; ")}
+        {[
+          ...ended.map(({ facts }) => `${facts.label} ended at ${instant(facts.duration_ps)}`),
+          ...near.map((event) => `${instant(event.time)}: ${event.text}`),
+        ].join("; ")}
       </p>
     </footer>
   );

@@ -4,6 +4,7 @@ import { useComputed } from "@preact/signals";
 import { hasMeasure } from "../data/measures";
 import type { LayoutName } from "../layout/layout";
 import { css, type ColourBy } from "../map/colours";
+import { liveStatus } from "../live/connection";
 import { fit, limited } from "../map/camera";
 import { legendOf, MEASURES } from "../map/svg";
 import * as state from "../state";
@@ -108,10 +109,12 @@ export function Legend() {
   const measure = state.colourBy.value;
   const run = state.run.value;
   const colour = css(theme.trees[0]);
-  const facts = legendOf(run, measure, theme);
-  // Of the instant of the map, whose trees the run has at hand.
+  const facts = legendOf(run, measure, theme, state.selection.value);
+  // Of the whole run, so that the map keeps its height; of a live fabric, of the instant of the map.
   const hasOthers = useComputed(() => {
     const one = state.run.value;
+    if (liveStatus.value === null)
+      return one.lifetimes.some(({ tree }) => one.colourPlace(tree) === undefined);
     const forest = one.treeTimes.length ? one.forest(one.treeSampleAt(state.time.value)) : null;
     return forest?.trees.some(({ tree }) => one.colourPlace(tree) === undefined) ?? false;
   });
@@ -179,6 +182,14 @@ export function Legend() {
             host with victims
           </li>
         </>
+      )}
+      {facts.chosen && (
+        <li>
+          <svg width="26" height="12" aria-hidden="true">
+            <path d="M0 6h26" stroke={css(theme.accent)} stroke-width="2.2" />
+          </svg>
+          {facts.chosen}
+        </li>
       )}
       {isCut.value && (
         <li>
