@@ -4,10 +4,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { upperBound } from "../data/search";
 import { digits } from "../data/units";
-import { css, type Theme } from "../map/colours";
+import { css } from "../map/colours";
 import { textScale, theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
-import { areWhole, overlaps, STEPS } from "./lines";
+import { areWhole, STEPS } from "./lines";
+import { drawDiamonds, drawMarks, drawOverlaps, WIDTH } from "./marks";
 import { ShortWords } from "./short";
 
 export interface Line {
@@ -159,7 +160,7 @@ export function Chart(props: ChartProps) {
             label: line.label,
             scale: line.right ? "right" : "y",
             stroke: shade.lines[(line.colour ?? index) % shade.lines.length],
-            width: 1.7,
+            width: WIDTH,
             dash: line.dash,
             points: pointsOf(line, shade.lines[(line.colour ?? index) % shade.lines.length]),
             spanGaps: true,
@@ -171,7 +172,8 @@ export function Chart(props: ChartProps) {
             (drawn) => drawMarks(drawn, latest.current, css(shade.faint)),
             (drawn) => drawDiamonds(drawn, latest.current.lines, shade.lines),
             // Where a click leads to the runs behind points, each of them has to be seen.
-            (drawn) => latest.current.onPoints && drawOverlaps(drawn, latest.current.lines, shade),
+            (drawn) =>
+              latest.current.onPoints && drawOverlaps(drawn, latest.current.lines, shade.lines),
           ],
           setCursor: [(moved) => setHovered(moved.cursor.idx ?? null)],
           setSelect: [
@@ -351,12 +353,6 @@ const NARROW = 340;
 const NEAR = 24;
 // Points of a smaller distance hide each other.
 const SAME = 1;
-// Half the width of a diamond, and the radius of a point of several lines.
-const DIAMOND = 5.5;
-const SHARED = 4.5;
-const WIDTH = 1.7;
-// Pixels of a line before its colour gives way to that of another line at the same place.
-const DASH = 6;
 
 /** The points that a click is next to: the nearest one, and those that it lies on. */
 function pointsNear(plot: uPlot, lines: Line[], place: [number, number]): ChartPoint[] {
@@ -425,95 +421,6 @@ function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined
   const place = at === undefined ? NaN : plot.valToPos(at, "x");
   marker.hidden = !Number.isFinite(place);
   marker.style.transform = `translateX(${place}px)`;
-}
-
-/** What a paper states: diamonds, as in the figures. */
-function drawDiamonds(plot: uPlot, lines: Line[], colours: string[]): void {
-  const { ctx } = plot;
-  const half = DIAMOND * devicePixelRatio;
-  ctx.save();
-  ctx.lineWidth = 1.8 * devicePixelRatio;
-  lines.forEach((line, index) => {
-    if (line.points !== "only") return;
-    ctx.strokeStyle = colours[(line.colour ?? index) % colours.length];
-    for (let at = 0; at < line.y.length; at++) {
-      const value = line.y[at];
-      if (value === null) continue;
-      const [x, y] = [plot.valToPos(line.x[at], "x", true), plot.valToPos(value, "y", true)];
-      ctx.beginPath();
-      ctx.moveTo(x, y - half);
-      for (const [right, down] of [
-        [half, 0],
-        [0, half],
-        [-half, 0],
-      ])
-        ctx.lineTo(x + right, y + down);
-      ctx.closePath();
-      ctx.stroke();
-    }
-  });
-  ctx.restore();
-}
-
-/** Where lines lie on each other their colours alternate, and their points have a part of each. */
-function drawOverlaps(plot: uPlot, lines: Line[], { lines: colours }: Theme): void {
-  const { ctx } = plot;
-  const { paths, points } = overlaps(lines, (x, y) => [
-    plot.valToPos(x, "x"),
-    plot.valToPos(y, "y"),
-  ]);
-  const [left, top] = [plot.bbox.left, plot.bbox.top];
-  ctx.save();
-  ctx.translate(left, top);
-  ctx.scale(devicePixelRatio, devicePixelRatio);
-  ctx.lineCap = "butt";
-  ctx.lineWidth = WIDTH;
-  for (const { places, colours: own } of paths) {
-    own.forEach((colour, turn) => {
-      ctx.strokeStyle = colours[colour % colours.length];
-      ctx.setLineDash([DASH, DASH * (own.length - 1)]);
-      ctx.lineDashOffset = -turn * DASH;
-      ctx.beginPath();
-      places.forEach(([x, y], at) => (at ? ctx.lineTo : ctx.moveTo).call(ctx, x, y));
-      ctx.stroke();
-    });
-  }
-  for (const { place, colours: own } of points) {
-    const [x, y] = place;
-    const part = (2 * Math.PI) / own.length;
-    own.forEach((colour, turn) => {
-      ctx.fillStyle = colours[colour % colours.length];
-      ctx.beginPath();
-      ctx.moveTo(x, y);
-      ctx.arc(x, y, SHARED, turn * part, (turn + 1) * part);
-      ctx.fill();
-    });
-  }
-  ctx.restore();
-}
-
-function drawMarks(plot: uPlot, props: ChartProps, faint: string): void {
-  const { ctx, bbox } = plot;
-  const left = (x: number) => plot.valToPos(x, "x", true);
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
-  if (props.shaded) {
-    ctx.fillStyle = `${faint}33`;
-    const [from, to] = props.shaded.map(left);
-    ctx.fillRect(from, bbox.top, to - from, bbox.height);
-  }
-  ctx.strokeStyle = faint;
-  ctx.fillStyle = faint;
-  for (const event of props.events ?? []) {
-    const x = left(event.x);
-    ctx.fillRect(x - 1, bbox.top, 2, 8);
-    ctx.beginPath();
-    ctx.arc(x, bbox.top + 4, 4, 0, 2 * Math.PI);
-    ctx.fill();
-  }
-  ctx.restore();
 }
 
 function short(value: number): string {

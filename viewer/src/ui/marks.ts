@@ -1,0 +1,103 @@
+// What a chart draws above its lines: ranges, events, diamonds, and lines that lie on each other.
+
+import type uPlot from "uplot";
+import type { ChartProps, Line } from "./chart";
+import { overlaps } from "./lines";
+
+/** Width of a line. */
+export const WIDTH = 1.7;
+// Half the width of a diamond, and the radius of a point of several lines.
+const DIAMOND = 5.5;
+const SHARED = 4.5;
+// Pixels of a line before its colour gives way to that of another line at the same place.
+const DASH = 6;
+
+/** What a paper states: diamonds, as in the figures. */
+export function drawDiamonds(plot: uPlot, lines: Line[], colours: string[]): void {
+  const { ctx } = plot;
+  const half = DIAMOND * devicePixelRatio;
+  ctx.save();
+  ctx.lineWidth = 1.8 * devicePixelRatio;
+  lines.forEach((line, index) => {
+    if (line.points !== "only") return;
+    ctx.strokeStyle = colours[(line.colour ?? index) % colours.length];
+    for (let at = 0; at < line.y.length; at++) {
+      const value = line.y[at];
+      if (value === null) continue;
+      const [x, y] = [plot.valToPos(line.x[at], "x", true), plot.valToPos(value, "y", true)];
+      ctx.beginPath();
+      ctx.moveTo(x, y - half);
+      for (const [right, down] of [
+        [half, 0],
+        [0, half],
+        [-half, 0],
+      ])
+        ctx.lineTo(x + right, y + down);
+      ctx.closePath();
+      ctx.stroke();
+    }
+  });
+  ctx.restore();
+}
+
+/** Where lines lie on each other their colours alternate, and their points have a part of each. */
+export function drawOverlaps(plot: uPlot, lines: Line[], colours: string[]): void {
+  const { ctx } = plot;
+  const { paths, points } = overlaps(lines, (x, y) => [
+    plot.valToPos(x, "x"),
+    plot.valToPos(y, "y"),
+  ]);
+  const [left, top] = [plot.bbox.left, plot.bbox.top];
+  ctx.save();
+  ctx.translate(left, top);
+  ctx.scale(devicePixelRatio, devicePixelRatio);
+  ctx.lineCap = "butt";
+  ctx.lineWidth = WIDTH;
+  for (const { places, colours: own } of paths) {
+    own.forEach((colour, turn) => {
+      ctx.strokeStyle = colours[colour % colours.length];
+      ctx.setLineDash([DASH, DASH * (own.length - 1)]);
+      ctx.lineDashOffset = -turn * DASH;
+      ctx.beginPath();
+      places.forEach(([x, y], at) => (at ? ctx.lineTo : ctx.moveTo).call(ctx, x, y));
+      ctx.stroke();
+    });
+  }
+  for (const { place, colours: own } of points) {
+    const [x, y] = place;
+    const part = (2 * Math.PI) / own.length;
+    own.forEach((colour, turn) => {
+      ctx.fillStyle = colours[colour % colours.length];
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.arc(x, y, SHARED, turn * part, (turn + 1) * part);
+      ctx.fill();
+    });
+  }
+  ctx.restore();
+}
+
+/** The shaded range and the marks of events. */
+export function drawMarks(plot: uPlot, props: ChartProps, faint: string): void {
+  const { ctx, bbox } = plot;
+  const left = (x: number) => plot.valToPos(x, "x", true);
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  if (props.shaded) {
+    ctx.fillStyle = `${faint}33`;
+    const [from, to] = props.shaded.map(left);
+    ctx.fillRect(from, bbox.top, to - from, bbox.height);
+  }
+  ctx.strokeStyle = faint;
+  ctx.fillStyle = faint;
+  for (const event of props.events ?? []) {
+    const x = left(event.x);
+    ctx.fillRect(x - 1, bbox.top, 2, 8);
+    ctx.beginPath();
+    ctx.arc(x, bbox.top + 4, 4, 0, 2 * Math.PI);
+    ctx.fill();
+  }
+  ctx.restore();
+}
