@@ -446,3 +446,10 @@ def test_a_file_is_saved_as_utf_8(page: Page, within: Files) -> None:
     text = Path(download.value.path()).read_bytes().decode("utf-8")
     assert text.startswith("class,name,from,to,bytes,")
     assert text.count("\r\n") == 1 + len(within["flows"].rows)
+
+
+def test_landmarks_of_a_page_of_jobs_have_names_of_their_own(page: Page, whole: Files) -> None:
+    """A section has no landmark of the name of the table in it."""
+    for name in ("Jobs", "flows"):
+        assert name in whole
+        assert page.get_by_role("region", name=name, exact=True).count() == 1
