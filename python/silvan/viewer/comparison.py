@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from silvan import _silvan
 from silvan.cache import build_id, kept_result
@@ -19,7 +20,10 @@ from silvan.folders import write_text
 from silvan.reproduce.curves import over_time
 from silvan.result import Result
 from silvan.scenario import Scenario
-from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Table, with_places
+from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
+from silvan.viewer.shapes import DAMAGED, read_json, readable
+
+Courses = Mapping[tuple[str, str], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
 
 COMPARISON = "compare.json"
 """The file that says what a comparison consists of."""
@@ -92,7 +96,7 @@ def comparison_report(manifest: Path) -> Report:
         The file cannot be read, or is not that of a comparison.
     """
     try:
-        read = json.loads(manifest.read_text(encoding="utf-8"))
+        read = read_json(manifest)
         return _report(read, manifest.parent)
     except DAMAGED as error:
         raise OutputError(
@@ -106,6 +110,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
     runs: list[ReportRun] = []
     cases: dict[str, list[int]] = {}
     curves: list[dict[str, Any]] = []
+    warnings: list[str] = []
     for row in rows:
         name = row["scheme"]
         places = cases[name] = []
@@ -114,9 +119,15 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
             result = kept_result((folder / path).resolve())
             if result is None:
                 continue
+            run = _run(name, result, (folder / path).resolve())
+            try:
+                with readable(run.label):
+                    results.append(courses(result))
+            except OutputError as error:
+                warnings.append(f"{error}. It is in no curve.")
+                continue
             places.append(len(runs))
-            runs.append(_run(name, result, (folder / path).resolve()))
-            results.append(result)
+            runs.append(run)
         curves += _curves(name, results, places)
     drawing = folder / "compare.svg"
     return Report(
@@ -143,6 +154,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
             )
         ],
         runs=runs,
+        warnings=warnings,
     )
 
 
@@ -182,11 +194,10 @@ def _run(scheme: str, result: Result, folder: Path) -> ReportRun:
 
 
 def _curves(
-    scheme: str, results: Sequence[Result], places: Sequence[int]
+    scheme: str, courses_of_seeds: Sequence[Courses], places: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """Average over the seeds what is drawn over time."""
-    courses_of_seeds = [courses(result) for result in results]
-    for (chart, unit), (times, _) in courses_of_seeds[0].items() if results else ():
+    for (chart, unit), (times, _) in courses_of_seeds[0].items() if courses_of_seeds else ():
         series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
         length = min(map(len, series))
         values = np.mean([one[:length] for one in series], axis=0)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from silvan.folders import write_text
 from silvan.measures import receive_rates_gbps
 from silvan.result import Result
+from silvan.viewer.shapes import readable
 from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_tables
 
 FORMAT = 2
@@ -118,10 +119,19 @@ class Block:
 def embedded(
     result: Result, place: int, *, label: str, most_cells: int
 ) -> tuple[dict[str, Any], list[Block]]:
-    """Return facts and data of a run that is in a page at some place."""
-    page = page_tables(result, most_cells=most_cells)
-    blocks = [table_block(f"run{place}-{name}", table) for name, table in page.tables.items()]
-    return _run_facts(result, label, page) | {"parameters": {}}, blocks
+    """Return facts and data of a run that is in a page at some place.
+
+    Raises
+    ------
+    OutputError
+        The tables of the run are damaged.
+    """
+    with readable(label):
+        page = page_tables(result, most_cells=most_cells)
+        blocks = [table_block(f"run{place}-{name}", table) for name, table in page.tables.items()]
+        facts = _run_facts(result, label, page) | {"parameters": {}}
+        json.dumps(facts, allow_nan=False)
+    return facts, blocks
 
 
 def table_block(name: str, table: pa.Table) -> Block:

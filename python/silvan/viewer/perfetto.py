@@ -24,6 +24,7 @@ from silvan.measures import is_hotspot, receive_rate_series_gbps, receives
 from silvan.result import Result
 from silvan.viewer.events import events_table
 from silvan.viewer.operations import operations_of
+from silvan.viewer.shapes import readable
 
 MOST_PORTS = 32
 """Ports whose queues are in a trace: those with the longest ones."""
@@ -51,8 +52,15 @@ def write_trace(result: Result, path: Path) -> Path:
     -------
     Path
         The file.
+
+    Raises
+    ------
+    OutputError
+        The tables of the run are damaged, or the file cannot be written.
     """
-    text = json.dumps({"displayTimeUnit": "ns", "traceEvents": list(trace_events(result))})
+    with readable(result.scenario.name):
+        events = list(trace_events(result))
+        text = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, allow_nan=False)
     write_text(path, text + "\n")
     return path
 

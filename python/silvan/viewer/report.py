@@ -21,6 +21,7 @@ from silvan.errors import OutputError
 from silvan.folders import unwritable, write_text
 from silvan.result import Result
 from silvan.viewer.page import Block, document, embedded, facts_block, table_block
+from silvan.viewer.shapes import Curve, Target, require_fields, require_places, require_shape
 
 MOST_RUN_BYTES = 12_000_000
 """Size of the runs in a report, as they are in the file; the others have their command only."""
@@ -30,12 +31,6 @@ MOST_CELLS_OF_RUN = 1_000_000
 
 MOST_UNREADABLE = 20
 """Runs that a report names because their tables cannot be read; of more, it says how many."""
-
-DAMAGED = (
-    *(OSError, ValueError, TypeError, KeyError),
-    *(AttributeError, IndexError, RecursionError),
-)
-"""What reading a file raises that holds JSON of another shape, or none."""
 
 _RECORDED = ("forest", "port_series")
 
@@ -72,6 +67,9 @@ class ReportRun:
     settings: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str | float] = field(default_factory=dict)
     folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
     @property
     def file(self) -> str:
@@ -115,6 +113,9 @@ class Table:
     runs: Sequence[Sequence[int]] = ()
     deviations: Mapping[int, int] = field(default_factory=dict)
     file_only: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the table as plain values, for JSON."""
@@ -161,6 +162,11 @@ class Section:
     curves: Sequence[Mapping[str, Any]] = ()
     figures: Sequence[Path] = ()
     cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_fields(self)
+        require_shape(self.targets, Sequence[Target], f"{self.id}: targets")
+        require_shape(self.curves, Sequence[Curve], f"{self.id}: curves")
 
     def to_dict(self) -> dict[str, Any]:
         """Give the section as plain values, for JSON, its drawings within."""
@@ -223,6 +229,12 @@ class Report:
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     sweep: Sweep | None = None
+
+    def __post_init__(self) -> None:
+        require_fields(self)
+        for section in self.sections:
+            for name, places in section.cases.items():
+                require_places(places, len(self.runs), f"{section.id}: cases.{name}")
 
 
 def write_report(report: Report, path: Path) -> Path:

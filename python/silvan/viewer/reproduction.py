@@ -11,7 +11,8 @@ from typing import Any
 from silvan.cache import kept_result
 from silvan.errors import OutputError
 from silvan.reproduce.curves import SPREAD
-from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Table, with_places
+from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
+from silvan.viewer.shapes import DAMAGED, read_json
 
 REPRODUCTIONS = "reproduction*.json"
 """Files that say what a reproduction consists of: the whole, and parts."""
@@ -41,7 +42,7 @@ def reproduction_report(manifest: Path) -> Report:
         The file cannot be read, or is not that of a reproduction.
     """
     try:
-        read = json.loads(manifest.read_text(encoding="utf-8"))
+        read = read_json(manifest)
         return _report(read, manifest.parent)
     except DAMAGED as error:
         raise OutputError(

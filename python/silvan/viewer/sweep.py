@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from silvan.errors import OutputError
+from silvan.errors import OutputError, one_line
 from silvan.scenario import Scenario
 from silvan.sweeping.plan import label, plain
-from silvan.sweeping.store import MANIFEST, Failure, read_rows
+from silvan.sweeping.store import MANIFEST, POINTS, Failure, read_rows
 from silvan.sweeping.table import SweepRow, to_table
 from silvan.toml_text import TomlValue, literal
-from silvan.viewer.report import DAMAGED, Report, ReportRun, Section, Sweep, Table
+from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table
+from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
 
 # What a run is, and what it took, are no curves of a sweep.
 _NO_MEASURES = ("seed", "hash", "wall_s", "simulated_ps", "events")
@@ -41,19 +41,26 @@ def sweep_report(folder: Path) -> Report:
         The folder cannot be read.
     """
     try:
-        read = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        keys = list(read["grid"])
-        whole = Scenario.from_toml(read["scenario"])
-        rows = list(read_rows(folder, keys).values())
-        failures = [Failure(**one) for one in read["failed"]]
+        read = read_json(folder / MANIFEST)
+        require_shape(read, SweepManifest, MANIFEST)
+        return _report(read, folder)
     except DAMAGED as error:
         raise OutputError(
             f"{folder / MANIFEST}: no readable sweep: {error}",
             hint="repeat the command silvan sweep; finished points are kept",
         ) from None
+
+
+def _report(read: Mapping[str, Any], folder: Path) -> Report:
+    keys = list(read["grid"])
+    whole = Scenario.from_toml(read["scenario"])
+    rows = list(read_rows(folder, keys).values())
+    failures = [Failure(**one) for one in read["failed"]]
     base = whole.single_run(rows[0].seed if rows else whole.seed).to_toml()
     points = _floats(to_table(rows, keys))
-    failed = [_failed(len(failures), read["points"])] if failures else []
+    warnings = _unfinished(read, rows, f"{_command(whole, read)} --out {_shell(folder)}")
+    if failures:
+        warnings.append(_failed(len(failures), read["points"]))
     return Report(
         title=f"{whole.name}: a sweep of {', '.join(keys) or 'seeds'}",
         made_by=f"silvan {read['simulator']}",
@@ -68,10 +75,34 @@ def sweep_report(folder: Path) -> Report:
             )
         ],
         runs=[_run(row, whole.name, base, folder) for row in rows],
-        warnings=failed,
+        warnings=warnings,
         # Of a sweep without any finished point there is nothing to draw.
         sweep=Sweep(keys, _measures(points, keys), points.drop_columns(["hash"])) if rows else None,
     )
+
+
+def _unfinished(read: Mapping[str, Any], rows: Sequence[SweepRow], command: str) -> list[str]:
+    """Say how much of a sweep that was interrupted is there, and what goes on with it."""
+    finished = sum(_is_planned(row, read) for row in rows)
+    missing = read["points"] - len(read["failed"]) - finished
+    if missing <= 0:
+        return []
+    lost = read["finished"] - finished
+    gone = f" {MANIFEST} tells of {lost} more, and {POINTS} lacks them." if lost > 0 else ""
+    return [f"{finished} of {read['points']} points are finished.{gone} To go on: {command}"]
+
+
+def _is_planned(row: SweepRow, read: Mapping[str, Any]) -> bool:
+    """Tell points of the grid from those of an earlier one; a column of mixed values is text."""
+    return row.seed in read["seeds"] and all(
+        (value := row.values.get(key)) is not None
+        and (value in values or plain(value) in map(plain, values))
+        for key, values in read["grid"].items()
+    )
+
+
+def _shell(folder: Path) -> str:
+    return shlex.quote(one_line(str(folder)))
 
 
 def _failed(count: int, points: int) -> str:
