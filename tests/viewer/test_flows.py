@@ -75,6 +75,44 @@ def test_few_limits_are_those_of_the_most_limited_flows(limited: silvan.Result) 
     assert max(strict, key=lambda flow: strict[flow]) in flows
 
 
+def _few(limited: silvan.Result, monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]:
+    """Let a page have 60 limits, and return which flows it keeps, and which it leaves out."""
+    monkeypatch.setattr("silvan.viewer.tables.MOST_LIMITS", 60)
+    names = limited.hosts["name"].to_pylist()
+    every = {f"{names[row[1]]} > {names[row[2]]}" for row in _expected(limited)}
+    kept = {f"{names[row[1]]} > {names[row[2]]}" for row in _rows(limited)}
+    assert kept < every
+    return kept, every - kept
+
+
+def test_flows_whose_limits_are_left_out_are_counted(
+    limited: silvan.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert page_tables(limited).cut == {}
+    kept, left_out = _few(limited, monkeypatch)
+    assert page_tables(limited).cut == {"limited_flows": len(kept) + len(left_out)}
+
+
+@pytest.mark.needs("chromium")
+def test_flows_whose_limits_are_left_out_are_not_shown_as_free(
+    open_page: Opener, limited: silvan.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, left_out = _few(limited, monkeypatch)
+    part = f"the {len(kept)} most limited of {len(kept) + len(left_out)}"
+    page = open_page(write_page([limited], tmp_path / "few.html"))
+    panel = page.locator("section").filter(has=page.get_by_role("heading", name="CCTI of"))
+    expect(panel).to_contain_text(f"This page has the limits of {part} flows")
+    rows = table_csv(page, f"Limited flows, 0 ms to 0.4 ms, of {part}")
+    assert {f"{row[f'from, of {part} flows']} > {row['to']}" for row in rows} == kept
+    missing = min(left_out)
+    page.evaluate("(name) => (location.hash = `select=flow:${name}`)", missing.replace(" ", ""))
+    expect(page.get_by_role("heading", name=f"flow {missing}")).to_be_visible()
+    fact = page.locator("dl > div").filter(has_text="CCTI")
+    expect(fact).to_have_text(f"CCTInot in this page, which has {part}")
+    expect(panel).to_contain_text("none of their limits")
+    expect(panel).not_to_contain_text("is limited in this stretch")
+
+
 @pytest.mark.parametrize("scheme", ["dcqcn", "half", "pft"])
 def test_schemes_with_rates_have_no_index(limited: silvan.Result, scheme: str) -> None:
     result = silvan.run(limited.scenario.override({"control.scheme": scheme}))
@@ -169,4 +207,4 @@ def test_path_of_a_host_leads_to_the_roots_it_contributes_to(
     *_, root, end = page.locator(".way").first.locator("li").all_inner_texts()
     port = limited.ports.to_pylist()[life["root_row"]]
     assert root.strip() == f"{port['node']}:{port['port']}"
-    assert end == f"root of tree {share['tree']}"
+    assert end == f"to root of tree {share['tree']}"

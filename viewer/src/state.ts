@@ -109,7 +109,7 @@ function findOne(one: Run, kind: string, name: string): Selection | null {
     ? wrap(one.findNode(name), (node) => ({ kind: "node", node }))
     : kind === "port"
       ? wrap(one.findPort(name), (row) => ({ kind: "port", row }))
-      : kind === "tree" && one.lifetimes[Number(name)]
+      : kind === "tree" && /^\d+$/.test(name) && one.lifetimes[Number(name)]
         ? { kind: "tree", tree: Number(name) }
         : null;
 }
@@ -132,7 +132,8 @@ export function selectionName(one: Run, chosen: Selection): [string, string] {
 /** Mark a stretch of time, to the picosecond; what is empty, or none of the runs, is not marked. */
 export function mark(from: number, to: number): void {
   const first = Math.max(0, Math.round(Math.min(from, to)));
-  const last = Math.min(duration.value, Math.round(Math.max(from, to)));
+  // A live page has no duration before its first sample.
+  const last = Math.min(duration.value || Infinity, Math.round(Math.max(from, to)));
   if (last > first) marked.value = [first, last];
 }
 
@@ -148,17 +149,16 @@ const LAYOUTS: LayoutName[] = ["unfolded", "cabled"];
 const MEASURES: ColourBy[] = ["trees", "utilisation", "waiting", "queue"];
 const CHOICES: ThemeChoice[] = ["auto", "light", "dark"];
 const VIEWS: View[] = ["report", "map"];
+/** Two numbers that are not negative, with a dash between them. */
+const WINDOW = /^([\d.]+(?:e[+-]?\d+)?)-([\d.]+(?:e[+-]?\d+)?)$/i;
 
 /**
- * Take the state from the address. What it does not say stays as it is; but an address that the page has written
- * says all: without a window, a selection or a camera there is none.
+ * Take the state from the address. What it does not say, or does not say as the page writes it, stays as it is; but an
+ * address that the page has written says all: without a window, a selection or a camera there is none.
  */
 export function readAddress(hash: string): void {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
-  const number = (name: string) => {
-    const text = words.get(name);
-    return text !== null && Number.isFinite(Number(text)) ? Number(text) : null;
-  };
+  const number = (name: string) => finite(words.get(name) ?? "");
   const oneOf = <T extends string>(name: string, allowed: T[]) =>
     allowed.find((value) => value === words.get(name));
   batch(() => {
@@ -175,16 +175,22 @@ export function readAddress(hash: string): void {
       marked.value = selection.value = camera.value = null;
     const at = number("t");
     if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * clock.ps));
-    const [from, to] = (words.get("window") ?? "").split("-").map(Number);
-    const ends = [from, to].map((at) => Math.round(at * clock.ps));
-    if (ends[1] > ends[0]) marked.value = [ends[0], ends[1]];
+    const [from, to] = (WINDOW.exec(words.get("window") ?? "") ?? []).slice(1).map(Number);
+    if (from < to) mark(from * clock.ps, to * clock.ps);
     const [kind, ...name] = (words.get("select") ?? "").split(":");
     if (kind) select(kind, name.join(":"));
     layoutName.value = oneOf("layout", LAYOUTS) ?? layoutName.value;
     colourBy.value = oneOf("colour", MEASURES) ?? colourBy.value;
-    const [x, y, zoom] = (words.get("camera") ?? "").split(",").map(Number);
-    if ([x, y, zoom].every(Number.isFinite)) camera.value = { x, y, zoom };
+    const places = (words.get("camera") ?? "").split(",").map(finite);
+    const [x, y, zoom] = places;
+    if (places.length === 3 && x !== null && y !== null && zoom !== null)
+      camera.value = { x, y, zoom };
   });
+}
+
+/** A number of the address; null for what is none, or empty. */
+function finite(text: string): number | null {
+  return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : null;
 }
 
 /** Take from the address which run of a report is chosen, and which one its map shows. */

@@ -11,9 +11,6 @@ import pyarrow as pa
 
 from silvan.result import Result
 
-MOST_EVENTS = 2000
-"""Events in a page; beyond that the first ones are kept."""
-
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _TIME = re.compile(r"(\d+(?:\.\d+)?) (ps|ns|us|ms|s)")
 # Keys of a change that say when and where, and not what.
@@ -37,7 +34,7 @@ def events_table(result: Result) -> pa.Table:
         ``time_ps``, ``kind`` and ``text``.
     """
     end_ps = float(result.summary.get("simulated_ps", result.scenario.duration_ps))
-    events = sorted(event for event in _events(result) if event[0] <= end_ps)[:MOST_EVENTS]
+    events = sorted(event for event in _events(result) if event[0] <= end_ps)
     times, kinds, texts = zip(*events, strict=True) if events else ((), (), ())
     return pa.table(
         {

@@ -71,6 +71,23 @@ def limit_tables(
     return {"limited_flows": pa.table(flows), "flow_limits": pa.table(limits)}
 
 
+def count_limited_flows(result: Result) -> int:
+    """Count the flows that were limited at some sample, with those whose limits a page leaves out.
+
+    Parameters
+    ----------
+    result : Result
+        The run, with the table ``flow_limits``.
+
+    Returns
+    -------
+    int
+        The flows, by source, destination and service level.
+    """
+    flows = result.tables["flow_limits"].select(["source", "destination", "sl"])
+    return int(flows.group_by(flows.column_names).aggregate([]).num_rows)
+
+
 def _strictest(
     strictness: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], most: int
 ) -> npt.NDArray[np.bool_]:

@@ -288,6 +288,7 @@ def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
         "groups": list(page.groups),
         "merged_samples": page.merged_samples,
         "skipped_trees": page.skipped_trees,
+        "cut": dict(page.cut),
         "tables": list(page.tables),
         "scenario": scenario.to_toml(),
     }

@@ -21,7 +21,7 @@ from silvan.errors import OutputError
 from silvan.measures import is_hotspot, receives
 from silvan.result import Result
 from silvan.viewer.events import events_table
-from silvan.viewer.limits import MOST_LIMITS, limit_tables
+from silvan.viewer.limits import MOST_LIMITS, count_limited_flows, limit_tables
 
 MOST_CELLS = 8_000_000
 """Values of each port counter in a page; beyond that neighbouring samples are merged."""
@@ -30,7 +30,10 @@ MOST_MEMBERS = 2_000_000
 """Rows of ``tree_ports`` in a page; beyond that only every k-th sample of the trees is kept."""
 
 MOST_ROWS = 100_000
-"""Rows of tables that are shown as they are (flows, programs, ranks)."""
+"""Rows of tables that are shown as they are: of flows the slowest, of others the first ones."""
+
+MOST_EVENTS = 2000
+"""Events in a page; beyond that the first ones are kept."""
 
 LARGEST_LATENCY = "latency_max_ns"
 """Column of the hosts of a run that recorded latencies."""
@@ -67,12 +70,15 @@ class PageTables:
         Samples of the run that one sample of the port series covers.
     skipped_trees : int
         Samples of the trees of which one is kept.
+    cut : Mapping of str to int
+        Rows that the run has of the tables of which the page has only a part.
     """
 
     tables: Mapping[str, pa.Table]
     groups: tuple[str, ...]
     merged_samples: int
     skipped_trees: int
+    cut: Mapping[str, int]
 
 
 def page_tables(
@@ -103,6 +109,8 @@ def page_tables(
     samples = _sample_count(result)
     merged = max(1, -(-samples * result.ports.num_rows // most_cells))
     groups: dict[str, Matrix] = {}
+    wholes = {name: result.tables[name] for name in _AS_THEY_ARE if name in result.tables}
+    rows = {name: table.num_rows for name, table in wholes.items()}
     if samples:
         groups = _groups(result, samples, merged)
         tables["samples"] = _samples(result, samples, merged)
@@ -116,6 +124,7 @@ def page_tables(
         if "flow_limits" in result.tables:
             times = tables["samples"]["time_ps"].to_numpy()
             tables |= limit_tables(result, times, most=MOST_LIMITS * most_cells // MOST_CELLS)
+            rows["limited_flows"] = count_limited_flows(result)
     tables["classes"] = _numbers_as_floats(result.classes)
     skipped = 1
     if "forest" in result.tables:
@@ -125,13 +134,23 @@ def page_tables(
         tables["latencies"] = _latencies(result)
     if samples and "latency_series" in result.tables:
         tables["latency_series"] = _latency_series(result, merged)
-    for name in _AS_THEY_ARE:
-        if name in result.tables:
-            tables[name] = _numbers_as_floats(result.tables[name].slice(0, MOST_ROWS))
+    for name, whole in wholes.items():
+        kept = _slowest(whole) if name == "flows" else whole.slice(0, MOST_ROWS)
+        tables[name] = _numbers_as_floats(kept)
     events = events_table(result)
     if events.num_rows:
-        tables["events"] = events
-    return PageTables(tables, tuple(groups), merged, skipped)
+        tables["events"] = events.slice(0, MOST_EVENTS)
+        rows["events"] = events.num_rows
+    cut = {name: count for name, count in rows.items() if count > tables[name].num_rows}
+    return PageTables(tables, tuple(groups), merged, skipped, cut)
+
+
+def _slowest(flows: pa.Table) -> pa.Table:
+    """Keep the flows that have not ended, and those with the largest slowdown, in their order."""
+    if flows.num_rows <= MOST_ROWS:
+        return flows
+    slowdown = flows["slowdown"].cast(pa.float64()).fill_null(np.inf).to_numpy()
+    return flows.take(np.sort(np.argsort(-slowdown, kind="stable")[:MOST_ROWS]))
 
 
 def _nodes(result: Result) -> pa.Table:

@@ -30,6 +30,8 @@ export interface RunFacts {
   groups: string[];
   merged_samples: number;
   skipped_trees: number;
+  /** Rows that the run has of the tables of which the page has only a part. */
+  cut?: Record<string, number>;
   tables: string[];
   scenario: string;
   /** Of a diagnosis of a subnet: its first instant. Amounts in trees are then Gbit/s, not bytes. */

@@ -1,6 +1,7 @@
 // A run as the page sees it: fabric, samples of ports, congestion trees, latencies, events.
 
 import type { Table } from "apache-arrow";
+import type { Event } from "./events";
 import { readLimits, type FlowLimits } from "./limits";
 import type { RunFacts } from "./page";
 import type { Diagnosis } from "./diagnosis";
@@ -20,12 +21,6 @@ export interface Node {
   role: string | null;
   receives: boolean;
   delivered: number;
-}
-
-export interface Event {
-  time: number;
-  kind: string;
-  text: string;
 }
 
 /** Port counters by sample, port by port: value of port p at sample s is at p * samples + s. */

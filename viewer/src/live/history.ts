@@ -1,6 +1,7 @@
 // The last samples of a live fabric, as a run of that length.
 
-import type { Event, PortSeries } from "../data/run";
+import type { Event } from "../data/events";
+import type { PortSeries } from "../data/run";
 import type { Forest } from "../data/trees";
 import { upperBound } from "../data/search";
 import type { FlowLimits, LimitedFlow } from "../data/limits";

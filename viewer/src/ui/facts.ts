@@ -1,5 +1,6 @@
 // What is said about a host, a switch, a port or a tree at an instant.
 
+import { partOf } from "../data/cut";
 import { ANY_HOST, courseOf, unlimited } from "../data/limits";
 import type { Run } from "../data/run";
 import { destinationsOf } from "../data/paths";
@@ -134,7 +135,12 @@ function flowFacts(
       flow.source === source && (flow.destination === destination || flow.destination === ANY_HOST),
   );
   const name = kind === "CCTI" ? "CCTI" : "rate limit, % of link";
-  if (!own.length) facts.push([name, String(unlimited(kind))]);
+  const part = partOf(run, "limited_flows", flows.length);
+  if (!own.length)
+    facts.push([
+      name,
+      part === null ? String(unlimited(kind)) : `not in this page, which has ${part}`,
+    ]);
   for (const flow of own) {
     const value = courseOf(run.limits, flow, run.times.length)[sample];
     facts.push([own.length > 1 ? `${name}, SL ${flow.sl}` : name, digits(value, 4), value]);

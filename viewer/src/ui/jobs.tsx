@@ -1,6 +1,7 @@
 // The panel of jobs: when they run, what their hosts receive, and the ranks of one of them.
 
 import { useComputed, useSignal } from "@preact/signals";
+import { partOf } from "../data/cut";
 import { jobsOf, ranksOf, receivedBy } from "../data/jobs";
 import { bytes, clock, digits, percent } from "../data/units";
 import * as state from "../state";
@@ -33,6 +34,8 @@ export function Jobs() {
   if (!jobs.value.length) return null;
   const run = state.run.value;
   const job = jobs.value[chosen.value] ?? jobs.value[0];
+  const part = partOf(run, "ranks", run.extras.get("ranks")?.numRows ?? 0);
+  const ofRanks = part === null ? "" : `, of ${part} ranks`;
   const length = (job.end ?? run.facts.duration_ps) - job.start;
   return (
     <section class="wide">
@@ -56,12 +59,12 @@ export function Jobs() {
           },
         }))}
       />
-      {timed(lines.value, "Receive rate of a job's hosts, mean, with headers", "Gbit/s")}
+      {timed(lines.value, `Receive rate of a job's hosts, mean, with headers${ofRanks}`, "Gbit/s")}
       <DataTable
         key={job.job}
-        title={`Ranks of ${job.name}`}
+        title={`Ranks of ${job.name}${ofRanks}`}
         columns={[
-          { name: "rank" },
+          { name: "rank", unit: part === null ? undefined : `of ${part}` },
           { name: "host", isName: true },
           { name: "end, ms", show: asDigits },
           { name: "computes", unit: "share", show: asPercent },

@@ -2,6 +2,7 @@
 
 import { useComputed, type ReadonlySignal } from "@preact/signals";
 import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
+import { partOf } from "../data/cut";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
 import { spanOf, spanWords, whyEmpty } from "../data/spans";
@@ -11,7 +12,7 @@ import { flowName } from "./facts";
 import { timed } from "./panels";
 import type { Line } from "./chart";
 import { Short } from "./short";
-import { DataTable, firstRows } from "./table";
+import { DataTable, firstRows, ofPart, type Column } from "./table";
 
 const MOST_LINES = 6;
 const MOST_LETTERS = 160;
@@ -113,6 +114,8 @@ function noLimits(run: Run): string {
   const empty = whyEmpty(run, run.times, state.marked.value);
   if (empty) return empty;
   if (scheme === "none") return "The run has no congestion control, so no flow is limited.";
+  if (partOf(run, "limited_flows", limitsOf(run).flows.length) !== null)
+    return "The page has none of their limits in this stretch of time.";
   if (limitsOf(run).flows.length) return "None of them is limited in this stretch of time.";
   if (scheme.startsWith("ib-cc")) return "No flow is throttled at any sample of this run.";
   return (
@@ -127,11 +130,18 @@ export function Limits() {
   // A real subnet does not show the limits of its flows.
   if (!state.run.value.limits || state.run.value.facts.diagnosis) return null;
   const { what, words, table } = shown.value;
+  const part = partOf(state.run.value, "limited_flows", limitsOf(state.run.value).flows.length);
   return (
     <section aria-labelledby="limits-title">
       <h2 id="limits-title">
         <Short text={`${what} ${words}`} most={MOST_LETTERS} />
       </h2>
+      {part !== null && (
+        <p class="none">
+          This page has the limits of {part} flows, by their limits over the whole run; those of the
+          others are not in this page.
+        </p>
+      )}
       {table.rows.length === 0 ? (
         <p class="none">{noLimits(state.run.value)}</p>
       ) : (
@@ -152,16 +162,20 @@ function LimitChart({ shown }: { shown: ReadonlySignal<Shown> }) {
 
 function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
   const { what, unit, table } = shown.value;
+  const run = state.run.value;
+  const part = partOf(run, "limited_flows", limitsOf(run).flows.length);
+  const columns: Column[] = ["from", "to", "SL", `mean ${what}`, "strictest"].map((name, at) => ({
+    name,
+    // The name of the mean says that it is of CCTI.
+    unit: at > 3 || (at === 3 && unit !== what) ? unit : undefined,
+    isName: at < 2,
+    show: at > 2 ? (value) => String(Number(Number(value).toFixed(2))) : undefined,
+  }));
+  const span = spanWords(spanOf(run, state.marked.value));
   return (
     <DataTable
-      title={`Limited flows, ${spanWords(spanOf(state.run.value, state.marked.value))}`}
-      columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name, at) => ({
-        name,
-        // The name of the mean says that it is of CCTI.
-        unit: at > 3 || (at === 3 && unit !== what) ? unit : undefined,
-        isName: at < 2,
-        show: at > 2 ? (value) => String(Number(Number(value).toFixed(2))) : undefined,
-      }))}
+      title={`Limited flows, ${span}${part === null ? "" : `, of ${part}`}`}
+      columns={part === null ? columns : ofPart(columns, `${part} flows`)}
       sortBy={3}
       {...table}
     />

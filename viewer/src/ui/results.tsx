@@ -1,6 +1,7 @@
 // The panels of what a run was and what it gave: flows and sequences as tables, scenario, rates.
 
 import type { Table } from "apache-arrow";
+import { partOf } from "../data/cut";
 import { rateName } from "../data/rates";
 import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
@@ -8,7 +9,7 @@ import { clock, count, digits, gbps, instant } from "../data/units";
 import * as state from "../state";
 import type { Cell } from "./download";
 import { FACT_COLUMNS, plainFacts, type Fact } from "./facts";
-import { CsvButton, DataTable, firstRows, type Column } from "./table";
+import { CsvButton, DataTable, firstRows, ofPart, type Column } from "./table";
 
 const OF_JOBS = ["programs", "ranks"];
 
@@ -17,16 +18,20 @@ export function Extras() {
   const extras = [...state.run.value.extras].filter(([name]) => !OF_JOBS.includes(name));
   return (
     <>
-      {extras.map(([name, table]) => (
-        <section key={name}>
-          <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
-          <DataTable
-            title={name}
-            columns={table.schema.fields.map((field) => plainColumn(field.name))}
-            {...plainRows(table)}
-          />
-        </section>
-      ))}
+      {extras.map(([name, table]) => {
+        const part = partOf(state.run.value, name, table.numRows);
+        const columns = table.schema.fields.map((field) => plainColumn(field.name));
+        return (
+          <section key={name}>
+            <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
+            <DataTable
+              title={part === null ? name : `${name}, ${part}`}
+              columns={part === null ? columns : ofPart(columns, `${part} ${name}`)}
+              {...plainRows(table)}
+            />
+          </section>
+        );
+      })}
     </>
   );
 }

@@ -54,6 +54,11 @@ export function firstRows<One>(
   return { rows, whole: { count: all.length, cells: () => all.map(cellsOf) } };
 }
 
+/** Columns of a table that is a part of a larger one: the file says so in the heading of the first one. */
+export function ofPart([first, ...others]: Column[], part: string): Column[] {
+  return [{ ...first, unit: [first.unit, `of ${part}`].filter(Boolean).join(", ") }, ...others];
+}
+
 /** Downloads rows as CSV. */
 export function CsvButton(props: { title: string; columns: string[]; rows(): Cell[][] }) {
   const { title, columns, rows } = props;

@@ -3,8 +3,10 @@
 
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
+import { partOf } from "../data/cut";
+import { nearest, type NearEvents } from "../data/events";
 import { upperBound } from "../data/search";
-import { clock, exactInstant, inClock, instant, plainInstant } from "../data/units";
+import { clock, count, exactInstant, inClock, instant, plainInstant } from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
@@ -112,10 +114,25 @@ export function TimeBar() {
       <p class="events" aria-live="polite">
         {[
           ...ended.map(({ facts }) => `${facts.label} ended at ${instant(facts.duration_ps)}`),
-          ...near.map((event) => `${instant(event.time)}: ${event.text}`),
+          ...near.events.map((event) => `${instant(event.time)}: ${event.text}`),
+          ...(near.more ? [`${count(near.more)} more near this instant`] : []),
         ].join("; ")}
       </p>
+      <LeftOut />
     </footer>
+  );
+}
+
+/** Which events of the run the page has, if not all. */
+function LeftOut() {
+  const run = state.run.value;
+  const part = partOf(run, "events", run.events.length);
+  if (part === null) return null;
+  const last = instant(run.events[run.events.length - 1].time);
+  return (
+    <p class="none">
+      This page has {part} events, up to {last}; a Perfetto trace has all.
+    </p>
   );
 }
 
@@ -191,12 +208,11 @@ function barLines(): Line[] {
   });
 }
 
-/** Events within a fiftieth of the run around the instant; of a live fabric, the last ones. */
-function nearEvents() {
+/** Events within a fiftieth of the run around the instant, the nearest first; of a live fabric, the last ones. */
+function nearEvents(): NearEvents {
   const events = state.run.value.events;
   const now = state.time.value;
   if (liveStatus.value !== null)
-    return events.filter((event) => event.time <= now).slice(-MOST_EVENTS);
-  const reach = state.duration.value / 50;
-  return events.filter((event) => Math.abs(event.time - now) <= reach).slice(0, MOST_EVENTS);
+    return { events: events.filter((event) => event.time <= now).slice(-MOST_EVENTS), more: 0 };
+  return nearest(events, now, state.duration.value / 50, MOST_EVENTS);
 }
