@@ -149,6 +149,20 @@ def test_pcap_replaces_captures_only(
     assert len(written[0]) > 1000
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--pcap", "switch-99:1", "port.pcap"], '--pcap: there is no port "switch-99:1"'),
+        (["--trace", "host-0001,host-99"], '--trace: there is no host named "host-99"'),
+    ],
+)
+def test_option_that_names_nothing_of_the_fabric_is_named(
+    scenario: Path, words: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(scenario), *words]) == 2
+    assert f"error: {named}" in capsys.readouterr().err
+
+
 def test_pcap_on_a_full_disk_leaves_the_file_before(
     scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,6 +114,14 @@ def test_place_in_a_reproduction_is_named(
     assert named in error
 
 
+def test_a_figure_that_is_gone_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = changed(REPRODUCTION, "experiments.0.files", ["fig1.svg"])
+    (tmp_path / "reproduction.json").write_text(json.dumps(whole))
+    assert "fig1.svg: cannot read this drawing" in view(tmp_path, capsys)
+
+
 @pytest.mark.parametrize(
     ("place", "value", "named"),
     [

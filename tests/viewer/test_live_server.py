@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
 from typing import Any
@@ -14,6 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin
 
 import silvan
+from silvan.cli import main
 from silvan.emulation import ControlChannel, Emulation
 from silvan.viewer import live
 from silvan.viewer.live import LiveServer
@@ -246,3 +248,16 @@ def test_a_server_without_pages_ends_with_its_fabric() -> None:
         with pytest.raises(silvan.EmulationError, match="has ended") as ended:
             asyncio.run(served())
     assert "silvan emulate" in (ended.value.hint or "")
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_an_address_that_cannot_be_served_is_refused_with_a_hint(
+    is_taken: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A port in use, and an address of a network for documents (RFC 5737), which is nobody's."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        bind = f"127.0.0.1:{taken.getsockname()[1]}" if is_taken else "192.0.2.1:0"
+        assert main(["view", "--live", "--sockname", "none", "--bind", bind]) == 2
+    error = capsys.readouterr().err
+    assert f"--bind: no page can be served at {bind}: " in error
+    assert "hint: choose another address" in error

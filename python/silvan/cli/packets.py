@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 MOST_HOPS = 10_000_000
 """Hops that a run records."""
+
+_OPTIONS = {"ports": "--pcap", "flows": "--trace"}
+"""Options by the key that they set."""
 
 LONGEST_PACKET = 2047 * 4 + 2
 """PktLen has 11 bits and counts words without the VCRC (IBA specification, volume 1, 7.7)."""
@@ -72,8 +76,10 @@ def with_packets(
         return scenario.override({"probe.packets": {"ports": ports, "flows": flows}})
     except ScenarioError as error:
         # The words of the command line, not those of the key that they set.
-        message = str(error).partition("probe.packets.")[2].partition(": ")[2]
-        raise SilvanError(f"--trace or --pcap: {message or error}", hint=error.hint) from error
+        found = re.fullmatch(r".*\bprobe\.packets\.(ports|flows)\S*: (.*)", str(error))
+        option = "--trace or --pcap" if found is None else _OPTIONS[found[1]]
+        message = str(error) if found is None else found[2]
+        raise SilvanError(f"{option}: {message}", hint=error.hint) from error
 
 
 def check_one_run(runs: int, trace: Traced | None, pcap: tuple[str, Path] | None) -> None:

@@ -135,6 +135,7 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
     """Serve the page of a live fabric until Ctrl-C."""
     from contextlib import ExitStack, closing, suppress
 
+    from silvan.cli.live_page import require_address
     from silvan.emulation import ControlChannel
     from silvan.extras import require_extra
 
@@ -144,6 +145,7 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
     from silvan.viewer.samples import LiveFabric
 
     host, port = address_of(bind, "--bind")
+    require_address((host, port))
 
     def show(address: str) -> None:
         import webbrowser

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from silvan.errors import OutputError
-from silvan.folders import unwritable, write_text
+from silvan.folders import write_text
 from silvan.result import Result
 from silvan.viewer.page import Block, document, embedded, facts_block, table_block
 from silvan.viewer.shapes import Curve, Target, require_fields, require_places, require_shape
@@ -359,5 +359,9 @@ def _image(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise unwritable(path, error) from None
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(
+            f"{path}: cannot read this drawing of the report: {reason}",
+            hint="repeat the command that made the report; finished runs are kept",
+        ) from None
     return f"data:image/svg+xml;base64,{base64.b64encode(data).decode('ascii')}"
