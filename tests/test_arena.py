@@ -282,8 +282,9 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
 
 @pytest.mark.slow
 def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
-    for case in read_arena().cases:
-        for one in baselines(case.scenario):
+    # Each case with every fifth scheme, so that each scheme is in some eight cases.
+    for place, case in enumerate(read_arena().cases):
+        for one in baselines(case.scenario)[place % 5 :: 5]:
             (run,) = prepared(case, one.overrides, [1])
             assert run.scenario.has_traffic
     # What is reduced has nothing to do with schemes.
@@ -294,13 +295,13 @@ def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
 @pytest.mark.slow
 def test_the_reduced_arena_runs(command: Command, tmp_path: Path) -> None:
     done = command(
-        "compare", "--arena", "--quick", "--schemes", "nscc,rccc", "--out", tmp_path, "--json"
+        "compare", "--arena", "--quick", "--schemes", "rccc", "--out", tmp_path, "--json"
     )
     assert done.status == 0, done.stderr
     rows = json.loads(done.stdout)
     cases = [one.name for one in read_arena().cases]
     # Twenty cases on links of two kinds.
-    assert len(rows) == 3 * len(cases) == 120
+    assert len(rows) == 2 * len(cases) == 80
     assert {row["case"] for row in rows} == set(cases)
     for row in rows:
         assert row["failure"] is None
