@@ -254,7 +254,7 @@ def test_a_server_without_pages_ends_with_its_fabric() -> None:
 def test_an_address_that_cannot_be_served_is_refused_with_a_hint(
     is_taken: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A port in use, and an address of a network for documents (RFC 5737), which is nobody's."""
+    """A port in use, and an address of a network for documents (RFC 5737)."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bind = f"127.0.0.1:{taken.getsockname()[1]}" if is_taken else "192.0.2.1:0"
         assert main(["view", "--live", "--sockname", "none", "--bind", bind]) == 2
