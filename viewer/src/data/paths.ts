@@ -19,6 +19,16 @@ export function chainFrom(forest: Forest | null, row: number): number[] {
   return rows;
 }
 
+/** What holds up packets that leave by some ports one after the other: the members of each tree that they wait in. */
+export function chainsAlong(forest: Forest | null, way: readonly number[]): number[][] {
+  const chains: number[][] = [];
+  for (const row of way) {
+    const chain = chainFrom(forest, row);
+    if (chain.length && !chains.some((other) => other.includes(row))) chains.push(chain);
+  }
+  return chains;
+}
+
 /** The ports by which packets leave on their way from a port to a host, that port first. */
 export function pathTo(run: Run, start: number, destination: number): number[] {
   const rows = [start];
@@ -85,7 +95,7 @@ export function heldRows(run: Run, forest: Forest | null, selection: Selection |
   if (selection.kind === "flow") {
     const own = run.portsOf(selection.source);
     const paths = own.flatMap((row) => pathTo(run, row, selection.destination));
-    return [...new Set([...paths, ...own.flatMap((row) => chainFrom(forest, row))])];
+    return [...new Set([...paths, ...chainsAlong(forest, paths).flat()])];
   }
   if (selection.kind === "node") {
     const own = run.isHost(selection.node) ? run.portsOf(selection.node) : [];

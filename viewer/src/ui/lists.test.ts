@@ -81,6 +81,27 @@ test("the table of a flow says which cable is down", () => {
   expect(rows).toContain("What holds its packets up; The cable at sw:2 is down.; ");
 });
 
+test("the table of a flow says in which tree its packets wait beyond the port of its host", () => {
+  const alone: Forest = {
+    ...forest,
+    rows: Uint32Array.of(3),
+    tree: Uint32Array.of(3),
+    depth: Uint32Array.of(0),
+    parent: Uint32Array.of(3),
+    queued: Float64Array.of(2000.25),
+  };
+  expect(tableOf(runOf(alone), { kind: "flow", source: 0, destination: 1 }).slice(-5)).toEqual([
+    "holds up; tree 3; ",
+    "holds up 1; sw:2; ",
+    "holds up 1, state; root; ",
+    "holds up 1, queued in the tree; 2000.25; bytes",
+    "holds up, to; b; ",
+  ]);
+  // Packets of the other direction leave by sw:1.
+  const [last] = tableOf(runOf(alone), { kind: "flow", source: 1, destination: 0 }).slice(-1);
+  expect(last).toContain("No port on its path is in a congestion tree at this instant.");
+});
+
 test("the table of a tree has its root, branches, sources, contributors and hosts with victims", () => {
   expect(tableOf(runOf(forest), { kind: "tree", tree: 3 })).toEqual([
     "port 1; sw:2; ",

@@ -1,7 +1,7 @@
 // The lists of the panel of a selection. Its CSV holds all of what they show.
 
 import type { Run } from "../data/run";
-import { chainFrom, pathTo, waysOf } from "../data/paths";
+import { chainsAlong, pathTo, waysOf } from "../data/paths";
 import type { Selection } from "../data/selection";
 import type { Forest } from "../data/trees";
 import type { Cell } from "./download";
@@ -48,7 +48,7 @@ export function listsOf(run: Run, chosen: Selection, time: number): List[] {
   if (start === undefined) return [];
   return [
     ...wayLists(run, forest, chosen, start, down),
-    chainList(run, forest, chosen, start, down),
+    ...chainLists(run, forest, chosen, start, down),
   ];
 }
 
@@ -121,39 +121,50 @@ function wayLists(
   }));
 }
 
-/** The ports between the first one and the root that blocks it. */
-function chainList(
+/** The ports between the first one in a tree and the root that blocks it; of a flow, for each tree on its path. */
+function chainLists(
   run: Run,
   forest: Forest | null,
   chosen: Selection,
   start: number,
   down: ReadonlySet<number>,
-): List {
-  const chain = chainFrom(forest, start);
-  const last = chain[chain.length - 1];
-  const root = chain.length ? forest!.trees.find((tree) => tree.rootRow === last) : undefined;
-  return {
-    title: HOLDS,
-    heading: "",
-    kind: "chain",
-    name: "holds up",
-    length: chain.length,
-    item: (at) => {
-      const state = at === chain.length - 1 ? "root" : "waits for credits";
-      const amount = forest!.queued[forest!.rows.indexOf(chain[at])];
-      return { ...portItem(run, chain[at]), ...amounts(run, state, amount) };
-    },
-    to: root?.destination ?? "",
-    note: chain.length ? "" : whyFree(run, chosen, start, down),
-  };
+): List[] {
+  const isFlow = chosen.kind === "flow";
+  const way = isFlow ? pathTo(run, start, chosen.destination) : [start];
+  const empty = { title: HOLDS, heading: "", kind: "chain", name: "holds up" } as const;
+  const chains = chainsAlong(forest, way);
+  if (!chains.length) {
+    const note = whyFree(run, chosen, way, down);
+    return [{ ...empty, length: 0, item: noItem, to: "", note }];
+  }
+  return chains.map((chain) => {
+    const last = chain[chain.length - 1];
+    const tree = `tree ${forest!.tree[forest!.rows.indexOf(chain[0])]}`;
+    return {
+      ...empty,
+      heading: isFlow ? tree : "",
+      name: chains.length > 1 ? `holds up in ${tree}` : "holds up",
+      length: chain.length,
+      item: (at) => {
+        const state = at === chain.length - 1 ? "root" : "waits for credits";
+        const amount = forest!.queued[forest!.rows.indexOf(chain[at])];
+        return { ...portItem(run, chain[at]), ...amounts(run, state, amount) };
+      },
+      to: forest!.trees.find((one) => one.rootRow === last)?.destination ?? "",
+      note: "",
+    };
+  });
 }
 
-/** What is said of a port in no tree: a cable on the way may be down. */
-function whyFree(run: Run, chosen: Selection, start: number, down: ReadonlySet<number>): string {
-  const way = chosen.kind === "flow" ? pathTo(run, start, chosen.destination) : [start];
+/** What is said of ports in no tree: a cable on the way may be down. */
+function whyFree(run: Run, chosen: Selection, way: number[], down: ReadonlySet<number>): string {
   const cut = way.find((row) => down.has(row));
   if (cut !== undefined) return `The cable at ${run.portName(cut)} is down.`;
-  return "It is in no congestion tree at this instant.";
+  if (chosen.kind === "flow" && run.egress)
+    return "No port on its path is in a congestion tree at this instant.";
+  return chosen.kind === "port"
+    ? "It is in no congestion tree at this instant."
+    : "The port of its host is in no congestion tree at this instant.";
 }
 
 /** Ports, contributors and hosts with victims of a tree. */
