@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import parse_qs
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ from playwright.sync_api import expect
 
 import silvan
 from silvan.viewer import write_page
-from tests.viewer.conftest import Opener, downloaded
+from tests.viewer.conftest import Opener, downloaded, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -51,6 +52,15 @@ def test_a_drawing_says_of_when_its_trees_are_and_what_is_selected(
     texts = [one.text or "" for one in drawing.iter(f"{SPACE}text")]
     assert any(text.endswith(", t = 0.3 ms, trees of 0.24 ms") for text in texts)
     assert "selection: its way, and what holds it up" in texts
+    rows = ["senders", "switches, way up", "highest switches", "switches, way down", "receivers"]
+    heights = [
+        float(one.get("y", 0))
+        for name in rows
+        for one in drawing.iter(f"{SPACE}text")
+        if one.text == name
+    ]
+    assert len(heights) == len(rows)
+    assert heights == sorted(heights)
     names = [
         one
         for one in drawing.iter(f"{SPACE}text")
@@ -83,3 +93,24 @@ def test_a_drawing_of_two_runs_has_both_maps(
     assert places[0] == 0
     assert places[1] >= float(maps[0].get("width", 0))
     assert float(drawing.get("width", 0)) >= places[1] + float(maps[1].get("width", 0))
+
+
+def test_a_search_for_a_host_shows_the_root_that_holds_it_up(
+    open_page: Opener, page_file: Path
+) -> None:
+    """Oracle: the map is as far away as for the flow of which it waits."""
+    page = open_page(page_file, "t=0.4")
+    cameras = []
+    for text in ("host-0004", "host-0004 > host-0000"):
+        page.get_by_role("button", name="Whole map").click()
+        field = page.get_by_role("combobox", name="Search")
+        field.fill(text)
+        field.press("Enter")
+        wait_until_idle(page)
+        chain = page.locator(".chain:not(.way) button").all_inner_texts()
+        way = page.locator(".chain.way button").all_inner_texts()
+        assert set(chain) <= set(way)
+        camera = parse_qs(page.url.split("#")[1])["camera"][0]
+        cameras.append([float(part) for part in camera.split(",")])
+    # The way ends one cable after the root, or there.
+    assert cameras[0][2] == pytest.approx(cameras[1][2], abs=0.5)

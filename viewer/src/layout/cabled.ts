@@ -87,7 +87,10 @@ function layers(
       name: one === top ? "highest switches" : `switches, level ${one + 1}`,
     });
   }
-  if (run.hosts) rows.push({ y: 0.8, name: "hosts" });
+  const most = Math.max(0, ...[...hostsOf(run).values()].map((group) => group.length));
+  // The middle between the first and the last host of the largest block.
+  const ends = [0, most - 1].map((index) => below(0, 0, index, most)[1]);
+  if (most) rows.push({ y: (ends[0] + ends[1]) / 2, name: "hosts" });
   return rows;
 }
 

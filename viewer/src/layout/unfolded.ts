@@ -64,8 +64,10 @@ export function unfolded(run: Run): Layout {
       places.set(`${node} ${y}`, { node, x: x[node], y });
     }
   }
+  // The middle of the largest block of hosts.
+  const middle = 0.5 + (Math.floor((most - 1) / columns) * STEP) / 2;
   const rows = [
-    { y: -gap * top - 0.8, name: "senders" },
+    { y: -gap * top - middle, name: "senders" },
     ...Array.from({ length: 2 * top + 1 }, (_, index) => ({
       y: (index - top) * gap,
       name:
@@ -75,7 +77,7 @@ export function unfolded(run: Run): Layout {
             ? "highest switches"
             : `switches, way ${index < top ? "up" : "down"}`,
     })),
-    { y: gap * top + 0.8, name: "receivers" },
+    { y: gap * top + middle, name: "receivers" },
   ];
   return {
     name: "unfolded",

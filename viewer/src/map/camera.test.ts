@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Layout } from "../layout/layout";
-import { closeUp, fit, limited, zoomLimits } from "./camera";
+import { closeUp, fit, ROW_WIDTH, limited, zoomLimits } from "./camera";
 
-const layout = { bounds: [0, 0, 100, 20] } as unknown as Layout;
+const layout = { bounds: [0, 0, 100, 20], rows: [] } as unknown as Layout;
 const [WIDTH, HEIGHT] = [1000, 418];
 
 test("a camera far off or far away shows the map all the same", () => {
@@ -42,4 +42,16 @@ test("the limits of the zoom are those of the nearest camera", () => {
     [99, most],
   ])
     expect(limited({ x: 5, y: 5, zoom: asked }, layout, WIDTH, HEIGHT).zoom).toBe(got);
+});
+
+test("names of rows have room at the left of a map that is as wide as the view", () => {
+  const rows = [{ y: 0, name: "senders" }];
+  const named = { ...layout, rows } as Layout;
+  const { x, zoom } = fit(named, WIDTH, HEIGHT);
+  const scale = 2 ** zoom;
+  expect((0 - x) * scale + WIDTH / 2).toBeCloseTo(ROW_WIDTH);
+  expect((100 - x) * scale + WIDTH / 2).toBeCloseTo(WIDTH);
+  const narrow = { ...named, bounds: [0, 0, 10, 20] } as Layout;
+  expect(fit(narrow, WIDTH, HEIGHT).x).toBeCloseTo(5);
+  expect(fit(named, 320, HEIGHT)).toEqual(fit(layout, 320, HEIGHT));
 });

@@ -21,14 +21,27 @@ const MOST_NAMES = 400;
 export const NAME_LETTERS = 32;
 // Pixels below the map for the names of trees.
 const NAME_HEIGHT = 18;
+/** Pixels at the left of the map for the names of its rows, and the width of a view that has them. */
+export const ROW_WIDTH = 125;
+const LEAST_WITH_ROWS = 480;
+
+/** Pixels at the left of a view of some width that names of rows take. */
+export function rowsWidth(layout: Layout, width: number): number {
+  return layout.rows.length && width >= LEAST_WITH_ROWS ? ROW_WIDTH : 0;
+}
 
 /** The camera that shows the whole layout. */
 export function fit(layout: Layout, width: number, height: number): Camera {
   const [left, top, right, bottom] = layout.bounds;
-  const fitting = Math.min(width / (right - left), (height - NAME_HEIGHT) / (bottom - top));
+  const side = rowsWidth(layout, width);
+  const fitting = Math.min(
+    (width - side) / (right - left),
+    (height - NAME_HEIGHT) / (bottom - top),
+  );
   const scale = Math.max(fitting, 1e-3);
   const y = (top + bottom) / 2 + NAME_HEIGHT / 2 / scale;
-  return { x: (left + right) / 2, y, zoom: Math.log2(scale) };
+  const x = Math.min((left + right) / 2, left + (width / 2 - side) / scale);
+  return { x, y, zoom: Math.log2(scale) };
 }
 
 // Zoom levels from that of the whole map down, and the largest one.

@@ -6,7 +6,7 @@ import type { Selection } from "../data/selection";
 import { clipped, digits } from "../data/units";
 import type { Layout } from "../layout/layout";
 import { css, type ColourBy, type Theme } from "./colours";
-import { NAME_LETTERS } from "./camera";
+import { NAME_LETTERS, rowsWidth } from "./camera";
 import { clear, type Box } from "./overlap";
 import type { Mark, Scene, Strokes } from "./scene";
 import { HALO, Kind, LOOKS, radiusOf, starPoints, thickness } from "./shapes";
@@ -107,11 +107,12 @@ export function svg(
   facts: LegendFacts | null,
 ): Drawing {
   const [left, top, right, bottom] = layout.bounds;
-  const scale = width / (right - left);
   const grown = Math.max(1, width / USUAL_WIDTH);
+  const side = rowsWidth(layout, width) * grown;
+  const scale = (width - side) / (right - left);
   const [head, foot] = [HEAD * grown, FOOT * grown];
   const height = Math.ceil((bottom - top) * scale + head + foot);
-  const x = (value: number) => digits((value - left) * scale, 6);
+  const x = (value: number) => digits((value - left) * scale + side, 6);
   const y = (value: number) => digits((value - top) * scale + head, 6);
   const lines = (strokes: Strokes) => strokePaths(strokes, thickness(scale), x, y);
   const hosts = [...new Set([layout.senders, layout.receivers])].flatMap((places) =>
@@ -144,6 +145,11 @@ export function svg(
     ...lines(scene.chosen),
     ...[...scene.senders, ...scene.victims, ...scene.signs].map((mark) =>
       drawn(mark, x, y, scale, theme),
+    ),
+    ...(side ? layout.rows : []).map(
+      (row) =>
+        `<text x="12" y="${y(row.y)}" dy="${digits(4 * grown)}" font-size="${digits(11 * grown)}"` +
+        ` fill="${css(theme.faint)}">${row.name}</text>`,
     ),
     ...scene.labels.map(
       (label) =>

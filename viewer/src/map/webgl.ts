@@ -2,7 +2,8 @@
 
 import * as twgl from "twgl.js";
 import { css, type Rgb, type Theme } from "./colours";
-import type { Camera } from "./camera";
+import type { Layout } from "../layout/layout";
+import { rowsWidth, type Camera } from "./camera";
 import type { Cables } from "./cables";
 import { Ground } from "./ground";
 import { clear, type Box } from "./overlap";
@@ -333,6 +334,8 @@ function quads(count: number): Uint32Array {
 
 /** Height of a name, in pixels. */
 const LINE = 13;
+/** Pixels from the edge of the view to names of rows. */
+const EDGE = 6;
 
 /** Pixels from the middle of what a name is of down to the name. */
 export function below({ of }: Label, scale: number): number {
@@ -379,6 +382,36 @@ export function writeNames(
     pen.strokeText(label.text, x, y);
     pen.fillText(label.text, x, y);
   });
+}
+
+/** Write what the rows of a map are, where there is room next to it. */
+export function writeRows(
+  canvas: HTMLCanvasElement,
+  layout: Layout,
+  camera: Camera,
+  theme: Theme,
+  ratio: number,
+  textScale: number,
+): void {
+  const pen = canvas.getContext("2d")!;
+  const scale = 2 ** camera.zoom;
+  const [width, height] = [canvas.width / ratio, canvas.height / ratio];
+  if (!rowsWidth(layout, width)) return;
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  pen.font = `${11 * textScale}px system-ui, sans-serif`;
+  pen.fillStyle = css(theme.faint);
+  const edge = (layout.bounds[0] - camera.x) * scale + width / 2;
+  let last = -Infinity;
+  for (const row of [...layout.rows].sort((a, b) => a.y - b.y)) {
+    const y = (row.y - camera.y) * scale + height / 2;
+    if (y < LINE / 2 || y > height - LINE / 2 || y < last + LINE * textScale) continue;
+    const x = edge - pen.measureText(row.name).width;
+    if (x < EDGE) continue;
+    last = y;
+    pen.strokeText(row.name, x, y);
+    pen.fillText(row.name, x, y);
+  }
 }
 
 function fontOf({ bold }: Label, textScale: number): string {

@@ -18,7 +18,7 @@ import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
 import { legendOf, sideBySide, svg, type Drawing } from "../map/svg";
 import { Detail } from "../map/detail";
-import { Painter, writeNames } from "../map/webgl";
+import { Painter, writeNames, writeRows } from "../map/webgl";
 import { beforePainting, cancelWork } from "../frames";
 import * as state from "../state";
 import { fileName, savePng, saveText } from "./download";
@@ -112,6 +112,7 @@ export function MapView({ index }: { index: number }) {
       const { layout } = maker.peek();
       const labels = [...shown.labels, ...names(run, layout, seen, width, height)];
       writeNames(text, labels, seen, theme, sharp, state.textScale.peek());
+      writeRows(text, layout, seen, theme, sharp, state.textScale.peek());
     };
     const stop = effect(() => {
       const [width] = size.value;

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Run } from "../data/run";
 import { find, type Found } from "../data/find";
-import { heldRows, pathTo } from "../data/paths";
+import { chainFrom, heldRows, pathTo } from "../data/paths";
 import type { Selection } from "../data/selection";
 import { closeUp, fit } from "../map/camera";
 import * as state from "../state";
@@ -14,8 +14,8 @@ import { Short } from "./short";
 
 // Pixels of a unit at which what was found is shown.
 const CLOSE = 90;
-// Share of the map that a tree or a way may fill.
-const FILLED = 0.9;
+// Pixels at each edge of the map beyond a tree or a way: stars and their names have room there.
+const BEYOND = 34;
 
 export function Search() {
   const text = useSignal("");
@@ -86,7 +86,7 @@ export function Search() {
   );
 }
 
-/** Move the map to what is selected: all of a tree and of a flow's way, the surroundings of the others. */
+/** Move the map to what is selected: all of a tree, of a flow's way, and of a host with what holds it up; the surroundings of the others. */
 export function show(chosen: Selection): void {
   const run = state.run.value;
   const { layout } = makerOf(run, state.layoutName.value);
@@ -99,12 +99,13 @@ export function show(chosen: Selection): void {
   const middle: [number, number] = [(left + right) / 2, (top + bottom) / 2];
   const now = state.camera.value?.zoom ?? whole.zoom;
   const close = Math.max(Math.log2(CLOSE), now);
-  const isLarge = chosen.kind === "tree" || chosen.kind === "flow";
+  const isSwitch = chosen.kind === "node" && !run.isHost(chosen.node);
+  const isLarge = chosen.kind !== "port" && !isSwitch;
   const room = Math.min(
-    width / Math.max(right - left, 1e-9),
-    height / Math.max(bottom - top, 1e-9),
+    (width - 2 * BEYOND) / Math.max(right - left, 1e-9),
+    (height - 2 * BEYOND) / Math.max(bottom - top, 1e-9),
   );
-  const zoom = isLarge ? Math.max(whole.zoom, Math.min(close, Math.log2(room * FILLED))) : close;
+  const zoom = isLarge ? Math.max(whole.zoom, Math.min(close, Math.log2(room))) : close;
   state.camera.value = closeUp(middle, zoom, layout, width, height);
 }
 
@@ -119,8 +120,11 @@ function boxesOf(run: Run, layout: Layout, chosen: Selection): number[][] {
     return [Math.min(x0, x1), Math.min(y0, y1), Math.max(x0, x1), Math.max(y0, y1)];
   };
   if (chosen.kind === "port") return [line(chosen.row)];
-  if (chosen.kind === "node" && run.isHost(chosen.node))
-    return [point(layout.senders, chosen.node)];
+  if (chosen.kind === "node" && run.isHost(chosen.node)) {
+    const forest = run.forest(run.treeSampleAt(state.time.value));
+    const held = run.portsOf(chosen.node).flatMap((row) => chainFrom(forest, row));
+    return [point(layout.senders, chosen.node), ...held.map(line)];
+  }
   if (chosen.kind === "node")
     return layout.switches
       .filter(({ node }) => node === chosen.node)
