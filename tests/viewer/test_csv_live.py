@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 import silvan
 from silvan.emulation import ControlChannel, Emulation
@@ -121,8 +121,9 @@ class Replayed:
         """Return nodes, ports and routes."""
         return {name: self._tables[name] for name in ("nodes", "ports", "routes")}
 
-    def rest(self) -> None:
+    def rest(self) -> bool:
         """Wait for a page."""
+        return False
 
     def updates(self) -> list[bytes]:
         """Return all messages, once."""
@@ -131,6 +132,74 @@ class Replayed:
         self._sent = True
         pairs = zip(self.samples, self.samples[1:], strict=False)
         return [message(before, after) for before, after in pairs]
+
+
+class Slow(Replayed):
+    """Samples that come one by one, so slowly that panels show each at once."""
+
+    kept = 300
+    calls = 0
+
+    def updates(self) -> list[bytes]:
+        """Return the next message, if it is its turn."""
+        self.calls += 1
+        if self.calls % 20 or len(self.samples) < 2:
+            return []
+        before, after, *_ = self.samples
+        self.samples = self.samples[1:]
+        return [message(before, after)]
+
+
+MARKS = """() => [...document.querySelectorAll('.marker')]
+  .filter((one) => !one.hidden && one.getBoundingClientRect().height > 0)
+  .map((one) => {
+    const [line, plot] = [one, one.parentElement].map((part) => part.getBoundingClientRect());
+    return [line.left - plot.left, plot.width];
+  })"""
+"""Where the lines of the instant are in their plots, and how wide these are."""
+
+
+def test_the_line_of_the_instant_is_in_the_plot(browser: Browser) -> None:
+    with served(Slow()) as address:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"{address}#select=port:switch-00:1")
+        page.get_by_role("button", name="Download port switch-00:1 at 0.005 s").wait_for()
+        # Panels follow the instant within 120 ms.
+        page.wait_for_timeout(500)
+        marks = page.evaluate(MARKS)
+        assert len(marks) >= 2
+        for left, width in marks:
+            # The newest sample is at the right end of the axis.
+            assert left == pytest.approx(width, abs=2)
+        page.close()
+
+
+def test_an_address_brings_an_instant_back(browser: Browser) -> None:
+    with served(Slow()) as address:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        page.set_default_timeout(PATIENCE_MS)
+        now = page.locator("output.now")
+        page.goto(address)
+        expect(now).to_contain_text("0.005")
+        # The page follows the newest sample: its address names no instant.
+        page.wait_for_timeout(500)
+        assert "layout=" in page.url
+        assert "t=" not in page.url.replace("layout=", "")
+        slider = page.get_by_role("slider", name="Instant")
+        slider.fill("1")
+        expect(now).to_contain_text("0.0045")
+        page.wait_for_url("**t=0.0045*")
+        page.reload()
+        expect(now).to_contain_text("0.0045")
+        assert slider.get_attribute("max") == "2"
+        expect(page.get_by_role("button", name="Live")).to_have_attribute("aria-pressed", "false")
+        # None of the samples is so old: the page follows the newest one.
+        page.goto("about:blank")
+        page.goto(f"{address}#t=0.0001")
+        expect(now).to_contain_text("0.005")
+        expect(page.get_by_role("button", name="Live")).to_have_attribute("aria-pressed", "true")
+        page.close()
 
 
 @pytest.fixture(scope="module")

@@ -337,6 +337,25 @@ def test_other_pages_cannot_open_a_connection(live: tuple[Emulation, str]) -> No
 
 
 @pytest.mark.slow
+def test_who_connects_later_gets_what_was_sent(live: tuple[Emulation, str]) -> None:
+    address = live[1]
+    samples = address.replace("http:", "ws:") + "samples"
+    own = Origin(f"http://{urlsplit(address).netloc}")
+
+    def times(count: int) -> list[int]:
+        with connect(samples, origin=own) as connection:
+            messages = (connection.recv(timeout=PATIENCE_S, decode=False) for _ in range(count))
+            return [unpacked(one)[0]["time_ps"] for one in messages]
+
+    first = times(5)
+    assert first == sorted(set(first))
+    # Nobody watches in between, as while a page is loaded again.
+    again = times(8)
+    start = again.index(first[0])
+    assert again[start : start + 5] == first[: len(again) - start]
+
+
+@pytest.mark.slow
 def test_command_names_a_fabric_that_is_not_there(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

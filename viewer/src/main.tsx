@@ -44,6 +44,7 @@ function start(): void {
     state.time.value = busiest(run);
     showWhatIsKnown();
   };
+  state.isLive.value = facts.live !== null;
   state.readAddress(location.hash);
   const app = document.getElementById("app")!;
   app.textContent = "";

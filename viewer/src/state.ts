@@ -53,6 +53,10 @@ export const colourBy = signal<ColourBy>("trees");
 export const themeChoice = signal<ThemeChoice>("auto");
 /** Null: the whole map fits the screen. */
 export const camera = signal<Camera | null>(null);
+/** Whether the page shows a live fabric, whose newest sample it follows unless an instant is chosen. */
+export const isLive = signal(false);
+/** Of a live page: the instant that the address names, until the samples of before have come. */
+export const wanted = signal<number | null>(null);
 export const playing = signal(false);
 /** Samples per second. */
 export const speed = signal(20);
@@ -96,6 +100,12 @@ export const whole = computed<[number, number]>(() => [
 
 /** The stretch of time that panels sum over: what is marked, or the whole run. */
 export const span = computed<[number, number]>(() => marked.value ?? whole.value);
+
+/** Whether the newest sample is shown, so that a live page shows the next one, too. */
+export function isNewest(): boolean {
+  const all = instants.value;
+  return all.length === 0 || time.value >= all[all.length - 1];
+}
 
 /** Select by a name, as the address has it: `node:leaf-01`, `port:leaf-01:3`, `tree:7` or `flow:a>b`. */
 export function select(kind: string, name: string): boolean {
@@ -174,7 +184,12 @@ export function readAddress(hash: string): void {
     if (words.has("layout") && words.has("colour"))
       marked.value = selection.value = camera.value = null;
     const at = number("t");
-    if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * clock.ps));
+    if (at !== null) {
+      const instant = Math.max(0, Math.round(at * clock.ps));
+      if (isLive.value && !instants.value.length) wanted.value = instant;
+      else time.value = Math.min(duration.value, instant);
+    } else if (isLive.value && words.has("layout") && words.has("colour") && !isNewest())
+      time.value = duration.value;
     const [from, to] = (WINDOW.exec(words.get("window") ?? "") ?? []).slice(1).map(Number);
     if (from < to) mark(from * clock.ps, to * clock.ps);
     const [kind, ...name] = (words.get("select") ?? "").split(":");
@@ -214,7 +229,8 @@ export function address(): string {
     if (!runs.value.length) return words.toString();
   }
   if (runs.value.length > 1) words.set("run", String(active.value));
-  words.set("t", exactInstant(time.value));
+  if (wanted.value !== null) words.set("t", exactInstant(wanted.value));
+  else if (!isLive.value || !isNewest()) words.set("t", exactInstant(time.value));
   if (marked.value) words.set("window", marked.value.map(exactInstant).join("-"));
   if (selection.value) words.set("select", selectionName(run.value, selection.value).join(":"));
   words.set("layout", layoutName.value);
@@ -229,8 +245,12 @@ export function address(): string {
 /** Keep the address up to date, but not at each frame: browsers limit how often it may change. */
 export function followAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let written = "";
   effect(() => {
     const text = address();
+    // A live page computes it at each sample.
+    if (text === written) return;
+    written = text;
     clearTimeout(timer);
     timer = setTimeout(() => {
       // The browser's Back leads from a map to its report.

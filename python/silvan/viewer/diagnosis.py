@@ -418,8 +418,9 @@ class LiveDiagnosis:
             self._last_ns = at_ns
             self._waiting = [*self._waiting[-self.kept + 1 :], data]
 
-    def rest(self) -> None:
-        """Do nothing: moments that come while no page is open are kept."""
+    def rest(self) -> bool:
+        """Forget nothing: moments that come while no page is open are kept."""
+        return False
 
     def updates(self) -> list[bytes]:
         """Return the messages since the last call."""

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
@@ -42,7 +43,8 @@ _REST_S = 1.0
 # What clients do wrong is no output of the command.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
-
+# So long samples go on after the last page has been closed: one that is loaded again lacks none.
+_LINGER_S = 30.0
 _ENDED = 1001
 _NOT_ALLOWED = 1008
 
@@ -78,8 +80,8 @@ class LiveSource(Protocol):
     def tables(self) -> dict[str, pa.Table]:
         """Return nodes and ports."""
 
-    def rest(self) -> None:
-        """Forget the last sample, as no page is open.
+    def rest(self) -> bool:
+        """Note that no page is open, and return whether what was sent is to be forgotten.
 
         Raises
         ------
@@ -104,6 +106,8 @@ class LiveServer:
         Port to listen at; 0 for a free one.
     interval_s : float
         Time between two samples.
+    linger_s : float
+        How long samples go on after the last page has been closed.
     """
 
     def __init__(
@@ -113,14 +117,18 @@ class LiveServer:
         host: str = "127.0.0.1",
         port: int = 0,
         interval_s: float = 0.1,
+        linger_s: float = _LINGER_S,
     ) -> None:
         self._source = source
         self._host = host
         self._port = port
         self._interval_s = interval_s
+        self._linger_s = linger_s
         self._token = secrets.token_urlsafe(16)
         self._pages: set[ServerConnection] = set()
         self._watched = asyncio.Event()
+        # When the last page was closed, on the clock of the event loop.
+        self._left_s: float | None = None
         self._server: Server | None = None
         self._sent: deque[bytes] = deque(maxlen=source.kept)
         self._version = source.version
@@ -140,10 +148,13 @@ class LiveServer:
         """Send samples until the fabric ends, which raises an :class:`EmulationError`."""
         loop = asyncio.get_running_loop()
         while True:
-            if not self._pages:
+            if not self._pages and (
+                self._left_s is None or loop.time() - self._left_s > self._linger_s
+            ):
                 self._watched.clear()
-                # What has happened since the last page went is no part of a sample.
-                await asyncio.to_thread(self._source.rest)
+                # What happens until a page is opened is no part of a sample.
+                if await asyncio.to_thread(self._source.rest):
+                    self._sent.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._watched.wait(), _REST_S)
                 continue
@@ -194,11 +205,17 @@ class LiveServer:
                 page.protocol.send_binary(data)
                 page.send_data()
 
+    def _newest(self) -> list[bytes]:
+        """Return the messages that are kept, the last ones of many bytes."""
+        sizes = accumulate(len(data) for data in reversed(self._sent))
+        count = sum(size <= _MOST_OWED // 2 for size in sizes)
+        return list(self._sent)[len(self._sent) - count :]
+
     async def _connected(self, page: ServerConnection) -> None:
         if len(self._pages) >= _MOST_PAGES:
             await page.close(_NOT_ALLOWED, f"{_MOST_PAGES} pages are open")
             return
-        for data in self._sent:
+        for data in self._newest():
             page.protocol.send_binary(data)
         page.send_data()
         self._pages.add(page)
@@ -209,6 +226,7 @@ class LiveServer:
                 await page.close(_NOT_ALLOWED, "the page is read-only")
         finally:
             self._pages.discard(page)
+            self._left_s = asyncio.get_running_loop().time()
 
     def _respond(self, _page: ServerConnection, request: Request) -> Response | None:
         """Answer a request; ``None`` lets a WebSocket be opened."""

@@ -49,6 +49,10 @@ _LIMITS = ("limit_source", "limit_destination", "limit_sl", "limit_ccti")
 NO_LIMITS = {name: np.empty(0, np.uint32) for name in _LIMITS}
 """The columns of a message in which no flow is limited."""
 
+# Those of viewer/src/live/history.ts.
+_LEAST_KEPT, _MOST_KEPT = 20, 300
+_MOST_CELLS = 4_000_000
+
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
 
 Column = npt.NDArray[Any]
@@ -91,8 +95,6 @@ class LiveFabric:
         The log of a DCMS that manages the fabric.
     """
 
-    kept = 0
-
     def __init__(self, channel: ControlChannel, dcms: DcmsLog | None = None) -> None:
         self._channel = channel
         self._dcms = dcms
@@ -112,6 +114,11 @@ class LiveFabric:
     def name(self) -> str:
         """Name of the scenario."""
         return str(self._scenario["name"])
+
+    @property
+    def kept(self) -> int:
+        """Samples that a page gets when it is opened: as many as one keeps."""
+        return max(_LEAST_KEPT, min(_MOST_KEPT, _MOST_CELLS // max(1, len(self._ports))))
 
     @property
     def version(self) -> str:
@@ -206,7 +213,7 @@ class LiveFabric:
         columns.update(self._trees[1])
         return Sample(header["time_ps"], trees_ps, tuple(header["classes"]), version, columns)
 
-    def rest(self) -> None:
+    def rest(self) -> bool:
         """Forget the last sample: what happens from now on is no part of the next one.
 
         Raises
@@ -216,6 +223,7 @@ class LiveFabric:
         """
         self._before = self._shown_trees_ps = None
         self._channel.answer("status")
+        return True
 
     def updates(self) -> list[bytes]:
         """Return what the page needs of the time since the last call, if there is a last one."""

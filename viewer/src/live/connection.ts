@@ -11,6 +11,8 @@ export type LiveStatus = "connecting" | "live" | "lost" | "ended" | "refused";
 /** Null: the page shows finished runs. */
 export const liveStatus = signal<LiveStatus | null>(null);
 const RETRY_MS = 2000;
+/** In which samples of before come, after the first one. */
+const BEFORE_MS = 1000;
 /** What the server closes connections with when it ends. */
 const ENDED = 1001;
 const FORBIDDEN = 403;
@@ -24,9 +26,17 @@ export function connect(run: LiveRun, path: string): void {
     waiting = [];
     batch(() => {
       const isNewest = isAtEnd();
+      const isFirst = run.times.length === 0;
       state.runs.value = [run.with(messages)];
       const [first, last] = [run.times[0], run.times[run.times.length - 1]];
       state.time.value = isNewest ? last : Math.max(first, state.time.value);
+      const wanted = state.wanted.value;
+      if (wanted !== null && wanted <= last) {
+        // What is older than all samples cannot be shown.
+        if (wanted >= first) state.time.value = wanted;
+        state.wanted.value = null;
+      }
+      if (isFirst) setTimeout(() => (state.wanted.value = null), BEFORE_MS);
       liveStatus.value = "live";
     });
   };
@@ -39,6 +49,8 @@ export function connect(run: LiveRun, path: string): void {
     socket.onmessage = (event) => {
       const message = readMessage(event.data as ArrayBuffer);
       const last = waiting.at(-1)?.time_ps ?? run.times[run.times.length - 1] ?? 0;
+      // Who connects again gets the samples of before again.
+      if (run.times.includes(message.time_ps) && run.follows(message)) return;
       // Another fabric may answer at the address: its time starts again.
       if (message.time_ps <= last || !run.follows(message)) location.reload();
       waiting.push(message);
@@ -64,10 +76,7 @@ export function connect(run: LiveRun, path: string): void {
 }
 
 /** Whether the newest sample is shown, so that the next one is to be. */
-export function isAtEnd(): boolean {
-  const all = state.instants.value;
-  return all.length === 0 || state.time.value >= all[all.length - 1];
-}
+export const isAtEnd = state.isNewest;
 
 /** Show the newest sample, and follow. */
 export function follow(): void {

@@ -174,6 +174,8 @@ export function Chart(props: ChartProps) {
             // Where a click leads to the runs behind points, each of them has to be seen.
             (drawn) =>
               latest.current.onPoints && drawOverlaps(drawn, latest.current.lines, shade.lines),
+            // New values change the axis only now.
+            (drawn) => placeMarker(drawn, marker.current, latest.current.at),
           ],
           setCursor: [(moved) => setHovered(moved.cursor.idx ?? null)],
           setSelect: [
@@ -419,7 +421,8 @@ function lastBefore(x: number[], at: number): number {
 
 function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined): void {
   const place = at === undefined ? NaN : plot.valToPos(at, "x");
-  marker.hidden = !Number.isFinite(place);
+  // Nor is an instant shown that the axis does not reach.
+  marker.hidden = !(place >= -1 && place <= plot.over.clientWidth + 1);
   marker.style.transform = `translateX(${place}px)`;
 }
 

@@ -210,6 +210,9 @@ export function Latencies() {
     ),
   );
   const isRecorded = shownRuns().some((run) => run.latencies || run.latencySeries);
+  const nothing = state.isLive.value
+    ? "A live fabric and a real subnet have no latencies of packets."
+    : undefined;
   return (
     <section aria-labelledby="latency-title">
       <h2 id="latency-title">Latency of packets</h2>
@@ -223,7 +226,7 @@ export function Latencies() {
         xLabel="µs"
         yLabel="% of packets"
         lines={lines.value}
-        none={isRecorded ? "No packet was received." : undefined}
+        none={isRecorded ? "No packet was received." : nothing}
         holds
         logX
       />
