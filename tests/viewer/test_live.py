@@ -349,7 +349,7 @@ def test_who_connects_later_gets_what_was_sent(live: tuple[Emulation, str]) -> N
 
     first = times(5)
     assert first == sorted(set(first))
-    # Nobody watches in between, as while a page is loaded again.
+    # No page is open in between, as while a page is loaded again.
     again = times(8)
     start = again.index(first[0])
     assert again[start : start + 5] == first[: len(again) - start]
