@@ -53,6 +53,25 @@ export function clipped(text: string, most = 80): string {
   return `${letters.slice(0, most - end - 1).join("")}…${letters.slice(-end).join("")}`;
 }
 
+/** Characters that change the direction of the text around them. */
+const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const RIGHT_TO_LEFT =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+/** A word, the number of a port behind it, and the punctuation behind both. */
+const WORD = /(\S+?)((?::\d+)?[,;:.]*)(?!\S)/g;
+
+/**
+ * A text in which names do not change the direction of what is next to them: characters that would are shown as
+ * replaced, and words from right to left are isolated (Unicode Standard Annex 9: FSI and PDI).
+ */
+export function isolated(text: string): string {
+  const plain = text.replace(DIRECTIONS, "\ufffd");
+  if (!RIGHT_TO_LEFT.test(plain)) return plain;
+  return plain.replace(WORD, (word, name: string, end: string) =>
+    RIGHT_TO_LEFT.test(word) ? `\u2068${name}\u2069${end}` : word,
+  );
+}
+
 /** Letters of a name in a table. */
 export const NAME = 40;
 

@@ -3,7 +3,7 @@
 import { measuredSpan, spanWords } from "../data/spans";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { clipped, digits } from "../data/units";
+import { clipped, digits, isolated } from "../data/units";
 import type { Layout } from "../layout/layout";
 import { css, type ColourBy, type Theme } from "./colours";
 import { NAME_LETTERS, rowsWidth } from "./camera";
@@ -304,7 +304,7 @@ function legend(facts: LegendFacts, y: number): string {
 
 /** Text that no XML parser sees a tag in. Characters that XML forbids are replaced. */
 export function escaped(text: string): string {
-  return text
+  return isolated(text)
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
     .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -1,6 +1,7 @@
 // The map on the screen: strokes and marks by WebGL, names on a canvas above them.
 
 import * as twgl from "twgl.js";
+import { isolated } from "../data/units";
 import { css, type Rgb, type Theme } from "./colours";
 import type { Layout } from "../layout/layout";
 import { rowsWidth, type Camera } from "./camera";
@@ -371,7 +372,7 @@ export function writeNames(
     const y = (label.y - camera.y) * scale + height / 2 + below(label, scale);
     if (x < -50 || y < -20 || x > width + 50 || y > height) continue;
     pen.font = fontOf(label, textScale);
-    const half = pen.measureText(label.text).width / 2 + 2;
+    const half = pen.measureText(isolated(label.text)).width / 2 + 2;
     seen.push({ label, x, y });
     boxes.push([x - half, y, x + half, y + LINE * textScale]);
   }
@@ -379,8 +380,8 @@ export function writeNames(
   seen.forEach(({ label, x, y }, at) => {
     if (!kept[at]) return;
     pen.font = fontOf(label, textScale);
-    pen.strokeText(label.text, x, y);
-    pen.fillText(label.text, x, y);
+    pen.strokeText(isolated(label.text), x, y);
+    pen.fillText(isolated(label.text), x, y);
   });
 }
 

@@ -14,6 +14,7 @@ import {
   digits,
   gbps,
   instant,
+  isolated,
   percent,
   time as showTime,
 } from "../data/units";
@@ -43,7 +44,7 @@ export const FACT_COLUMNS = ["name", "value", "unit"];
 export function describe(run: Run, chosen: Selection, time: number): string[] {
   const facts = factsOf(run, chosen, time);
   const lines = facts.slice(0, 6).map(([name, value]) => `${name}: ${value}`);
-  return [nameOf(run, chosen), ...lines].map((line) => clipped(line));
+  return [nameOf(run, chosen), ...lines].map((line) => isolated(clipped(line)));
 }
 
 export function nameOf(run: Run, chosen: Selection): string {

@@ -6,7 +6,15 @@ import * as state from "../state";
 import { partOf } from "../data/cut";
 import { nearest, type NearEvents } from "../data/events";
 import { upperBound } from "../data/search";
-import { clock, count, exactInstant, inClock, instant, plainInstant } from "../data/units";
+import {
+  clock,
+  count,
+  exactInstant,
+  inClock,
+  instant,
+  isolated,
+  plainInstant,
+} from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
@@ -116,7 +124,9 @@ export function TimeBar() {
           ...ended.map(({ facts }) => `${facts.label} ended at ${instant(facts.duration_ps)}`),
           ...near.events.map((event) => `${instant(event.time)}: ${event.text}`),
           ...(near.more ? [`${count(near.more)} more near this instant`] : []),
-        ].join("; ")}
+        ]
+          .map(isolated)
+          .join("; ")}
       </p>
       <LeftOut />
     </footer>
