@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine
@@ -68,7 +69,13 @@ def serving(
             with suppress(asyncio.CancelledError):
                 await task
 
-    asyncio.run(run())
+    # As in the command, which does not set up logging; pytest does.
+    root = logging.getLogger()
+    kept, root.handlers = root.handlers, []
+    try:
+        asyncio.run(run())
+    finally:
+        root.handlers = kept
 
 
 async def answer(server: LiveServer, data: bytes) -> bytes:
@@ -133,6 +140,19 @@ def test_a_connection_that_breaks_harms_no_other(capfd: pytest.CaptureFixture[st
                 half.write_eof()
                 await follows(other)
                 half.transport.abort()
+
+    serving(test)
+    assert capfd.readouterr().err == ""
+
+
+def test_answers_to_who_has_gone_leave_no_word(capfd: pytest.CaptureFixture[str]) -> None:
+    """Oracle: asyncio itself, which complains of the sixth."""
+
+    async def test(server: LiveServer) -> None:
+        _, writer = await raw_page(server)
+        writer.transport.abort()
+        for _ in range(10):
+            writer.transport.write(b"pong")
 
     serving(test)
     assert capfd.readouterr().err == ""

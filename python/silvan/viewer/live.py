@@ -43,6 +43,9 @@ _REST_S = 1.0
 # What clients do wrong is no output of the command.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
+# Nor what asyncio says of answers to a client that has gone before it read them.
+logging.getLogger("asyncio").addFilter(lambda record: record.msg != _GONE)
+_GONE = "socket.send() raised exception."
 # So long samples go on after the last page has been closed: one that is loaded again lacks none.
 _LINGER_S = 30.0
 _ENDED = 1001
