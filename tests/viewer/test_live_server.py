@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,6 +56,12 @@ class Ticking(Replayed):
         return [self.news]
 
 
+def run_alone(test: Coroutine[Any, Any, None]) -> None:
+    """Run in a thread of its own: Playwright keeps an event loop in that of the tests."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, test).result()
+
+
 def serving(
     test: Callable[[LiveServer], Coroutine[Any, Any, None]], source: Replayed | None = None
 ) -> None:
@@ -73,7 +80,7 @@ def serving(
     root = logging.getLogger()
     kept, root.handlers = root.handlers, []
     try:
-        asyncio.run(run())
+        run_alone(run())
     finally:
         root.handlers = kept
 
@@ -266,7 +273,7 @@ def test_a_server_without_pages_ends_with_its_fabric() -> None:
                 await asyncio.wait_for(task, PATIENCE_S)
 
         with pytest.raises(silvan.EmulationError, match="has ended") as ended:
-            asyncio.run(served())
+            run_alone(served())
     assert "silvan emulate" in (ended.value.hint or "")
 
 
