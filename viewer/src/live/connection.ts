@@ -50,7 +50,10 @@ export function connect(run: LiveRun, path: string): void {
       const message = readMessage(event.data as ArrayBuffer);
       const last = waiting.at(-1)?.time_ps ?? run.times[run.times.length - 1] ?? 0;
       // Who connects again gets the samples of before again.
-      if (run.times.includes(message.time_ps) && run.follows(message)) return;
+      const isKnown =
+        run.times.includes(message.time_ps) ||
+        waiting.some((other) => other.time_ps === message.time_ps);
+      if (isKnown && run.follows(message)) return;
       // Another fabric may answer at the address: its time starts again.
       if (message.time_ps <= last || !run.follows(message)) location.reload();
       waiting.push(message);
