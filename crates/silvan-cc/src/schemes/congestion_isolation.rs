@@ -15,8 +15,8 @@ use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
 use super::flows::{check_bytes, check_span};
 use crate::hooks::{
-    Flow, LaneView, Messages, NoControl, PacketView, PerPortVl, PortMessage, PortVl, QueueView, Settings,
-    SwitchControl,
+    Flow, LaneView, Messages, NoControl, PacketView, PerPortVl, PortMessage, PortVl, QueueView,
+    Settings, SwitchControl,
 };
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
 
