@@ -192,7 +192,7 @@ def _point_table(title: str, points: PointTable) -> Table:
     """Show a figure's points without the steady-state window: the CSV and the report have it."""
     from rich.table import Table
 
-    names, rows = points.in_words(steady=False)
+    names, rows = points.in_words()
     table = Table(title=title)
     for name in names:
         table.add_column(name, justify="right")

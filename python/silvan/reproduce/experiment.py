@@ -119,29 +119,21 @@ class PointTable:
     header: tuple[str, ...]
     rows: tuple[tuple[float | str, ...], ...]
 
-    def in_words(self, *, steady: bool = True) -> tuple[list[str], list[list[str]]]:
+    def in_words(self) -> tuple[list[str], list[list[str]]]:
         """Write the values for people, each mean with its standard deviation over the seeds.
-
-        Parameters
-        ----------
-        steady : bool
-            Whether to include the columns of the steady-state window.
 
         Returns
         -------
         tuple
-            Names of the columns, and the rows. A column ``x_sd`` is part of the column ``x``.
+            Names of the columns, and the rows. A column ``x_sd`` is part of the column ``x``; those
+            of the steady-state window are left out.
 
         Examples
         --------
         >>> PointTable(("p", "x", "x_sd"), ((0, 0.5, 0.125), (10, 1.0, ""))).in_words()
         (['p', 'x'], [['0', '0.5 ± 0.12'], ['10', '1']])
         """
-        names = [
-            name
-            for name in self.header
-            if not name.endswith("_sd") and (steady or not name.endswith("_steady"))
-        ]
+        names = [name for name in self.header if not name.endswith(("_sd", "_steady"))]
 
         def cell(values: Mapping[str, float | str], name: str) -> str:
             deviation = values.get(f"{name}_sd", "")

@@ -46,7 +46,7 @@ pub(crate) enum Append {
 /// One throttled queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// Earliest instant at which congestion control may let it send, as it last said, if the queue is in neither set.
+    /// Earliest instant at which congestion control may let it send, as it last said, if the queue is [timed](Held::timed).
     release: Time,
     /// What it would answer until then, without being asked.
     known: Time,
