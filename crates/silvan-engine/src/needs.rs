@@ -49,6 +49,7 @@ impl CompiledFabric {
     reason = "each stands for one hook; they are independent"
 )]
 pub struct Needs {
+    pub queues: bool,
     pub buffer_full: bool,
     pub link: bool,
     pub stamps: bool,
@@ -75,6 +76,7 @@ impl Needs {
         let select_next_vl = vls > 1 && switch.needs_select_next_vl();
         let select_discard = switch.needs_select_discard();
         Self {
+            queues: switch.watches_queues(),
             buffer_full: switch.needs_buffer_full(),
             link: switch.needs_link(),
             stamps: switch.needs_stamps(),
@@ -102,6 +104,12 @@ impl Needs {
 /// The queries in the hot loops. A scheme with an engine of its own answers them by constants, so that nothing is left of a
 /// call that it does not have; for all others the record comes first, and what it excludes is not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// The record says no where the scheme is known at run time only; a scheme with an engine of its own is called.
+    #[inline(always)]
+    pub(crate) fn watches_queues(&self) -> bool {
+        S::ACTIVE && (!S::IS_DISPATCHED || self.needs.queues)
+    }
+
     #[inline(always)]
     pub(crate) fn needs_link(&self) -> bool {
         S::ACTIVE && self.needs.link && self.switch.needs_link()

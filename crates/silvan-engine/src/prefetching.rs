@@ -41,6 +41,10 @@ const EVENT_FIRST: usize = 9;
 const EVENT_SECOND: usize = 5;
 /// Last stage: the first packet of that queue, and the credits that it returns.
 const EVENT_LAST: usize = 2;
+/// First stage of an output with several lanes: what tells the lane that it will probably serve.
+const LANES_FIRST: usize = 13;
+/// Stage of the records of that lane, of which the other ones are those of its next queue.
+const LANES_SECOND: usize = 9;
 /// First stage of a host that injects: its record, and the index of its traffic.
 const HOST_FIRST: usize = 6;
 /// Last stage: its port, its traffic and its congestion control.
@@ -56,8 +60,8 @@ impl Plane {
         if cfg!(debug_assertions) && self.fabric_ports % 3 != 0 {
             return [WorkingSet::FitsSecondCache, WorkingSet::ExceedsCaches][self.fabric_ports % 2];
         }
-        let ports = size_of::<OutPort>() + size_of::<Credits>() + size_of::<OutLane>();
-        let ports = self.fabric_ports * ports;
+        let of_lane = size_of::<Credits>() + size_of::<OutLane>();
+        let ports = self.fabric_ports * (size_of::<OutPort>() + self.vls * of_lane);
         let all = ports + self.queues.len() * size_of::<Queue>() + self.tables.len();
         // A quarter of a megabyte of ports' records, to which the other tables, packets and hosts come;
         // caches of the second level have one or two megabytes. An index of `UNREAD` and above could
@@ -76,6 +80,9 @@ impl Plane {
         prefetch(&self.outs, output as usize);
         prefetch(&self.credits, lane);
         prefetch(&self.lanes, lane);
+        if F::LOOKAHEAD && self.vls_in::<F>() > 1 {
+            self.prefetch_state_of_lanes(output);
+        }
         if self.working_set != WorkingSet::ExceedsCaches {
             let upstream = self.ins[port as usize].upstream;
             prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
@@ -86,13 +93,31 @@ impl Plane {
     #[inline(always)]
     fn prefetch_window_head<F: EngineVariant>(&self, heads: &[Head], index: usize) {
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
-            self.prefetch_hop::<F>(head.port, head.output, 0);
+            self.prefetch_hop::<F>(head.port, head.output, head.packet.vl());
         }
         if self.working_set == WorkingSet::ExceedsCaches {
             if let Some(head) = heads.get(index + HEAD_LAST) {
                 self.prefetch_target::<F>(head);
             }
         }
+    }
+
+    /// Prefetches what the arbitration of an output among its lanes needs besides their records.
+    #[inline(always)]
+    fn prefetch_state_of_lanes(&self, output: u32) {
+        prefetch(&self.busy_lanes, output as usize);
+        prefetch(&self.vl_states, output as usize);
+    }
+
+    /// The lane that an output will probably serve next; without windows the first one, as that costs nothing to find out.
+    #[inline(always)]
+    fn probable_lane<F: EngineVariant>(&self, output: u32) -> usize {
+        if !F::LOOKAHEAD || self.vls_in::<F>() == 1 {
+            return self.lane_in::<F>(output, 0);
+        }
+        let busy = self.busy_lanes[output as usize];
+        let vl = self.vl_states[output as usize].probable(busy);
+        self.lane_in::<F>(output, vl)
     }
 
     /// Prefetches the queue that a head will probably join, or the records that it needs to cut through.
@@ -109,17 +134,17 @@ impl Plane {
             prefetch(&self.queues, first as usize + usize::from(input.local));
         } else {
             prefetch(&self.credits, self.lane_in::<F>(input.upstream, vl));
-            self.prefetch_sink::<F>(out, head.output);
+            self.prefetch_sink(out, head.output, self.lane_in::<F>(head.output, vl));
         }
     }
 
     /// Prefetches the records of a delivery, if the output leads to a host.
     #[inline(always)]
-    fn prefetch_sink<F: EngineVariant>(&self, out: &OutPort, output: u32) {
+    fn prefetch_sink(&self, out: &OutPort, output: u32, lane: usize) {
         if out.kind == Next::Host {
             prefetch(&self.propagation, output as usize);
             prefetch(&self.hosts, out.next as usize);
-            self.credits[self.lane_in::<F>(output, 0)].prefetch_overflow(&self.overflow);
+            self.credits[lane].prefetch_overflow(&self.overflow);
         }
     }
 
@@ -133,7 +158,8 @@ impl Plane {
             prefetch(&self.queues, queue);
             prefetch(&self.ins, input);
         }
-        self.prefetch_sink::<F>(&self.outs[output as usize], output);
+        let lane = self.probable_lane::<F>(output);
+        self.prefetch_sink(&self.outs[output as usize], output, lane);
     }
 
     /// Prefetches the first packet of that queue, and the credits that it returns.
@@ -142,14 +168,16 @@ impl Plane {
         if let Some((queue, input)) = self.next_queue::<F>(output) {
             self.pool.prefetch(self.queues[queue]);
             let upstream = self.ins[input].upstream;
-            prefetch(&self.credits, self.lane_in::<F>(upstream, 0));
+            let lane = self.probable_lane::<F>(output);
+            let vl = lane - self.lane_in::<F>(output, 0);
+            prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
         }
     }
 
     /// The queue that a round-robin output is likely to serve next, and its input port.
     #[inline(always)]
     fn next_queue<F: EngineVariant>(&self, output: u32) -> Option<(usize, usize)> {
-        let lane = self.lane_in::<F>(output, 0);
+        let lane = self.probable_lane::<F>(output);
         let record = &self.lanes[lane];
         let local = record.pick::<F>(self.credits[lane].pointer, None)?;
         Some((
@@ -178,7 +206,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
             let vl = head.packet.vl();
             plane.prefetch_hop::<F>(head.port, output, vl);
-            self.prefetch_control(output, vl);
+            let lane = plane.lane_in::<F>(output, vl);
+            self.prefetch_control(lane);
         }
         if far {
             self.prefetch_head_target(lane);
@@ -254,21 +283,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of an output; of several virtual lanes, those of the first.
+    /// Prefetches the records of an output, and of the lane that it will probably serve.
     #[inline(always)]
     fn prefetch_output(&self, output: u32) {
         let plane = &self.plane;
-        let lane = plane.lane_in::<F>(output, 0);
+        let lane = plane.probable_lane::<F>(output);
         prefetch(&plane.outs, output as usize);
         prefetch(&plane.credits, lane);
         prefetch(&plane.lanes, lane);
-        self.prefetch_control(output, 0);
+        self.prefetch_control(lane);
     }
 
     #[inline(always)]
-    fn prefetch_control(&self, output: u32, vl: usize) {
+    fn prefetch_control(&self, lane: usize) {
         if S::ACTIVE {
-            let lane = self.plane.lane_in::<F>(output, vl);
             self.switch.prefetch_packet(PortVl(lane as u32));
         }
     }
@@ -298,9 +326,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if self.plane.working_set == WorkingSet::FitsFirstCache {
             return;
         }
+        let has_lanes = self.plane.vls_in::<F>() > 1;
+        let first_stage = if has_lanes { LANES_SECOND } else { EVENT_FIRST };
         let outputs = self.plane.events.calendar.outputs();
-        let [first, second, last] = [EVENT_FIRST, EVENT_SECOND, EVENT_LAST]
+        let [state, first, second, last] = [LANES_FIRST, first_stage, EVENT_SECOND, EVENT_LAST]
             .map(|distance| outputs.get(index + distance).copied());
+        if let Some(output) = state.filter(|_| has_lanes) {
+            prefetch(&self.plane.outs, output as usize);
+            self.plane.prefetch_state_of_lanes(output);
+        }
         if let Some(output) = first {
             self.prefetch_output(output);
         }
@@ -321,7 +355,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.prefetch_window_head::<F>(heads, index);
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
             if head.output < UNREAD {
-                self.prefetch_control(head.output, 0);
+                let lane = self.plane.lane_in::<F>(head.output, head.packet.vl());
+                self.prefetch_control(lane);
             }
         }
     }

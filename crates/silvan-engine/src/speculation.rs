@@ -37,7 +37,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         waited: bool,
     ) -> bool {
         let output = lane / self.plane.vls;
-        if packet.is(CONTROL) || !self.plane.outs[output].marks {
+        let may_discard = !packet.is(CONTROL) && self.plane.outs[output].marks;
+        if !may_discard || !self.switch.discards(PortVl(lane as u32)) {
             return false;
         }
         let has_credit = self.has_credit(now, output as u32, lane);

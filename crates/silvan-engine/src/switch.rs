@@ -179,7 +179,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         packet: &Packet,
         starting: u32,
     ) {
-        if !S::ACTIVE || !self.plane.outs[output as usize].marks {
+        if !self.watches_queues() || !self.plane.outs[output as usize].marks {
             return;
         }
         let has_credit = self.has_credit(now, output, lane);
@@ -339,18 +339,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
             self.return_credits(now, tail, input, &packet);
             if S::ACTIVE && marks {
-                let has_credit = self.has_credit(now, output, lane);
-                let mark = self.switch.on_departure(
-                    time(now),
-                    PortVl(lane as u32),
-                    QueueView {
-                        queued_bytes,
-                        has_credit,
-                    },
-                    view(&packet, input),
-                );
-                if mark {
-                    packet.set(MARKED);
+                if self.watches_queues() {
+                    let has_credit = self.has_credit(now, output, lane);
+                    let mark = self.switch.on_departure(
+                        time(now),
+                        PortVl(lane as u32),
+                        QueueView {
+                            queued_bytes,
+                            has_credit,
+                        },
+                        view(&packet, input),
+                    );
+                    if mark {
+                        packet.set(MARKED);
+                    }
                 }
                 if self.needs_stamps() {
                     self.stamp(now, output, lane, &packet, queued_bytes);

@@ -32,6 +32,19 @@ pub(crate) struct VlState {
     budget: i64,
     /// Which tables of the plane the port has.
     pub table: u16,
+    /// The lane that sent last.
+    last: u8,
+}
+
+impl VlState {
+    /// The lane that probably sends next of those where packets wait, as it may send several packets in turn: for prefetching.
+    #[inline(always)]
+    pub fn probable(&self, waiting: u16) -> usize {
+        match waiting >> self.last & 1 {
+            1 => usize::from(self.last),
+            _ => (waiting.trailing_zeros() & 15) as usize,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,6 +102,7 @@ impl VlTables {
             low: pointer(&self.low),
             budget: self.limit.unwrap_or(0),
             table,
+            last: 0,
         }
     }
 
@@ -129,6 +143,7 @@ impl VlTables {
     /// Charges a packet that was sent by a choice.
     pub fn charge(&self, state: &mut VlState, choice: Choice, wire_bytes: u16) {
         let bytes = i64::from(wire_bytes.div_ceil(64)) * 64;
+        state.last = choice.vl;
         if choice.high {
             state.high.left -= bytes;
             state.budget -= bytes;

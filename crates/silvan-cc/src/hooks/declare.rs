@@ -59,6 +59,9 @@ macro_rules! hooks {
             /// Whether the scheme acts at all; `false` removes every call.
             const ACTIVE: bool = true;
 
+            /// Whether it stands for one of several schemes, so that each call is dispatched.
+            const IS_DISPATCHED: bool = false;
+
             $(
                 $(#[$query_about])*
                 #[allow(unused_variables, reason = "a default needs few of its arguments")]
@@ -154,6 +157,8 @@ macro_rules! hooks {
                     use $crate::{hooks::*, units::*};
 
                     impl $name for $d enum_name {
+                        const IS_DISPATCHED: bool = true;
+
                         $(
                             #[inline]
                             fn $query(
@@ -239,6 +244,9 @@ macro_rules! hooks {
                     impl<$d($d generics)*> $name for $d target {
                         const ACTIVE: bool = <$d first_type as $name>::ACTIVE
                             || <$d second_type as $name>::ACTIVE;
+
+                        const IS_DISPATCHED: bool = <$d first_type as $name>::IS_DISPATCHED
+                            || <$d second_type as $name>::IS_DISPATCHED;
 
                         $(
                             #[inline]

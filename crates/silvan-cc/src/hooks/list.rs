@@ -69,6 +69,12 @@ hooks! {
             /// The shortest time that a message of [`SwitchControl::exchange`] takes, if switches send any; always the same answer.
             fn message_delay() -> Option<Span> [shortest] { None }
 
+            /// Whether [`SwitchControl::on_queued`] and [`SwitchControl::on_departure`] need be called at all; always the same answer.
+            fn watches_queues() -> bool [either] { Self::ACTIVE }
+
+            /// Whether [`SwitchControl::select_discard`] need be called about this output Port VL; always the same answer.
+            fn discards(output: PortVl) -> bool [either] { true }
+
             /// Packets that this Port VL has marked, for statistics.
             fn marked(output: PortVl) -> u64 [sum] { 0 }
 

@@ -209,8 +209,19 @@ impl Discarder {
 }
 
 impl SwitchControl for Discarder {
+    fn watches_queues(&self) -> bool {
+        false
+    }
+
     fn needs_select_discard(&self) -> bool {
         true
+    }
+
+    #[inline]
+    fn discards(&self, output: PortVl) -> bool {
+        let (port, lane) = (output.0 / self.lanes, output.0 % self.lanes);
+        let at_port = self.protocol != Protocol::Lhrp || self.to_host[port as usize];
+        lane == u32::from(SPECULATIVE) && at_port
     }
 
     fn select_discard(
@@ -223,10 +234,10 @@ impl SwitchControl for Discarder {
         sent: Time,
         waited: bool,
     ) -> Option<u32> {
-        let (port, lane) = ((output.0 / self.lanes) as usize, output.0 % self.lanes);
-        if lane != u32::from(SPECULATIVE) {
+        if !self.discards(output) {
             return None;
         }
+        let port = (output.0 / self.lanes) as usize;
         let notice = match self.protocol {
             Protocol::Srp | Protocol::Smsrp => {
                 let ahead = if waited { 0 } else { queue.queued_bytes };
@@ -234,7 +245,7 @@ impl SwitchControl for Discarder {
                 let age = now.since(sent).as_ps().saturating_add(wait.as_ps());
                 (age > self.timeout.as_ps()).then_some(0)
             }
-            Protocol::Lhrp if waited || !self.to_host[port] => None,
+            Protocol::Lhrp if waited => None,
             Protocol::Lhrp => {
                 // One that may wait takes its time, too.
                 let at = self.next[port].max(now);

@@ -9,6 +9,10 @@ use crate::hooks::{PortVl, Settings, SwitchControl};
 pub struct Stamping;
 
 impl SwitchControl for Stamping {
+    fn watches_queues(&self) -> bool {
+        false
+    }
+
     fn needs_stamps(&self) -> bool {
         true
     }

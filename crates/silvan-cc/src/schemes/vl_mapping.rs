@@ -181,6 +181,10 @@ pub struct LaneByOutput {
 }
 
 impl SwitchControl for LaneByOutput {
+    fn watches_queues(&self) -> bool {
+        false
+    }
+
     fn needs_select_next_vl(&self) -> bool {
         !self.of_port.is_empty()
     }
