@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use silvan_cc::hooks::{
-    Feedback, Flow as QueuePair, NoControl, PacketView, PortVl, QueueView, Resident, SourceControl,
-    SwitchControl,
+    Feedback, Flow as QueuePair, NoControl, PacketView, PortVl, QueueView, Resident, Settings,
+    SourceControl, SwitchControl,
 };
 use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
@@ -188,6 +188,52 @@ fn marking_an_input_marks_its_waiting_packets() {
     assert!(marked[..2].iter().all(|&count| count > 50), "{marked:?}");
     assert_eq!(marked[2], 0);
     assert!(marked.iter().sum::<u64>() <= engine.switch_control().requested);
+}
+
+/// Counts the packets that it is shown.
+#[derive(Debug)]
+struct Counting {
+    watches: bool,
+    shown: u64,
+}
+
+impl SwitchControl for Counting {
+    fn watches_queues(&self) -> bool {
+        self.watches
+    }
+
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {
+        self.shown += 1;
+    }
+
+    fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
+        self.shown += 1;
+        false
+    }
+}
+
+impl Settings for Counting {}
+
+silvan_cc::dispatch_switches! {
+    /// A scheme that is chosen at run time.
+    #[derive(Debug)]
+    enum Chosen {
+        Counting(Counting),
+    }
+}
+
+#[test]
+fn a_scheme_that_watches_no_queues_is_shown_no_packet() {
+    let flows = CONGESTED.map(|(from, to)| Flow::burst(from, to, 200));
+    for watches in [true, false] {
+        let switch = Chosen::Counting(Counting { watches, shown: 0 });
+        let config = EngineConfig::default();
+        let mut engine = five_hosts().controlled(&config, switch, NoControl, &flows);
+        engine.run_until(at(Span::from_ms(2))).unwrap();
+        let Chosen::Counting(Counting { shown, .. }) = engine.switch_control();
+        // Each packet leaves one switch, and some wait there.
+        assert!(if watches { *shown > 800 } else { *shown == 0 }, "{shown}");
+    }
 }
 
 /// A window of packets per flow, opened again by acknowledgements.
