@@ -115,6 +115,15 @@ def test_deep_nesting_of_a_report_is_an_error(
         ("ports", "xmit_bytes", None, "the column xmit_bytes is empty"),
         ("ports", "xmit_bytes", "many", "the column xmit_bytes holds no numbers"),
         ("port_series", "queued_bytes", "many", "the column queued_bytes holds no numbers"),
+        ("ports", "link_gbps", 0, "the column link_gbps holds 0.0, and no rate"),
+        ("ports", "port", 1, "the column port has switch-00:1 twice"),
+        ("tree_ports", "parent_row", 8, "the column parent_row names row 8 of 8"),
+        ("tree_ports", "tree", 999, "the column tree names row 999 of 1"),
+        ("class_series", "class", 7, "the column class names row 7 of 1"),
+        ("hosts", "host", 0, "row 1 is of host 0"),
+        ("hosts", "name", "host-0000", "the column name has host-0000 twice"),
+        ("hosts", "receives", "yes", "the column receives is of type string"),
+        ("hosts", "lid", "1", "the column lid is of type string"),
     ],
 )
 def test_a_changed_table_is_no_part_of_a_result(
@@ -133,6 +142,62 @@ def test_a_changed_table_is_no_part_of_a_result(
     values = pa.array([value] * before.num_rows, kind)
     _set_table(folder, table, column, values, noted=noted)
     _is_refused(folder, words if noted else f"its {table}.parquet is not the one", capsys)
+
+
+PEERS = {
+    "no port": (
+        {"switch-00:1": "leaf-99:1"},
+        "row 0: the column peer names leaf-99:1, and there is no such port",
+    ),
+    "one way": (
+        {"switch-00:1": "host-0001:1"},
+        "row 0: switch-00:1 has the peer host-0001:1, whose peer is switch-00:2",
+    ),
+    "exchanged": (
+        {
+            "switch-00:1": "host-0001:1",
+            "host-0001:1": "switch-00:1",
+            "switch-00:2": "host-0000:1",
+            "host-0000:1": "switch-00:2",
+        },
+        "row 0: the peer of switch-00:1 is host-0001:1; in the scenario it is host-0000:1",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PEERS)
+def test_peers_are_those_of_the_cables(
+    folder: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes, words = PEERS[kind]
+    ports = pq.read_table(folder / "ports.parquet")
+    names = [f"{row['node']}:{row['port']}" for row in ports.to_pylist()]
+    before = ports["peer"].to_pylist()
+    peers = [changes.get(name, peer) for name, peer in zip(names, before, strict=True)]
+    _set_table(folder, "ports", "peer", pa.array(peers), noted=True)
+    assert main(["view", str(folder), "--out", str(folder.parent / "page.html")]) == 2
+    error = capsys.readouterr().err
+    assert words in error, error
+    assert "\nhint: " in error
+    assert not (folder.parent / "page.html").exists()
+
+
+@pytest.mark.parametrize("column", ["xmit_bytes", "xmit_wait_ps", "link_gbps"])
+@pytest.mark.parametrize("value", [None, -1.0, float("inf"), float("nan")])
+def test_amounts_of_ports_are_amounts(
+    folder: Path, column: str, value: float | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pq.read_table(folder / "ports.parquet").num_rows
+    _set_table(
+        folder, "ports", column, pa.array([value, *[1.0] * (rows - 1)], pa.float64()), noted=True
+    )
+    _is_refused(folder, f"its ports.parquet: the column {column} h", capsys)
+
+
+def test_lids_are_those_of_the_scenario(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _set_table(folder, "hosts", "lid", pa.array([2, 3, 4, 99], pa.uint32()), noted=True)
+    assert main(["view", str(folder), "--out", str(folder.parent / "page.html")]) == 2
+    assert "host-0003 has LID 99; in the scenario it is 5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("other", OTHERS)

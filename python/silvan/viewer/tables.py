@@ -208,12 +208,45 @@ def _routes(result: Result) -> pa.Table:
     switches = _switches(result)
     lengths = {len(ports) for ports in egress.values()}
     if set(switches) != set(egress) or not lengths <= {result.hosts.num_rows}:
-        raise OutputError(
-            f"{result.scenario.name}: the result's tables are not of the fabric of its scenario",
-            hint="the result is damaged: run again",
-        )
+        raise _other_fabric(result, "its ports.parquet names other switches")
+    _require_cables(result)
     columns = [np.frombuffer(egress[name], np.uint8) for name in switches]
     return pa.table({"port": np.concatenate([np.empty(0, np.uint8), *columns])})
+
+
+def _require_cables(result: Result) -> None:
+    """Make sure that the cables, and LIDs, are those of the scenario.
+
+    Raises
+    ------
+    OutputError
+        They are others.
+    """
+    graph = json.loads(result.scenario._native.graph())
+    ends = [[f"{node}:{port}" for node, port in (one, other)] for one, other, *_ in graph["cable"]]
+    peers = {one: other for pair in ends for one, other in (pair, pair[::-1])}
+    ports = result.ports
+    for row, (node, port, peer) in enumerate(
+        zip(*(ports[name].to_pylist() for name in ("node", "port", "peer")), strict=True)
+    ):
+        wanted = peers.pop(f"{node}:{port}", None)
+        if peer != wanted:
+            what = f"there is no port {node}:{port}" if wanted is None else f"it is {wanted}"
+            found = f"its ports.parquet: row {row}: the peer of {node}:{port} is {peer}"
+            raise _other_fabric(result, f"{found}; in the scenario {what}")
+    if peers:
+        raise _other_fabric(result, f"its ports.parquet has no port {next(iter(peers))}")
+    lids = {node["name"]: node.get("lid") for node in graph["node"]}
+    hosts = result.hosts
+    for name, lid in zip(hosts["name"].to_pylist(), hosts["lid"].to_pylist(), strict=True):
+        if lids.get(name) not in (None, lid):
+            found = f"its hosts.parquet: {name} has LID {lid}"
+            raise _other_fabric(result, f"{found}; in the scenario it is {lids[name]}")
+
+
+def _other_fabric(result: Result, what: str) -> OutputError:
+    refused = f"{result.scenario.name}: the result's tables are not of the fabric of its scenario"
+    return OutputError(f"{refused}: {what}", hint="the result is damaged: run again")
 
 
 def _sample_count(result: Result) -> int:
