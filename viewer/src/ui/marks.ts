@@ -11,6 +11,8 @@ const DIAMOND = 5.5;
 const SHARED = 4.5;
 // Pixels of a line before its colour gives way to that of another line at the same place.
 const DASH = 6;
+/** Radius of the dot of an event, and the length of the tick in its middle. */
+const EVENT = 4;
 
 /** What a paper states: diamonds, as in the figures. */
 export function drawDiamonds(plot: uPlot, lines: Line[], colours: string[]): void {
@@ -80,23 +82,23 @@ export function drawOverlaps(plot: uPlot, lines: Line[], colours: string[]): voi
 /** The shaded range and the marks of events. */
 export function drawMarks(plot: uPlot, props: ChartProps, faint: string): void {
   const { ctx, bbox } = plot;
+  const [first, last] = [bbox.left, bbox.left + bbox.width];
   const left = (x: number) => plot.valToPos(x, "x", true);
   ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
   if (props.shaded) {
     ctx.fillStyle = `${faint}33`;
-    const [from, to] = props.shaded.map(left);
+    const [from, to] = props.shaded.map((x) => Math.min(last, Math.max(first, left(x))));
     ctx.fillRect(from, bbox.top, to - from, bbox.height);
   }
-  ctx.strokeStyle = faint;
   ctx.fillStyle = faint;
+  const radius = EVENT * devicePixelRatio;
   for (const event of props.events ?? []) {
     const x = left(event.x);
-    ctx.fillRect(x - 1, bbox.top, 2, 8);
+    // Half of a dot at an end is beyond the lines.
+    if (x < first - 0.5 || x > last + 0.5) continue;
+    ctx.fillRect(x - radius / 4, bbox.top, radius / 2, 2 * radius);
     ctx.beginPath();
-    ctx.arc(x, bbox.top + 4, 4, 0, 2 * Math.PI);
+    ctx.arc(x, bbox.top + radius, radius, 0, 2 * Math.PI);
     ctx.fill();
   }
   ctx.restore();
