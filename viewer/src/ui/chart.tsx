@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { upperBound } from "../data/search";
-import { digits } from "../data/units";
+import { digits, isolated } from "../data/units";
 import { css } from "../map/colours";
 import { textScale, theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
@@ -135,15 +135,20 @@ export function Chart(props: ChartProps) {
                 size: foot,
                 rotate: upright ? -90 : 0,
                 splits: () => [...names.keys()],
-                values: (_: uPlot, places: number[]) => places.map((place) => names[place]),
+                values: (_: uPlot, places: number[]) =>
+                  places.map((place) => isolated(names[place])),
               }
-            : { ...axis, label: xLabel, ...(areWhole(joined[0]) ? { incrs: STEPS } : {}) },
-          { ...axis, label: yLabel, size: 46 * scale, values: shortened, space },
+            : {
+                ...axis,
+                label: isolated(xLabel),
+                ...(areWhole(joined[0]) ? { incrs: STEPS } : {}),
+              },
+          { ...axis, label: isolated(yLabel), size: 46 * scale, values: shortened, space },
           ...(rightLabel
             ? [
                 {
                   ...axis,
-                  label: rightLabel,
+                  label: isolated(rightLabel),
                   size: 46 * scale,
                   values: shortened,
                   space,
@@ -250,7 +255,7 @@ export function Chart(props: ChartProps) {
   return (
     <figure class="chart">
       <figcaption>
-        <span>{title}</span>
+        <span>{isolated(title)}</span>
         {joined && (
           <button
             type="button"

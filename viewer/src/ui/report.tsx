@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { divisorOf, measureName } from "../data/rates";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
-import { digits } from "../data/units";
+import { digits, isolated } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import { saveText, type Cell } from "./download";
@@ -333,7 +333,7 @@ function ChosenRun({ report }: { report: Report }) {
   return (
     <aside ref={panel} class="panels" aria-label="Run behind a point" aria-live="polite">
       <section>
-        <h2>{chosen.title}</h2>
+        <h2>{isolated(chosen.title)}</h2>
         {chosen.runs.length > 1 && (
           <label>
             Run
@@ -345,13 +345,13 @@ function ChosenRun({ report }: { report: Report }) {
             >
               {chosen.runs.map((place, at) => (
                 <option key={place} value={at}>
-                  {report.runs[place].label}
+                  {isolated(report.runs[place].label)}
                 </option>
               ))}
             </select>
           </label>
         )}
-        {run.label !== chosen.title && <h3>{run.label}</h3>}
+        {run.label !== chosen.title && <h3>{isolated(run.label)}</h3>}
         <dl>
           {rows.map(([name, value]) => (
             <div key={name}>
