@@ -27,7 +27,7 @@ MOST_FAR = 0.01
 
 STATES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "trees": ("page_file", "t=0.4&select=tree:0&theme=light", {}),
-    "names": ("page_file", "t=0.4&camera=1.5,1.8,7.8&theme=light", {}),
+    "names": ("page_file", "t=0.4&camera=0.6,1.7,7.1&theme=light", {}),
     "dark": ("page_file", "t=0.4&layout=cabled&colour=utilisation&theme=dark", {}),
     "phone": (
         "page_file",

@@ -2,14 +2,16 @@
 // else by forces. Both ways of a cable are drawn side by side.
 
 import type { Run } from "../data/run";
-import { boundsOf, hostsOf, levels, Shape, type Layout } from "./layout";
+import { columnsOf, hostsOf, levels, Shape, type Plan } from "./layout";
 import { placesByForce, placesOf, type Places, type Position } from "./places";
 
 const APART = 0.035;
 // Hosts of one ring around a switch, or beside it.
 const RING = 8;
+// Of layers, and of circles and grids.
+const MOST_STRETCH = { layers: 6, others: 1.6 };
 
-export function cabled(run: Run): Layout {
+export function cabled(run: Run): Plan {
   const level = levels(run);
   const switches = run.nodes.map((_, node) => node).slice(run.hosts);
   const known = placesOf(run, switches);
@@ -22,17 +24,19 @@ export function cabled(run: Run): Layout {
         return peer < 0 || run.isHost(peer) || level[peer] !== level[node];
       }),
     );
-  let rows: Layout["rows"] = [];
+  let rows: Plan["rows"] = [];
   let places: Places = { at: new Map() };
   if (isLayered) rows = layers(run, switches, level, places.at);
   else places = known ?? placesByForce(run, switches);
   const hosts = new Float32Array(2 * run.hosts);
-  for (const [leaf, group] of hostsOf(run)) {
+  const groups = hostsOf(run);
+  const columns = columnsOf(most(groups), groups.size);
+  for (const [leaf, group] of groups) {
     const [x, y] = places.at.get(leaf) ?? [0, 0];
     const outward = places.outward?.get(leaf);
     group.forEach((host, index) => {
       const place = isLayered
-        ? below(x, y, index, group.length)
+        ? below(x, y, index, Math.min(columns, group.length))
         : outward === undefined
           ? around(x, y, index, group.length)
           : outside(x, y, outward, index, group.length);
@@ -45,10 +49,7 @@ export function cabled(run: Run): Layout {
   const shapes = new Uint8Array(run.ports);
   for (let row = 0; row < run.ports; row++) {
     const peer = run.peerNode(row);
-    const [[x0, y0], [x1, y1]] = [placeOf(run.node[row]), placeOf(peer < 0 ? run.node[row] : peer)];
-    const length = Math.hypot(x1 - x0, y1 - y0) || 1;
-    const [nx, ny] = [(-(y1 - y0) / length) * APART, ((x1 - x0) / length) * APART];
-    lines.set([x0 + nx, y0 + ny, x1 + nx, y1 + ny], 4 * row);
+    lines.set([...placeOf(run.node[row]), ...placeOf(peer < 0 ? run.node[row] : peer)], 4 * row);
     // In a grid a cable to any but the next switch passes those between them.
     shapes[row] =
       places.grid && isFar(places.grid.get(run.node[row]), places.grid.get(peer))
@@ -62,8 +63,9 @@ export function cabled(run: Run): Layout {
     switches: switches.map((node) => ({ node, x: placeOf(node)[0], y: placeOf(node)[1] })),
     lines,
     shapes,
-    bounds: boundsOf({ lines, shapes, senders: hosts, receivers: hosts }),
     rows,
+    apart: APART,
+    most: isLayered ? MOST_STRETCH.layers : MOST_STRETCH.others,
   };
 }
 
@@ -73,11 +75,11 @@ function layers(
   switches: number[],
   level: Int32Array,
   places: Map<number, Position>,
-): Layout["rows"] {
+): Plan["rows"] {
   const top = Math.max(...switches.map((node) => level[node]));
   const leafCount = switches.filter((node) => level[node] === 0).length;
   const gap = 1.5 + 0.13 * leafCount;
-  const rows: Layout["rows"] = [];
+  const rows: Plan["rows"] = [];
   for (let one = 0; one <= top; one++) {
     const members = switches.filter((node) => level[node] === one);
     const width = leafCount / Math.max(1, members.length);
@@ -87,10 +89,12 @@ function layers(
       name: one === top ? "highest switches" : `switches, level ${one + 1}`,
     });
   }
-  const most = Math.max(0, ...[...hostsOf(run).values()].map((group) => group.length));
+  const groups = hostsOf(run);
+  const count = most(groups);
+  const columns = columnsOf(count, groups.size);
   // The middle between the first and the last host of the largest block.
-  const ends = [0, most - 1].map((index) => below(0, 0, index, most)[1]);
-  if (most) rows.push({ y: (ends[0] + ends[1]) / 2, name: "hosts" });
+  const ends = [0, count - 1].map((index) => below(0, 0, index, columns)[1]);
+  if (count) rows.push({ y: (ends[0] + ends[1]) / 2, name: "hosts" });
   return rows;
 }
 
@@ -98,9 +102,13 @@ function isFar(one: number[] | undefined, other: number[] | undefined): boolean 
   return !!one && !!other && one.some((value, place) => Math.abs(value - other[place]) > 1);
 }
 
+/** Hosts of the switch that has most of them. */
+function most(groups: Map<number, number[]>): number {
+  return Math.max(0, ...[...groups.values()].map((group) => group.length));
+}
+
 /** Position of a host in a block below its switch. */
-function below(x: number, y: number, index: number, count: number): Position {
-  const columns = count <= 8 ? count : 3;
+function below(x: number, y: number, index: number, columns: number): Position {
   const apart = 0.78 / columns;
   return [
     x + ((index % columns) - (columns - 1) / 2) * apart,

@@ -1,6 +1,7 @@
 // Where the parts of a fabric are on the map.
 
 import type { Run } from "../data/run";
+import { roomOf, type Room } from "./room";
 
 export type LayoutName = "unfolded" | "cabled";
 
@@ -13,9 +14,31 @@ export const enum Shape {
   Arc,
 }
 
-/** x grows to the right and y downwards; the unit is the distance of two leaf switches. */
+/** Factors of x and y. */
+export type Stretch = [number, number];
+
+/** What a layout is made of before it is stretched to the shape of the view. */
+export interface Plan {
+  name: LayoutName;
+  senders: Float32Array;
+  receivers: Float32Array;
+  switches: { node: number; x: number; y: number }[];
+  /** Ends of each port's cable. */
+  lines: Float32Array;
+  shapes: Uint8Array;
+  rows: { y: number; name: string }[];
+  /** How far a cable is to the right of its way, so that the two ways are side by side. */
+  apart: number;
+  /** The largest stretch: rows can be as long as one likes, circles stay nearly round. */
+  most: number;
+}
+
+/** x grows to the right and y downwards; the unit is the distance of two leaf switches, before they are stretched. */
 export interface Layout {
   name: LayoutName;
+  stretch: Stretch;
+  /** Distance from a host, and from a switch, to the nearest other node. */
+  room: Room;
   /** Place of each host where it sends: x and y by turns. */
   senders: Float32Array;
   /** Place of each host where it receives; the same array if there is one place. */
@@ -95,6 +118,20 @@ export function leaves(run: Run): Int32Array {
   });
 }
 
+// Hosts of one switch are in one row if they are few, else in a block of some columns.
+const ONE_ROW = 8;
+const COLUMNS = 3;
+// Where there are few switches, blocks have up to so many columns together, to have few rows.
+const MOST_COLUMNS = 48;
+const FEW_ROWS = 6;
+
+/** Columns of the hosts of each switch, of which one has at most so many hosts. */
+export function columnsOf(most: number, leaves: number): number {
+  if (most <= ONE_ROW) return Math.max(1, most);
+  const wide = Math.min(Math.ceil(most / FEW_ROWS), Math.floor(MOST_COLUMNS / leaves));
+  return Math.max(COLUMNS, wide);
+}
+
 /** Hosts by switch. */
 export function hostsOf(run: Run): Map<number, number[]> {
   const groups = new Map<number, number[]>();
@@ -106,10 +143,85 @@ export function hostsOf(run: Run): Map<number, number[]> {
   return groups;
 }
 
-/** The box around all places and curves, with a margin. */
-export function boundsOf(
-  layout: Pick<Layout, "lines" | "shapes" | "senders" | "receivers">,
-): [number, number, number, number] {
+// Part of the size of a small map that its cables are beside their way: they still lead to the marks of their nodes.
+const APART = 0.006;
+
+/** A plan in the shape of a view. */
+export function stretched(plan: Plan, stretch: Stretch = [1, 1]): Layout {
+  const [sx, sy] = stretch;
+  const middles = scaledBy(plan, stretch);
+  const { senders, receivers } = middles;
+  const [left, top, right, bottom] = boundsOf(middles);
+  const apart = Math.min(plan.apart, APART * Math.max(right - left, bottom - top));
+  const lines = besides(middles.lines, apart);
+  const switches = plan.switches.map(({ node, x, y }) => ({ node, x: x * sx, y: y * sy }));
+  const { name, shapes } = plan;
+  return {
+    name,
+    stretch,
+    senders,
+    receivers,
+    switches,
+    lines,
+    shapes,
+    rows: plan.rows.map((row) => ({ ...row, y: row.y * sy })),
+    bounds: boundsOf({ lines, shapes, senders, receivers }),
+    room: roomOf(switches, new Set([senders, receivers])),
+  };
+}
+
+type Outline = Pick<Plan, "lines" | "shapes" | "senders" | "receivers">;
+
+function scaledBy(plan: Plan, [sx, sy]: Stretch): Outline {
+  const scaled = (values: Float32Array) =>
+    values.map((value, at) => value * (at % 2 === 0 ? sx : sy));
+  const senders = scaled(plan.senders);
+  const receivers = plan.receivers === plan.senders ? senders : scaled(plan.receivers);
+  return { senders, receivers, lines: scaled(plan.lines), shapes: plan.shapes };
+}
+
+/** Lines moved to the right of their way. */
+function besides(lines: Float32Array, apart: number): Float32Array {
+  if (!apart) return lines;
+  for (let at = 0; at < lines.length; at += 4) {
+    const [x0, y0, x1, y1] = lines.subarray(at, at + 4);
+    const length = Math.hypot(x1 - x0, y1 - y0) || 1;
+    const [nx, ny] = [(-(y1 - y0) / length) * apart, ((x1 - x0) / length) * apart];
+    lines.set([x0 + nx, y0 + ny, x1 + nx, y1 + ny], at);
+  }
+  return lines;
+}
+
+// The narrowest map: that of a single host has no width.
+const LEAST_SIDE = 0.4;
+// Steps of the stretch in a doubling: while a window changes its size, the map is made again at each of them.
+const STEPS = 16;
+
+// Arcs are as high as they are long, so the shape of a map that has some does not follow its stretch at once.
+const TRIES = 4;
+
+/** The stretch with which a map fills most of a view of so many pixels. */
+export function stretchFor(plan: Plan, width: number, height: number): Stretch {
+  if (!(width > 0 && height > 0)) return [1, 1];
+  const within = (factor: number) => Math.min(plan.most, Math.max(1 / plan.most, factor));
+  let factor = 1;
+  for (let left = plan.shapes.includes(Shape.Arc) ? TRIES : 1; left > 0; left--)
+    factor = within((factor * (width / height)) / shapeOf(plan, stretchOf(factor)));
+  const steps = STEPS * Math.abs(Math.log2(factor));
+  return stretchOf(2 ** ((Math.sign(factor - 1) * Math.floor(steps)) / STEPS));
+}
+
+/** The stretch that makes a map so many times as wide, or as high, as it is: nothing gets smaller. */
+const stretchOf = (factor: number): Stretch => (factor > 1 ? [factor, 1] : [1, 1 / factor]);
+
+/** Width of a map per height. */
+function shapeOf(plan: Plan, stretch: Stretch): number {
+  const [left, top, right, bottom] = boundsOf(scaledBy(plan, stretch));
+  return Math.max(LEAST_SIDE, right - left) / Math.max(LEAST_SIDE, bottom - top);
+}
+
+/** The box around all places and curves. */
+export function boundsOf(layout: Outline): [number, number, number, number] {
   const places = [...pairs(layout.senders), ...pairs(layout.receivers)];
   for (let row = 0; row < layout.shapes.length; row++) places.push(...curve(layout, row, BENDS));
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
@@ -119,7 +231,7 @@ export function boundsOf(
     top = Math.min(top, y);
     bottom = Math.max(bottom, y);
   }
-  return [left - 0.6, top - 0.6, right + 0.6, bottom + 0.6];
+  return left > right ? [0, 0, 0, 0] : [left, top, right, bottom];
 }
 
 function* pairs(values: Float32Array): Iterable<[number, number]> {

@@ -3,22 +3,21 @@
 // own, and congestion trees have their roots at the bottom.
 
 import type { Run } from "../data/run";
-import { boundsOf, hostsOf, levels, Shape, type Layout } from "./layout";
+import { columnsOf, hostsOf, levels, Shape, type Plan } from "./layout";
 
-// Hosts of one switch are in one row if they are few, else in a block of three columns.
-const ONE_ROW = 8;
-const COLUMNS = 3;
+// Distance of two rows of hosts, and width of the hosts of a switch.
 const STEP = 0.26;
 const BLOCK = 0.78;
+const MOST_STRETCH = 6;
 
-export function unfolded(run: Run): Layout {
+export function unfolded(run: Run): Plan {
   const level = levels(run);
   const groups = hostsOf(run);
   const switches = run.nodes.map((_, node) => node).slice(run.hosts);
   const leafCount = switches.filter((node) => level[node] === 0).length;
   const top = Math.max(0, ...switches.map((node) => level[node]));
   const most = Math.max(1, ...[...groups.values()].map((group) => group.length));
-  const columns = most <= ONE_ROW ? most : COLUMNS;
+  const columns = columnsOf(most, groups.size);
   const apart = BLOCK / columns;
   const gap = 1.5 + 0.13 * leafCount;
   const x = new Float32Array(run.nodes.length);
@@ -86,7 +85,8 @@ export function unfolded(run: Run): Layout {
     switches: [...places.values()],
     lines,
     shapes,
-    bounds: boundsOf({ lines, shapes, senders, receivers }),
     rows,
+    apart: 0,
+    most: MOST_STRETCH,
   };
 }

@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import type { Layout } from "../layout/layout";
-import { closeUp, fit, ROW_WIDTH, limited, zoomLimits } from "./camera";
+import {
+  closeUp,
+  EDGE,
+  fit,
+  limited,
+  plainCamera,
+  ROW_WIDTH,
+  stretchedCamera,
+  zoomLimits,
+} from "./camera";
 
 const layout = { bounds: [0, 0, 100, 20], rows: [] } as unknown as Layout;
 const [WIDTH, HEIGHT] = [1000, 418];
@@ -22,12 +31,12 @@ test("a close view of the edge has no room beyond the map, where the map is larg
   const zoom = 6;
   const [wide, high] = [WIDTH / 2 ** zoom, HEIGHT / 2 ** zoom];
   const corner = closeUp([0, 0], zoom, layout, WIDTH, HEIGHT);
-  expect(corner.x - wide / 2).toBeCloseTo(0);
-  expect(corner.y - high / 2).toBeCloseTo(0);
+  // But for the marks of the outermost nodes, and names above and below.
+  expect(corner.x - wide / 2).toBeCloseTo(-EDGE.wide / 2 ** zoom);
+  expect(corner.y - high / 2).toBeCloseTo(-EDGE.high / 2 ** zoom);
   const bottom = closeUp([50, 20], zoom, layout, WIDTH, HEIGHT);
   expect(bottom.x).toBe(50);
-  // Names of trees are below the map.
-  expect(bottom.y + high / 2).toBeCloseTo(20 + 18 / 2 ** zoom);
+  expect(bottom.y + high / 2).toBeCloseTo(20 + EDGE.high / 2 ** zoom);
 });
 
 test("a view that is higher than the map has its middle there", () => {
@@ -50,8 +59,18 @@ test("names of rows have room at the left of a map that is as wide as the view",
   const { x, zoom } = fit(named, WIDTH, HEIGHT);
   const scale = 2 ** zoom;
   expect((0 - x) * scale + WIDTH / 2).toBeCloseTo(ROW_WIDTH);
-  expect((100 - x) * scale + WIDTH / 2).toBeCloseTo(WIDTH);
+  expect((100 - x) * scale + WIDTH / 2).toBeCloseTo(WIDTH - EDGE.wide);
   const narrow = { ...named, bounds: [0, 0, 10, 20] } as Layout;
   expect(fit(narrow, WIDTH, HEIGHT).x).toBeCloseTo(5);
   expect(fit(named, 320, HEIGHT)).toEqual(fit(layout, 320, HEIGHT));
+});
+
+test("a camera shows the same place of a map that is stretched otherwise", () => {
+  const wide = { ...layout, stretch: [3, 1] } as Layout;
+  const high = { ...layout, stretch: [1, 2] } as Layout;
+  const seen = { x: 30, y: 8, zoom: 5 };
+  const plain = plainCamera(seen, wide);
+  expect(plain).toEqual({ x: 10, y: 8, zoom: 5 });
+  expect(stretchedCamera(plain, wide)).toEqual(seen);
+  expect(stretchedCamera(plain, high)).toEqual({ x: 10, y: 16, zoom: 5 });
 });

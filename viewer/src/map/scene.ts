@@ -42,6 +42,8 @@ export interface Mark {
   y: number;
   colour: Rgb;
   look: Look;
+  /** Room of what it marks, in units of the map. */
+  room: number;
 }
 
 export interface Label {
@@ -49,8 +51,18 @@ export interface Label {
   y: number;
   text: string;
   bold: boolean;
-  /** Mark below which the text is. */
+  /** Mark next to which the text is. */
   of: Look;
+  room: number;
+  /** Whether the text is above it, if there is room. */
+  isAbove: boolean;
+}
+
+/** Where something is on the map, and its room. */
+interface Place {
+  x: number;
+  y: number;
+  room: number;
 }
 
 export interface Scene {
@@ -68,8 +80,8 @@ export interface Scene {
   labels: readonly Label[];
 }
 
-// Curves are cut into so many pieces; in larger fabrics their shape cannot be seen.
-const PIECES = 12;
+// Curves are cut into so many pieces, of few ports into more; in larger fabrics their shape cannot be seen.
+const PIECES = { least: 12, most: 32 };
 const MOST_CURVED = 6000;
 // Up to so many hosts, their own cables are drawn although nothing is on them.
 const FEW_HOSTS = 64;
@@ -93,7 +105,12 @@ export class SceneMaker {
     readonly run: Run,
     readonly layout: Layout,
   ) {
-    this.pieces = run.ports <= MOST_CURVED ? PIECES : 1;
+    this.pieces =
+      run.ports <= MOST_CURVED
+        ? Math.round(
+            Math.min(PIECES.most, Math.max(PIECES.least, MOST_CURVED / Math.max(1, run.ports))),
+          )
+        : 1;
     this.few = run.hosts <= FEW_HOSTS;
     const rows = Array.from({ length: run.ports }, (_, row) => row);
     this.all = cablesOf(layout, rows, this.pieces);
@@ -218,11 +235,11 @@ export class SceneMaker {
       for (const places of new Set([layout.senders, layout.receivers])) {
         for (let host = 0; host < run.hosts; host++) {
           const [x, y] = [places[2 * host], places[2 * host + 1]];
-          hosts.push({ x, y, colour: theme.idle, look: LOOKS.host });
+          hosts.push({ x, y, colour: theme.idle, look: LOOKS.host, room: layout.room.hosts });
         }
       }
       const switches = layout.switches.map(({ x, y }) => {
-        return { x, y, colour: theme.switch, look: LOOKS.switch };
+        return { x, y, colour: theme.switch, look: LOOKS.switch, room: layout.room.switches };
       });
       this.stillMarks = { theme, hosts, switches };
     }
@@ -250,9 +267,10 @@ export class SceneMaker {
     const rings: Mark[] = [];
     for (const host of this.scatteredHosts) {
       if (!most[host] && !isVictim[host]) continue;
-      const { x, y } = this.sender(host);
-      if (most[host]) discs.push({ x, y, colour: colourOf(trees[host]), look: LOOKS.contributor });
-      if (isVictim[host]) rings.push({ x, y, colour: theme.ink, look: LOOKS.victim });
+      const place = this.sender(host);
+      if (most[host])
+        discs.push({ ...place, colour: colourOf(trees[host]), look: LOOKS.contributor });
+      if (isVictim[host]) rings.push({ ...place, colour: theme.ink, look: LOOKS.victim });
     }
     return { senders: discs, victims: rings };
   }
@@ -269,7 +287,7 @@ export class SceneMaker {
   private down(time: number, theme: Theme): Mark[] {
     return Array.from(this.run.downRows(time), (row) => {
       const [x, y] = cut(this.layout, row, DASHES)[DASHES / 4];
-      return { x, y, colour: theme.ink, look: LOOKS.down };
+      return { x, y, colour: theme.ink, look: LOOKS.down, room: this.layout.room.switches };
     });
   }
 
@@ -279,6 +297,7 @@ export class SceneMaker {
       text: `T${tree.tree}`,
       bold: true,
       of: LOOKS.root,
+      isAbove: false,
     }));
   }
 
@@ -291,11 +310,14 @@ export class SceneMaker {
   }
 
   /** Where the selection is on the map. */
-  places(forest: Forest | null, selection: Selection | null): { x: number; y: number }[] {
+  places(forest: Forest | null, selection: Selection | null): Place[] {
     if (selection?.kind === "node") {
       const { node } = selection;
-      if (!this.run.isHost(node))
-        return this.layout.switches.filter((place) => place.node === node);
+      if (!this.run.isHost(node)) {
+        const room = this.layout.room.switches;
+        const own = this.layout.switches.filter((place) => place.node === node);
+        return own.map(({ x, y }) => ({ x, y, room }));
+      }
       return [this.sender(node), this.receiver(node)];
     }
     if (selection?.kind === "flow")
@@ -308,20 +330,26 @@ export class SceneMaker {
     return row === undefined ? [] : [this.start(row), this.end(row)];
   }
 
-  private start(row: number): { x: number; y: number } {
-    return { x: this.layout.lines[4 * row], y: this.layout.lines[4 * row + 1] };
+  private start(row: number): Place {
+    return this.place(this.layout.lines, 4 * row, this.run.node[row]);
   }
 
-  private end(row: number): { x: number; y: number } {
-    return { x: this.layout.lines[4 * row + 2], y: this.layout.lines[4 * row + 3] };
+  private end(row: number): Place {
+    const peer = this.run.peerNode(row);
+    return this.place(this.layout.lines, 4 * row + 2, peer < 0 ? this.run.node[row] : peer);
   }
 
-  private sender(host: number): { x: number; y: number } {
-    return { x: this.layout.senders[2 * host], y: this.layout.senders[2 * host + 1] };
+  private sender(host: number): Place {
+    return this.place(this.layout.senders, 2 * host, host);
   }
 
-  private receiver(host: number): { x: number; y: number } {
-    return { x: this.layout.receivers[2 * host], y: this.layout.receivers[2 * host + 1] };
+  private receiver(host: number): Place {
+    return this.place(this.layout.receivers, 2 * host, host);
+  }
+
+  private place(values: Float32Array, at: number, node: number): Place {
+    const { hosts, switches } = this.layout.room;
+    return { x: values[at], y: values[at + 1], room: this.run.isHost(node) ? hosts : switches };
   }
 }
 

@@ -57,15 +57,13 @@ void main() {
 const MARK = `
 ${PLACE}
 in vec2 a_place;
-in vec4 a_radius;  // in units of the map; the least and the largest in CSS pixels, and what the largest grows with
+in vec3 a_radius;  // in units of the map; the least and the largest in CSS pixels
 uniform float u_ratio;
-uniform float u_thick;
 in vec4 a_look;    // red, green, blue; kind over 255
 flat out vec3 v_colour;
 flat out float v_radius;
 float radiusNow() {
-  float most = max(a_radius.z * u_ratio, a_radius.w * u_thick);
-  return clamp(a_radius.x * u_scale, a_radius.y * u_ratio, most);
+  return clamp(a_radius.x * u_scale, a_radius.y * u_ratio, a_radius.z * u_ratio);
 }
 float kindNow() { return floor(a_look.w * 255.0 + 0.5); }
 `;

@@ -9,14 +9,12 @@ export const enum Kind {
   Cross,
 }
 
-/** Look of a mark: radius in units of the map, and the least and the largest in pixels. */
+/** Look of a mark: radius as a share of the room of its node, and the least and the largest in pixels. */
 export interface Look {
   kind: Kind;
-  radius: number;
+  share: number;
   least: number;
   most: number;
-  /** Times `thickness`, what the largest is at least: of marks that strokes must not hide. */
-  grown: number;
 }
 
 /** Widest branch of a tree, in pixels times `thickness`. */
@@ -25,28 +23,34 @@ export const TRUNK = 7;
 export const STAR_WAIST = 0.42;
 
 export const LOOKS = {
-  host: { kind: Kind.Disc, radius: 0.07, least: 0.9, most: 6, grown: 0 },
-  switch: { kind: Kind.Square, radius: 0.15, least: 1.5, most: 9, grown: 0 },
-  contributor: { kind: Kind.Disc, radius: 0.105, least: 1.8, most: 7.5, grown: 0 },
-  victim: { kind: Kind.Ring, radius: 0.125, least: 2.6, most: 9, grown: 0 },
-  // A star covers the end of the widest branch.
-  root: { kind: Kind.Star, radius: 0.26, least: 9, most: 13, grown: 9.5 },
-  down: { kind: Kind.Cross, radius: 0.2, least: 6, most: 11, grown: 0 },
-  ring: { kind: Kind.Ring, radius: 0.34, least: 11, most: 16, grown: 12 },
+  host: { kind: Kind.Disc, share: 0.27, least: 0.9, most: 9 },
+  switch: { kind: Kind.Square, share: 0.3, least: 1.5, most: 12 },
+  contributor: { kind: Kind.Disc, share: 0.36, least: 1.8, most: 11 },
+  victim: { kind: Kind.Ring, share: 0.43, least: 2.6, most: 13 },
+  // A star covers the end of the widest branch, and no neighbour that has a radius of half of the room.
+  root: { kind: Kind.Star, share: 0.5, least: 9, most: 20 },
+  down: { kind: Kind.Cross, share: 0.4, least: 6, most: 11 },
+  ring: { kind: Kind.Ring, share: 0.62, least: 11, most: 25 },
 } satisfies Record<string, Look>;
 
 /** Pixels around a star that have the colour of the page, so that it is seen on a branch of its own colour. */
 export const HALO = 2;
 
-/** Radius of a mark in pixels, if a unit of the map is `scale` of them. */
-export function radiusOf(look: Look, scale: number): number {
-  const most = Math.max(look.most, look.grown * thickness(scale));
-  return Math.min(most, Math.max(look.least, look.radius * scale));
+/** Radius of a mark in pixels, where its node has `room` of them. */
+export function radiusOf({ share, least, most }: Look, room: number): number {
+  return Math.min(most, Math.max(least, share * room));
 }
 
-/** How much wider strokes are than at the first sight of a large map: lines grow, but slowly. */
-export function thickness(scale: number): number {
-  return Math.max(1, Math.sqrt(scale / 24));
+/** Pixels of a unit of a large map at first sight. */
+const FIRST = 24;
+
+/**
+ * How much wider strokes are where a unit of the map is `scale` pixels than in a large map at first sight: lines grow, but
+ * slowly, and no more than the stars at their ends, for which hosts have `room` pixels.
+ */
+export function thickness(scale: number, room: number): number {
+  const { least } = LOOKS.root;
+  return Math.max(1, Math.min(Math.sqrt(scale / FIRST), radiusOf(LOOKS.root, room) / least));
 }
 
 /** Corners of a star with five points. */

@@ -6,11 +6,11 @@ import type { Selection } from "../data/selection";
 import { clipped, digits, isolated } from "../data/units";
 import type { Layout } from "../layout/layout";
 import { css, type ColourBy, type Theme } from "./colours";
-import { NAME_LETTERS, rowsWidth } from "./camera";
-import { clear, type Box } from "./overlap";
-import type { Mark, Scene, Strokes } from "./scene";
+import { CLOSEST, EDGE, NAME_LETTERS, rowsWidth } from "./camera";
+import { obstacles, placed } from "./labels";
+import type { Label, Mark, Scene, Strokes } from "./scene";
 import { HALO, Kind, LOOKS, radiusOf, starPoints, thickness } from "./shapes";
-import { below, lookWidth } from "./webgl";
+import { lookWidth } from "./webgl";
 
 /** Pixels of a drawing up to which text has its usual size; in larger ones it grows with them. */
 const USUAL_WIDTH = 1000;
@@ -18,7 +18,12 @@ const HEAD = 34;
 const FOOT = 30;
 const MOST_NAMED = 120;
 const MOST_CAPTION = 120;
-const NAME_SIZE = 10;
+// Height and mean width of letters, as parts of the size of names.
+const LINE = 1.2;
+const LETTER = 0.6;
+// Sizes of names of trees and of switches.
+const BOLD = 12;
+const PLAIN = 10;
 /** Pixels between drawings next to each other. */
 const APART = 16;
 
@@ -108,13 +113,18 @@ export function svg(
 ): Drawing {
   const [left, top, right, bottom] = layout.bounds;
   const grown = Math.max(1, width / USUAL_WIDTH);
+  const edge = EDGE.wide * grown;
   const side = rowsWidth(layout, width) * grown;
-  const scale = (width - side) / (right - left);
-  const [head, foot] = [HEAD * grown, FOOT * grown];
+  const before = Math.max(side, edge);
+  const scale = Math.min(2 ** CLOSEST, (width - before - edge) / Math.max(right - left, 1e-9));
+  const { room } = layout;
+  const thick = thickness(scale, room.hosts * scale);
+  const [head, foot] = [HEAD * grown + edge, FOOT * grown + EDGE.high * grown];
   const height = Math.ceil((bottom - top) * scale + head + foot);
-  const x = (value: number) => digits((value - left) * scale + side, 6);
+  const first = Math.max(before, (width - (right - left) * scale) / 2);
+  const x = (value: number) => digits((value - left) * scale + first, 6);
   const y = (value: number) => digits((value - top) * scale + head, 6);
-  const lines = (strokes: Strokes) => strokePaths(strokes, thickness(scale), x, y);
+  const lines = (strokes: Strokes) => strokePaths(strokes, thick, x, y);
   const hosts = [...new Set([layout.senders, layout.receivers])].flatMap((places) =>
     Array.from({ length: run.hosts }, (_, host) => ({
       x: places[2 * host],
@@ -122,7 +132,33 @@ export function svg(
       name: run.nodes[host].name,
     })),
   );
-  const named = layout.switches.length <= MOST_NAMED;
+  const ofSwitches: Label[] =
+    layout.switches.length > MOST_NAMED
+      ? []
+      : layout.switches.map((place) => ({
+          x: place.x,
+          y: place.y,
+          text: clipped(run.nodes[place.node].name, NAME_LETTERS),
+          bold: false,
+          isAbove: false,
+          of: LOOKS.switch,
+          room: room.switches,
+        }));
+  const camera = {
+    x: left + (width / 2 - first) / scale,
+    y: top + (height / 2 - head) / scale,
+    zoom: Math.log2(scale),
+  };
+  const view = { camera, width, height };
+  const sizeOf = ({ bold }: Label) => grown * (bold ? BOLD : PLAIN);
+  const widthOf = (label: Label) => LETTER * sizeOf(label) * label.text.length;
+  const names = placed(
+    [...scene.labels, ...ofSwitches],
+    obstacles(scene, view),
+    view,
+    widthOf,
+    LINE * grown * BOLD,
+  );
   const title = (text: string) => `<title>${escaped(text)}</title>`;
   const parts = [
     `<text x="12" y="${digits(22 * grown)}" font-size="${digits(15 * grown)}" font-weight="bold">${escaped(clipped(caption, MOST_CAPTION))}</text>`,
@@ -130,11 +166,11 @@ export function svg(
     ...lines(scene.branches),
     ...hosts.map(
       (host) =>
-        `<circle cx="${x(host.x)}" cy="${y(host.y)}" r="${digits(radiusOf(LOOKS.host, scale))}" fill="${css(theme.idle)}">` +
+        `<circle cx="${x(host.x)}" cy="${y(host.y)}" r="${digits(radiusOf(LOOKS.host, room.hosts * scale))}" fill="${css(theme.idle)}">` +
         `${title(host.name)}</circle>`,
     ),
     ...layout.switches.map((place) => {
-      const half = radiusOf(LOOKS.switch, scale);
+      const half = radiusOf(LOOKS.switch, room.switches * scale);
       const [left, top] = [Number(x(place.x)) - half, Number(y(place.y)) - half];
       return (
         `<rect x="${digits(left, 6)}" y="${digits(top, 6)}" width="${digits(2 * half)}"` +
@@ -144,21 +180,18 @@ export function svg(
     }),
     ...lines(scene.chosen),
     ...[...scene.senders, ...scene.victims, ...scene.signs].map((mark) =>
-      drawn(mark, x, y, scale, theme),
+      drawn(mark, x, y, radiusOf(mark.look, mark.room * scale), theme),
     ),
     ...(side ? layout.rows : []).map(
       (row) =>
         `<text x="12" y="${y(row.y)}" dy="${digits(4 * grown)}" font-size="${digits(11 * grown)}"` +
         ` fill="${css(theme.faint)}">${row.name}</text>`,
     ),
-    ...scene.labels.map(
-      (label) =>
-        `<text x="${x(label.x)}" y="${y(label.y)}" dy="${digits(below(label, scale) + 10 * grown)}" text-anchor="middle"` +
-        ` font-size="${digits(12 * grown)}" font-weight="bold" ${edge(theme)}>${escaped(label.text)}</text>`,
+    ...names.map(
+      ({ label, x: middle, y: above }) =>
+        `<text x="${digits(middle, 6)}" y="${digits(above + sizeOf(label), 6)}" text-anchor="middle"` +
+        ` font-size="${digits(sizeOf(label))}"${label.bold ? ' font-weight="bold"' : ""} ${halo(theme)}>${escaped(label.text)}</text>`,
     ),
-    ...(named
-      ? switchNames(run, layout, x, y, radiusOf(LOOKS.switch, scale), NAME_SIZE * grown, theme)
-      : []),
     facts
       ? `<g transform="translate(0 ${digits(height - 12 * grown, 6)}) scale(${digits(grown)})">${legend(facts, 0)}</g>`
       : "",
@@ -167,7 +200,7 @@ export function svg(
 }
 
 /** Gives text an edge in the colour of the page, so that it is read on whatever is below it. */
-function edge(theme: Theme): string {
+function halo(theme: Theme): string {
   return `stroke="${css(theme.page)}" stroke-width="3" stroke-linejoin="round" paint-order="stroke"`;
 }
 
@@ -199,10 +232,9 @@ function drawn(
   mark: Mark,
   x: (value: number) => string,
   y: (value: number) => string,
-  scale: number,
+  radius: number,
   theme: Theme,
 ): string {
-  const radius = radiusOf(mark.look, scale);
   const colour = css(mark.colour);
   if (mark.look.kind === Kind.Star) {
     const points = starPoints(Number(x(mark.x)), Number(y(mark.y)), radius);
@@ -223,36 +255,6 @@ function drawn(
     `<circle ${at} r="${digits(radius - thick / 2)}" fill="none" stroke="${colour}"` +
     ` stroke-width="${digits(thick, 3)}"/>`
   );
-}
-
-function switchNames(
-  run: Run,
-  layout: Layout,
-  x: (value: number) => string,
-  y: (value: number) => string,
-  half: number,
-  size: number,
-  theme: Theme,
-): string[] {
-  const named = layout.switches.map((place) => ({
-    text: clipped(run.nodes[place.node].name, NAME_LETTERS),
-    left: Number(x(place.x)) + half + 3,
-    base: Number(y(place.y)) - 5,
-  }));
-  const boxes = named.map(({ text, left, base }): Box => [
-    left,
-    base - size,
-    left + text.length * 0.6 * size,
-    base,
-  ]);
-  return clear(boxes).flatMap((isFree, at) => {
-    if (!isFree) return [];
-    const { text, left, base } = named[at];
-    return (
-      `<text x="${digits(left, 6)}" y="${digits(base, 6)}" font-size="${digits(size)}"` +
-      ` ${edge(theme)}>${escaped(text)}</text>`
-    );
-  });
 }
 
 /** Cables first, then the marks. */

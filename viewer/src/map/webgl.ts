@@ -7,7 +7,7 @@ import type { Layout } from "../layout/layout";
 import { rowsWidth, type Camera } from "./camera";
 import type { Cables } from "./cables";
 import { Ground } from "./ground";
-import { clear, type Box } from "./overlap";
+import { obstacles, placed } from "./labels";
 import {
   PLAIN_FRAGMENT,
   PLAIN_VERTEX,
@@ -16,7 +16,7 @@ import {
   STROKE_FRAGMENT,
   STROKE_VERTEX,
 } from "./shaders";
-import { Kind, radiusOf, thickness } from "./shapes";
+import { LOOKS, radiusOf, thickness } from "./shapes";
 import type { Background, Label, Mark, Scene, Strokes } from "./scene";
 
 /** Widest stroke, in pixels. */
@@ -108,15 +108,16 @@ export class Painter {
   /**
    * Draw what was taken, as a camera sees it.
    *
+   * @param room Room of hosts, in units of the map.
    * @param ratio Pixels of a CSS pixel.
    * @param isHurried Whether the map moves, and a picture of the ground may be moved with it.
    */
-  draw(camera: Camera, theme: Theme, ratio: number, isHurried: boolean): void {
+  draw(camera: Camera, room: number, theme: Theme, ratio: number, isHurried: boolean): void {
     const { gl, scene } = this;
     if (!scene) return;
     const { width, height } = gl.canvas;
     const isLarge = scene.cables.cables.length + scene.hosts.length > MANY;
-    const view = viewOf(camera, ratio, width, height);
+    const view = viewOf(camera, room, ratio, width, height);
     const frames = this.drawn.scene === scene ? this.drawn.frames + 1 : 0;
     this.drawn = { scene, frames };
     if (!isLarge) {
@@ -126,7 +127,7 @@ export class Painter {
     }
     if (isHurried && frames >= SAME) {
       this.whole.paint([scene, theme], camera, ratio, isHurried, (wide, high) => {
-        const all = viewOf(camera, ratio, wide, high);
+        const all = viewOf(camera, room, ratio, wide, high);
         this.clear(theme, all);
         this.drawAll(all, theme, true);
       });
@@ -134,7 +135,7 @@ export class Painter {
     }
     const key = [scene.cables, scene.hosts, theme, isHurried];
     this.ground.paint(key, camera, ratio, isHurried, (wide, high) => {
-      const all = viewOf(camera, ratio, wide, high);
+      const all = viewOf(camera, room, ratio, wide, high);
       this.clear(theme, all);
       this.drawStrokes("cables", all);
       this.drawMarks("hosts", all, theme);
@@ -229,16 +230,15 @@ export class Painter {
   private loadMarks(name: (typeof MARKS)[number], marks: readonly Mark[]): void {
     const { gl } = this;
     const length = marks.length;
-    const [places, radii] = [new Float32Array(2 * length), new Float32Array(4 * length)];
+    const [places, radii] = [new Float32Array(2 * length), new Float32Array(3 * length)];
     const words = new Uint32Array(length);
     for (let at = 0; at < length; at++) {
-      const { x, y, colour, look } = marks[at];
+      const { x, y, colour, look, room } = marks[at];
       places[2 * at] = x;
       places[2 * at + 1] = y;
-      radii[4 * at] = look.radius;
-      radii[4 * at + 1] = look.least;
-      radii[4 * at + 2] = look.most;
-      radii[4 * at + 3] = look.grown;
+      radii[3 * at] = look.share * room;
+      radii[3 * at + 1] = look.least;
+      radii[3 * at + 2] = look.most;
       words[at] = packed(colour, look.kind);
     }
     const looks = new Uint8Array(words.buffer);
@@ -253,7 +253,7 @@ export class Painter {
     }
     const info = twgl.createBufferInfoFromArrays(gl, {
       a_place: { data: places, numComponents: 2 },
-      a_radius: { data: radii, numComponents: 4 },
+      a_radius: { data: radii, numComponents: 3 },
       a_look: { data: looks, numComponents: 4, normalize: true },
     });
     info.numElements = length;
@@ -277,14 +277,14 @@ export class Painter {
 /** A colour in shares of 1. */
 const shares = (colour: Rgb) => colour.map((part) => part / 255) as Rgb;
 
-function viewOf(camera: Camera, ratio: number, width: number, height: number): View {
+function viewOf(camera: Camera, room: number, ratio: number, width: number, height: number): View {
   const scale = 2 ** camera.zoom;
   return {
     u_centre: [camera.x, camera.y],
     u_scale: scale * ratio,
     u_ratio: ratio,
     u_size: [width, height],
-    u_thick: ratio * thickness(scale),
+    u_thick: ratio * thickness(scale, room * scale),
   };
 }
 
@@ -335,19 +335,14 @@ function quads(count: number): Uint32Array {
 
 /** Height of a name, in pixels. */
 const LINE = 13;
-/** Pixels from the edge of the view to names of rows. */
+/** Pixels from the edge of the view to names of rows, and from these to the map. */
 const EDGE = 6;
+const BEFORE = 8;
 
-/** Pixels from the middle of what a name is of down to the name. */
-export function below({ of }: Label, scale: number): number {
-  // The lower points of a star end above its lowest reach.
-  const reach = of.kind === Kind.Star ? Math.cos(Math.PI / 5) : 1;
-  return reach * radiusOf(of, scale) + 2;
-}
-
-/** Write names on a canvas above the map: the first ones, and those of the others that cover none. */
+/** Write names on a canvas above the map. */
 export function writeNames(
   canvas: HTMLCanvasElement,
+  scene: Scene,
   labels: readonly Label[],
   camera: Camera,
   theme: Theme,
@@ -355,7 +350,6 @@ export function writeNames(
   textScale: number,
 ): void {
   const pen = canvas.getContext("2d")!;
-  const scale = 2 ** camera.zoom;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, canvas.width, canvas.height);
   pen.textAlign = "center";
@@ -364,25 +358,17 @@ export function writeNames(
   pen.lineJoin = "round";
   pen.strokeStyle = css(theme.page);
   pen.fillStyle = css(theme.ink);
-  const [width, height] = [canvas.width / ratio, canvas.height / ratio];
-  const seen: { label: Label; x: number; y: number }[] = [];
-  const boxes: Box[] = [];
-  for (const label of labels) {
-    const x = (label.x - camera.x) * scale + width / 2;
-    const y = (label.y - camera.y) * scale + height / 2 + below(label, scale);
-    if (x < -50 || y < -20 || x > width + 50 || y > height) continue;
+  const view = { camera, width: canvas.width / ratio, height: canvas.height / ratio };
+  const measure = (label: Label) => {
     pen.font = fontOf(label, textScale);
-    const half = pen.measureText(isolated(label.text)).width / 2 + 2;
-    seen.push({ label, x, y });
-    boxes.push([x - half, y, x + half, y + LINE * textScale]);
-  }
-  const kept = clear(boxes);
-  seen.forEach(({ label, x, y }, at) => {
-    if (!kept[at]) return;
+    return pen.measureText(isolated(label.text)).width;
+  };
+  const marks = labels.length ? obstacles(scene, view) : [];
+  for (const { label, x, y } of placed(labels, marks, view, measure, LINE * textScale)) {
     pen.font = fontOf(label, textScale);
     pen.strokeText(isolated(label.text), x, y);
     pen.fillText(isolated(label.text), x, y);
-  });
+  }
 }
 
 /** Write what the rows of a map are, where there is room next to it. */
@@ -402,7 +388,8 @@ export function writeRows(
   pen.textBaseline = "middle";
   pen.font = `${11 * textScale}px system-ui, sans-serif`;
   pen.fillStyle = css(theme.faint);
-  const edge = (layout.bounds[0] - camera.x) * scale + width / 2;
+  const radius = radiusOf(LOOKS.root, layout.room.hosts * scale);
+  const edge = (layout.bounds[0] - camera.x) * scale + width / 2 - radius - BEFORE;
   let last = -Infinity;
   for (const row of [...layout.rows].sort((a, b) => a.y - b.y)) {
     const y = (row.y - camera.y) * scale + height / 2;

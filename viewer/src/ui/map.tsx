@@ -11,11 +11,21 @@ import { selectionIn } from "../data/compare";
 import type { Selection } from "../data/selection";
 import { instant } from "../data/units";
 import { cabled } from "../layout/cabled";
-import type { Layout, LayoutName } from "../layout/layout";
+import { stretched, stretchFor, type Layout, type LayoutName, type Plan } from "../layout/layout";
 import { unfolded } from "../layout/unfolded";
-import { fit, limited, names, zoomLimits, type Camera } from "../map/camera";
+import {
+  fit,
+  limited,
+  names,
+  plainCamera,
+  roomFor,
+  stretchedCamera,
+  zoomLimits,
+  type Camera,
+} from "../map/camera";
 import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
+import { LOOKS, radiusOf } from "../map/shapes";
 import { legendOf, sideBySide, svg, type Drawing } from "../map/svg";
 import { Detail } from "../map/detail";
 import { Painter, writeNames, writeRows } from "../map/webgl";
@@ -27,21 +37,50 @@ import { describe } from "./facts";
 // Pixels that a key moves the map, and that a pointer may be away from what it means.
 const PAN = 60;
 const REACH = 9;
+const REACH_OF_FINGER = 16;
 // Pixels of a map in a file, before it is drawn as PNG.
 const FILE_WIDTH = 1600;
 // Milliseconds between two frames with new names, where frames come slowly.
 const NAMES = 150;
 // A live run is another object at each sample, with the same facts.
-const made = new WeakMap<RunFacts, Map<LayoutName, SceneMaker>>();
+const made = new WeakMap<RunFacts, Map<LayoutName, Made>>();
 
-/** The geometry of a run in the chosen layout, made once. */
-export function makerOf(run: Run, name: LayoutName): SceneMaker {
-  const own = made.get(run.facts) ?? new Map<LayoutName, SceneMaker>();
+interface Made {
+  plan: Plan;
+  maker: SceneMaker;
+}
+
+/** Pixels of a map of the page. */
+export function mapSize(): [number, number] {
+  const area = document.querySelector(".map");
+  return area ? [area.clientWidth, area.clientHeight] : [0, 0];
+}
+
+/** The geometry of a run in the chosen layout, in the shape of a view of so many pixels: made once for each shape. */
+export function makerOf(run: Run, name: LayoutName, [width, height] = mapSize()): SceneMaker {
+  const own = made.get(run.facts) ?? new Map<LayoutName, Made>();
   made.set(run.facts, own);
-  let maker = own.get(name);
-  if (!maker)
-    own.set(name, (maker = new SceneMaker(run, name === "cabled" ? cabled(run) : unfolded(run))));
+  const before = own.get(name);
+  const plan = before?.plan ?? (name === "cabled" ? cabled(run) : unfolded(run));
+  const { wide, high } = roomFor(plan, width, height);
+  const stretch = stretchFor(plan, width && wide, height && high);
+  if (before && before.maker.layout.stretch.join() === stretch.join()) return before.maker;
+  const maker = new SceneMaker(run, stretched(plan, stretch));
+  own.set(name, { plan, maker });
   return maker;
+}
+
+/** What is seen of a map: a part of it, or all. */
+export function cameraOf(layout: Layout, width: number, height: number): Camera {
+  const { value } = state.camera;
+  return value
+    ? limited(stretchedCamera(value, layout), layout, width, height)
+    : fit(layout, width, height);
+}
+
+/** Move the camera to the nearest place that shows something of the map. */
+export function moveTo(camera: Camera, layout: Layout, width: number, height: number): void {
+  state.camera.value = plainCamera(limited(camera, layout, width, height), layout);
 }
 
 export function MapView({ index }: { index: number }) {
@@ -52,7 +91,7 @@ export function MapView({ index }: { index: number }) {
   const failed = useSignal(false);
   const tip = useSignal<{ left: number; top: number; lines: string[] } | null>(null);
   const size = useSignal<[number, number]>([0, 0]);
-  const maker = useComputed(() => makerOf(run, state.layoutName.value));
+  const maker = useComputed(() => makerOf(run, state.layoutName.value, size.value));
   const picker = useComputed(() => new Picker(run, maker.value.layout, maker.value.pieces));
   const scene = useComputed(() => {
     const { time, colourBy, theme } = state;
@@ -63,11 +102,7 @@ export function MapView({ index }: { index: number }) {
       selectionIn(run, state.run.value, state.selection.value),
     );
   });
-  const camera = useComputed<Camera>(() =>
-    state.camera.value
-      ? limited(state.camera.value, maker.value.layout, ...size.value)
-      : fit(maker.value.layout, ...size.value),
-  );
+  const camera = useComputed<Camera>(() => cameraOf(maker.value.layout, ...size.value));
 
   useEffect(() => {
     const element = parent.current!;
@@ -100,7 +135,8 @@ export function MapView({ index }: { index: number }) {
       fitCanvas(text, size.peek(), sharp);
       const [shown, seen, theme] = [scene.peek(), camera.peek(), state.theme.peek()];
       painter.load(shown);
-      painter.draw(seen, theme, ratio, part < 1);
+      const { layout } = maker.peek();
+      painter.draw(seen, layout.room.hosts, theme, ratio, part < 1);
       ground.dataset.theme = text.dataset.theme = state.themeName.peek();
       const [width, height] = size.peek();
       if (part < 1 && now - named.at < NAMES && named.width === width) {
@@ -109,9 +145,8 @@ export function MapView({ index }: { index: number }) {
       }
       text.style.transform = "";
       named = { at: now, camera: seen, width };
-      const { layout } = maker.peek();
       const labels = [...shown.labels, ...names(run, layout, seen, width, height)];
-      writeNames(text, labels, seen, theme, sharp, state.textScale.peek());
+      writeNames(text, shown, labels, seen, theme, sharp, state.textScale.peek());
       writeRows(text, layout, seen, theme, sharp, state.textScale.peek());
     };
     const stop = effect(() => {
@@ -134,7 +169,10 @@ export function MapView({ index }: { index: number }) {
     const [width, height] = size.value;
     const x = camera.value.x + (event.offsetX - width / 2) / scale;
     const y = camera.value.y + (event.offsetY - height / 2) / scale;
-    return picker.value.at(x, y, REACH / scale);
+    const mark = radiusOf(LOOKS.root, maker.value.layout.room.hosts * scale);
+    const isFinger = "pointerType" in event && event.pointerType === "touch";
+    const reach = isFinger ? REACH_OF_FINGER : REACH;
+    return picker.value.at(x, y, reach / scale, mark / scale);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const { x, y, zoom } = camera.value;
@@ -151,7 +189,7 @@ export function MapView({ index }: { index: number }) {
     if (event.key === "0") state.camera.value = null;
     else if (event.key in moves) {
       const moved = { x, y, zoom, ...moves[event.key] };
-      state.camera.value = limited(moved, maker.value.layout, ...size.value);
+      moveTo(moved, maker.value.layout, ...size.value);
     } else if (event.key === "Escape") state.selection.value = null;
     else return;
     event.preventDefault();
@@ -232,7 +270,7 @@ function pointers(
       (height / 2 - transform.y) / transform.k,
     ];
     const moved = { x, y, zoom: Math.log2(transform.k) };
-    state.camera.value = limited(moved, maker.peek().layout, width, height);
+    moveTo(moved, maker.peek().layout, width, height);
   });
   const selected = select(canvas).call(behaviour);
   // The behaviour has a transform of its own, which follows the camera.

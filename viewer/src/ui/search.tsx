@@ -6,14 +6,14 @@ import type { Run } from "../data/run";
 import { find, type Found } from "../data/find";
 import { chainFrom, heldRows, pathTo } from "../data/paths";
 import type { Selection } from "../data/selection";
-import { closeUp, fit } from "../map/camera";
+import { closeUp, fit, plainCamera } from "../map/camera";
 import * as state from "../state";
 import type { Layout } from "../layout/layout";
-import { makerOf } from "./map";
+import { makerOf, mapSize } from "./map";
 import { Short } from "./short";
 
-// Pixels of a unit at which what was found is shown.
-const CLOSE = 90;
+// Pixels of the room of hosts at which what was found is shown.
+const CLOSE = 24;
 // Pixels at each edge of the map beyond a tree or a way: stars and their names have room there.
 const BEYOND = 34;
 
@@ -89,8 +89,8 @@ export function Search() {
 /** Move the map to what is selected: all of a tree, of a flow's way, and of a host with what holds it up; the surroundings of the others. */
 export function show(chosen: Selection): void {
   const run = state.run.value;
-  const { layout } = makerOf(run, state.layoutName.value);
-  const { clientWidth: width, clientHeight: height } = document.querySelector(".map")!;
+  const [width, height] = mapSize();
+  const { layout } = makerOf(run, state.layoutName.value, [width, height]);
   const whole = fit(layout, width, height);
   const boxes = boxesOf(run, layout, chosen);
   if (!boxes.length) return;
@@ -98,7 +98,7 @@ export function show(chosen: Selection): void {
   const [right, bottom] = [2, 3].map((axis) => Math.max(...boxes.map((box) => box[axis])));
   const middle: [number, number] = [(left + right) / 2, (top + bottom) / 2];
   const now = state.camera.value?.zoom ?? whole.zoom;
-  const close = Math.max(Math.log2(CLOSE), now);
+  const close = Math.max(Math.log2(CLOSE / layout.room.hosts), now);
   const isSwitch = chosen.kind === "node" && !run.isHost(chosen.node);
   const isLarge = chosen.kind !== "port" && !isSwitch;
   const room = Math.min(
@@ -106,7 +106,7 @@ export function show(chosen: Selection): void {
     (height - 2 * BEYOND) / Math.max(bottom - top, 1e-9),
   );
   const zoom = isLarge ? Math.max(whole.zoom, Math.min(close, Math.log2(room))) : close;
-  state.camera.value = closeUp(middle, zoom, layout, width, height);
+  state.camera.value = plainCamera(closeUp(middle, zoom, layout, width, height), layout);
 }
 
 /** Where a selection is on the map, as left, top, right and bottom of its parts. */

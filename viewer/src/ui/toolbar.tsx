@@ -5,10 +5,9 @@ import { hasMeasure } from "../data/measures";
 import type { LayoutName } from "../layout/layout";
 import { css, type ColourBy } from "../map/colours";
 import { liveStatus } from "../live/connection";
-import { fit, limited } from "../map/camera";
 import { legendOf, MEASURES } from "../map/svg";
 import * as state from "../state";
-import { makerOf, saveDrawing } from "./map";
+import { cameraOf, makerOf, mapSize, moveTo, saveDrawing } from "./map";
 import { Search } from "./search";
 
 const LAYOUTS: Record<LayoutName, string> = { unfolded: "unfolded", cabled: "as cabled" };
@@ -95,13 +94,10 @@ export function Toolbar() {
 }
 
 function zoom(by: number): void {
-  const { layout } = makerOf(state.run.value, state.layoutName.value);
-  const { clientWidth: width, clientHeight: height } = document.querySelector(".map")!;
-  const camera = state.camera.value
-    ? limited(state.camera.value, layout, width, height)
-    : fit(layout, width, height);
-  const moved = { ...camera, zoom: camera.zoom + by };
-  state.camera.value = limited(moved, layout, width, height);
+  const size = mapSize();
+  const { layout } = makerOf(state.run.value, state.layoutName.value, size);
+  const camera = cameraOf(layout, ...size);
+  moveTo({ ...camera, zoom: camera.zoom + by }, layout, ...size);
 }
 
 export function Legend() {
