@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
+.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
 	check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
 
 help: ## Show this list
@@ -18,7 +18,9 @@ help: ## Show this list
 run: install ## Set up, and reproduce Table II of gran2012
 	$(BIN)/silvan reproduce gran2012 --only table2
 
-test: system test-setup ## Set up, and run all tests (Python's line coverage is printed)
+# While the engine is optimised, which takes one core, the Rust tests are compiled on the others.
+test: system ## Set up, and run all tests (Python's line coverage is printed)
+	@$(MAKE) --no-print-directory --jobs 2 test-setup rust-tests
 	cargo test --workspace --locked -- $$($(PYTHON) python/tools/system_packages.py --rust)
 	$(PYTEST) $(COVERAGE)
 
@@ -27,12 +29,18 @@ test-fast: test-setup ## Run the tests that need neither root, Debian packages n
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync fast-rust fast-python
 
 fast-rust:
-	cargo test --workspace --locked --lib --tests -- $(NO_PROGRAMS)
+	$(OWN_JOBS) cargo test --workspace --locked --lib --tests -- $(NO_PROGRAMS)
 
 fast-python:
 	$(PYTEST) -m "not slow and not needs"
 
 test-setup: $(VENV)/test.stamp install
+
+rust-tests:
+	$(OWN_JOBS) cargo test --workspace --locked --no-run
+
+# Cargo would share the two jobs of `make --jobs 2`; it has one for each core.
+OWN_JOBS := MAKEFLAGS= MFLAGS=
 
 # More processes than cores, since many tests wait; `make test PROCESSES=0` runs all tests in one.
 PROCESSES ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
@@ -148,7 +156,7 @@ LOCK := --quiet --generate-hashes --no-strip-extras --no-header --no-emit-index-
 # The extension is built in place, so that edited Python code needs no new install; cargo knows what
 # of the Rust code has changed.
 install: $(VENV)/run.stamp
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --locked
+	$(OWN_JOBS) PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --locked
 
 $(VENV)/run.stamp: requirements/run.txt
 	$(PYTHON) -m venv $(VENV)
