@@ -74,10 +74,8 @@ enum Detail {
     Nothing,
     /// The latency by class.
     Class,
-    /// The latency by class and by host.
+    /// The latency by class and by host, with fine or coarse counts of hosts.
     Host,
-    /// The same with coarse counts of hosts.
-    HostCoarse,
     /// More than that, or something else.
     More,
 }
@@ -115,8 +113,8 @@ pub(crate) struct Statistics {
     /// Host and place of counts of either that were full, each as often as they were.
     full: Vec<(u32, u32)>,
     /// Deliveries whose latencies neither `classes` nor `hosts` count yet, in the first `uncounted` places; none
-    /// between two runs of the engine. The counts of many hosts do not fit into the cache; those of a batch are
-    /// fetched from memory at the same time. Coarse counts fit, and are counted at once.
+    /// between two runs of the engine. The counts of many hosts do not fit into the cache beside what the engine
+    /// works with; those of a batch are fetched at the same time.
     batch: Box<[Uncounted; BATCH]>,
     uncounted: usize,
     pub delivered_packets: u64,
@@ -130,8 +128,7 @@ impl Statistics {
             detail: match latency {
                 LatencyStats::Off => Detail::Nothing,
                 LatencyStats::Class => Detail::Class,
-                LatencyStats::Host => Detail::Host,
-                LatencyStats::HostCoarse => Detail::HostCoarse,
+                LatencyStats::Host | LatencyStats::HostCoarse => Detail::Host,
             },
             flows: Flows::default(),
             boundary: 0,
@@ -196,13 +193,6 @@ impl Statistics {
                 class.latency.record(delivery.latency);
             }
             Detail::Host => self.add_to_batch(delivery),
-            Detail::HostCoarse => {
-                let bucket = class.latency.record(delivery.latency);
-                let host = &mut self.coarse_hosts[delivery.host as usize];
-                if let Some(group) = host.record_in(bucket, delivery.latency) {
-                    self.full.push((delivery.host, group));
-                }
-            }
             Detail::More => self.count_more(*delivery),
         }
     }
@@ -217,14 +207,7 @@ impl Statistics {
                 let class = &mut self.classes[usize::from(delivery.class)];
                 class.latency.record(delivery.latency);
             }
-            LatencyStats::Host => self.add_to_batch(&delivery),
-            LatencyStats::HostCoarse => {
-                let class = &mut self.classes[usize::from(delivery.class)];
-                let bucket = class.latency.record(delivery.latency);
-                let host = &mut self.coarse_hosts[delivery.host as usize];
-                let full = host.record_in(bucket, delivery.latency);
-                self.full.extend(full.map(|group| (delivery.host, group)));
-            }
+            LatencyStats::Host | LatencyStats::HostCoarse => self.add_to_batch(&delivery),
         }
         let key = (delivery.class, delivery.source);
         if let Ok(flow) = self.flows.keys.binary_search(&key) {
@@ -256,16 +239,21 @@ impl Statistics {
     #[inline(never)]
     pub fn count_batch(&mut self) {
         let batch = &self.batch[..self.uncounted];
+        let is_coarse = !self.coarse_hosts.is_empty();
         for one in batch {
-            self.hosts[one.host as usize].prefetch(one.latency_ps);
+            match is_coarse {
+                true => self.coarse_hosts[one.host as usize].prefetch(one.latency_ps),
+                false => self.hosts[one.host as usize].prefetch(one.latency_ps),
+            }
         }
         for one in batch {
             let class = &mut self.classes[usize::from(one.class)];
             let bucket = class.latency.record(one.latency_ps);
-            let host = &mut self.hosts[one.host as usize];
-            if host.record_in(bucket, one.latency_ps) {
-                self.full.push((one.host, bucket as u32));
-            }
+            let full = match is_coarse {
+                true => self.coarse_hosts[one.host as usize].record_in(bucket, one.latency_ps),
+                false => self.hosts[one.host as usize].record_in(bucket, one.latency_ps),
+            };
+            self.full.extend(full.map(|place| (one.host, place)));
         }
         self.uncounted = 0;
     }

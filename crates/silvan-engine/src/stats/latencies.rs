@@ -1,6 +1,6 @@
 //! Counts of latencies, of a class and of a host.
 
-use silvan_core::prefetch::prefetch;
+use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_model::{LATENCY_MANTISSA, Latencies};
 
 /// The exact sum and extremes of latencies, in ps.
@@ -116,14 +116,14 @@ impl HostLatencies {
         prefetch(&self.counts, LatencyCounts::bucket(ps / 1000));
     }
 
-    /// Records a value of which the bucket is known, and returns whether its count is full and starts from zero again.
+    /// Records a value of which the bucket is known, and returns that if its count is full and starts from zero again.
     #[inline(always)]
-    pub fn record_in(&mut self, bucket: usize, ps: u64) -> bool {
+    pub fn record_in(&mut self, bucket: usize, ps: u64) -> Option<u32> {
         self.extent.record(ps);
         if bucket >= self.counts.len() {
             self.grow(bucket);
         }
-        is_full(&mut self.counts[bucket])
+        is_full(&mut self.counts[bucket]).then_some(bucket as u32)
     }
 
     /// To twice as many counts at least, so that a host does so a few times.
@@ -166,6 +166,13 @@ impl Default for CoarseLatencies {
 }
 
 impl CoarseLatencies {
+    /// Fetches the extent and the count of a value.
+    #[inline]
+    pub fn prefetch(&self, ps: u64) {
+        prefetch_item(&self.extent);
+        prefetch(&self.counts, LatencyCounts::bucket(ps / 1000) >> JOINED);
+    }
+
     /// Records a value of which the bucket is known, and returns the group of it if its count is full and starts from
     /// zero again.
     #[inline(always)]

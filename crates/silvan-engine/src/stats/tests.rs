@@ -67,21 +67,25 @@ proptest! {
         values in prop::collection::vec((0u32..50, 0u64..1 << 50), 1..4),
         repeated in 60_000usize..140_000,
     ) {
-        let mut stats = Statistics::new(LatencyStats::Host, 2);
-        stats.set_boundary(u64::MAX, &mut []);
-        stats.add_class(0);
-        for &(shift, value) in values.iter().cycle().take(repeated) {
-            let delivery = Delivery {
-                done: 0, host: 1, payload: 1, latency: value >> shift, source: 0,
-                class: 0, hops: 1, marked: false, behind: 0,
-            };
-            stats.add_to_batch(&delivery);
+        for kept in [LatencyStats::Host, LatencyStats::HostCoarse] {
+            let mut stats = Statistics::new(kept, 2);
+            stats.set_boundary(u64::MAX, &mut []);
+            stats.add_class(0);
+            for &(shift, value) in values.iter().cycle().take(repeated) {
+                let delivery = Delivery {
+                    done: 0, host: 1, payload: 1, latency: value >> shift, source: 0,
+                    class: 0, hops: 1, marked: false, behind: 0,
+                };
+                stats.add_to_batch(&delivery);
+            }
+            stats.count_batch();
+            prop_assert_eq!(stats.host_latency(0), None);
+            let host = stats.host_latency(1).unwrap();
+            prop_assert_eq!(host.packets(), repeated as u64);
+            if kept == LatencyStats::Host {
+                prop_assert_eq!(Some(host), stats.class(0).unwrap().latency());
+            }
         }
-        stats.count_batch();
-        prop_assert_eq!(stats.host_latency(0), None);
-        let host = stats.host_latency(1).unwrap();
-        prop_assert_eq!(host.packets(), repeated as u64);
-        prop_assert_eq!(Some(host), stats.class(0).unwrap().latency());
     }
 
     /// Coarse counts of a host against the counts of its class: the same packets, in bins that are a quarter of
@@ -100,6 +104,7 @@ proptest! {
             };
             stats.count_more(delivery);
         }
+        stats.count_batch();
         let coarse = stats.host_latency(0).unwrap();
         let fine = stats.class(0).unwrap().latency().unwrap();
         let exact = |one: &Latencies| (one.packets(), one.mean_ns(), one.min_ns(), one.max_ns());
