@@ -81,7 +81,8 @@ def _written(page: Page, path: Path) -> list[str]:
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready=true]", state="attached")
     page.wait_for_function("window.written.length > 8")
-    return page.evaluate("window.written")
+    written: list[str] = page.evaluate("window.written")
+    return written
 
 
 def test_names_on_a_canvas_change_no_direction_around_them(
