@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -186,6 +186,9 @@ def _tabulate_parking(results: Results) -> PointTable:
 
 
 def _trace_parking(results: Results) -> list[Curve]:
+    # Matplotlib is slow to import, and only this and the figure need it.
+    from silvan_papers.figures.gran2010 import flow_colour
+
     found = []
     for label, runs in results.items():
         run = runs[0]
@@ -198,7 +201,8 @@ def _trace_parking(results: Results) -> list[Curve]:
             rates = moved[which == number] * 8e3 / np.diff(at, prepend=0.0)
             words = f"{name}, the victim" if name == VICTIM else name
             chart = f"Receive rate of each flow, {label}"
-            found.append(over_time(chart, "Gbit/s", words, at / PS_PER_MS, rates, [label]))
+            course = over_time(chart, "Gbit/s", words, at / PS_PER_MS, rates, [label])
+            found.append(replace(course, colour=flow_colour(number, name)))
     return found
 
 

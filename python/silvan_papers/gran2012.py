@@ -76,11 +76,12 @@ def _trace_table2(results: Results) -> list[Curve]:
         label = f"hot.cc_{control}"
         run = results[label][0]
         is_hot = is_hotspot(run)
+        # A chart for each panel of the figure.
         for name, group in (("hotspots", is_hot), ("other hosts", ~is_hot)):
             times, series = receive_rate_series_gbps(run, group)
-            words = f"{name}, CC {control}"
+            words, chart = f"{name}, CC {control}", f"Receive rate of {name}"
             courses.append(
-                over_time("Receive rate over time, seed 1", "Gbit/s", words, times, series, [label])
+                over_time(f"{chart} over time, seed 1", "Gbit/s", words, times, series, [label])
             )
     return [*bars, *courses]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from silvan.reproduce.curves import Curve, Line, Row, curves
+from silvan.reproduce.curves import Curve, Line, Row, coloured, curves
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -179,11 +179,16 @@ def _named_fig10_storms(results: Results) -> dict[str, Storm]:
     return {f"100 % B, p = {p}": storm for p, storm in _fig10_storms(results).items()}
 
 
+_GAIN = "on over off"
+_INK = "#333333"
+"""The colour of what control gains, in the figures."""
+
+
 def _plot(figure: str, label: Callable[[str, int, str], str], table: PointTable) -> list[Curve]:
     stated = _stated(figure)
 
     def line(column: str, chart: str, unit: str, mark: str, controls: Sequence[str]) -> Line:
-        words = f"CC {controls[0]}" if len(controls) == 1 else "on over off"
+        words = f"CC {controls[0]}" if len(controls) == 1 else _GAIN
 
         def cases(row: Row) -> list[str]:
             traffic, moves = str(row["traffic"]), int(row["moves"])
@@ -203,7 +208,10 @@ def _plot(figure: str, label: Callable[[str, int, str], str], table: PointTable)
         for control in CONTROLS
     ]
     gain = line("on_over_off", "All hosts: CC on over off", "ratio", "gain", CONTROLS)
-    return curves(table, "moves", "moves of the hotspots in 100 ms", [*rates, gain])
+    drawn = curves(table, "moves", "moves of the hotspots in 100 ms", [*rates, gain])
+    # Several kinds of traffic have a panel each in the figure, and one chart on the page.
+    is_single = sum(one.label.endswith(_GAIN) for one in drawn) == 1
+    return coloured(drawn, lambda label: _INK if is_single and label.endswith(_GAIN) else "")
 
 
 def _fig9_case(v_percent: int, _traffic: str, moves: int, control: str) -> str:

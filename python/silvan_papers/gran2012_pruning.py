@@ -7,7 +7,7 @@ the averaging windows of Table II and of figures 5 to 8 are related.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -139,10 +139,15 @@ def _tabulate(results: Results) -> PointTable:
 
 def _trace(results: Results) -> list[Curve]:
     """Show over time what waits in the tree of each run."""
+    # Matplotlib is slow to import, and only this and the figure need it.
+    from silvan_papers.figures.pruning import curve_colour
+
     curves = []
-    for label, runs in results.items():
-        times_ms, queued = (np.asarray(one) for one in waiting(runs[0]))
-        curves.append(over_time("Data in the tree", "MiB", label, times_ms, queued, [label]))
+    for place, count in enumerate(by_contributors(results)):
+        label = _label(count)
+        times_ms, queued = (np.asarray(one) for one in waiting(results[label][0]))
+        curve = over_time("Data in the tree", "MiB", label, times_ms, queued, [label])
+        curves.append(replace(curve, colour=curve_colour(place)))
     return curves
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from silvan.reproduce.curves import Curve, Line, Row, curves
+from silvan.reproduce.curves import Curve, Line, Row, coloured, curves
 from silvan.reproduce.experiment import (
     ClauseResult,
     Experiment,
@@ -296,6 +296,7 @@ _CHARTS = (
     ("others_{}_gbps", "Receive rate of other hosts than hotspots", "Gbit/s", "others.{}"),
     ("hotspots_{}_gbps", "Receive rate of hotspots", "Gbit/s", "hotspots.{}"),
 )
+_GAIN = "on over off"
 _GAINS = (
     ("others_on_over_off", "Other hosts than hotspots: CC on over off", "ratio", ""),
     ("total_on_over_off", "Total throughput: CC on over off", "ratio", "gain"),
@@ -306,7 +307,7 @@ def _plot(figure: str, table: PointTable) -> list[Curve]:
     stated = _stated(figure)
 
     def line(column: str, chart: str, unit: str, mark: str, controls: Sequence[str]) -> Line:
-        words = f"CC {controls[0]}" if len(controls) == 1 else "on over off"
+        words = f"CC {controls[0]}" if len(controls) == 1 else _GAIN
 
         def label(row: Row) -> str:
             return f"{row['b_percent']} % B, {words}"
@@ -323,7 +324,13 @@ def _plot(figure: str, table: PointTable) -> list[Curve]:
         for control in CONTROLS
     ]
     gains = [line(*one, controls=CONTROLS) for one in _GAINS]
-    return curves(table, "p_percent", "p (%)", [*ours, *gains])
+    # Matplotlib is slow to import, and only this and the figures need it.
+    from silvan_papers.figures.windy import gain_colours
+
+    shares = dict.fromkeys(int(row[table.header.index("b_percent")]) for row in table.rows)
+    colours = {f"{share} % B, {_GAIN}": colour for share, colour in gain_colours(shares).items()}
+    drawn = curves(table, "p_percent", "p (%)", [*ours, *gains])
+    return coloured(drawn, lambda label: colours.get(label, ""))
 
 
 def _draw(figure: str, b_percent: int, results: Results, folder: Path) -> Sequence[Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from silvan import gpcnet
-from silvan.reproduce.curves import Curve, CurvePoint, by_name
+from silvan.reproduce.curves import Curve, CurvePoint, by_name, coloured
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -269,12 +269,17 @@ def _trace_fig5(results: Results) -> list[Curve]:
 
 def _trace_fig3_4(results: Results) -> list[Curve]:
     """Show which part of the processes has at most so much delay, and so much bandwidth."""
+    # Matplotlib is slow to import, and only this and the figure need it.
+    from silvan_papers.figures.pft2021 import distribution_colour
+
     shown = [WITHOUT, *best_of_each(factors(results))]
     seen = {name: Processes.of_all(results[name]) for name in shown}
-    return [
+    colours = {name: distribution_colour(place) for place, name in enumerate(shown)}
+    drawn = [
         *(_distribution("Delays", "us", name, one.delays_us) for name, one in seen.items()),
         *(_distribution("Bandwidths", "MiB/s", name, one.rates_mib) for name, one in seen.items()),
     ]
+    return coloured(drawn, colours.__getitem__)
 
 
 def _distribution(chart: str, unit: str, name: str, values: FloatArray) -> Curve:

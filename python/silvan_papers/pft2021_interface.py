@@ -234,6 +234,14 @@ def _plot(table: PointTable) -> list[figures.Curve]:
     for panel, name, *numbers in table.rows:
         used, formula, simulated = map(float, numbers)
         found.setdefault((str(panel), str(name)), []).append((used, formula, simulated))
+    # Matplotlib is slow to import, and only this and the figure need it.
+    from silvan_papers.figures.pft2021 import injection_colours
+
+    colours = {
+        (panel, name): colour
+        for panel in ("a", "b")
+        for name, colour in injection_colours(one for of, one in found if of == panel).items()
+    }
     intervals = {"a": "fixed intervals", "b": "random intervals"}
     return [
         figures.Curve(
@@ -243,6 +251,7 @@ def _plot(table: PointTable) -> list[figures.Curve]:
             name,
             tuple(figures.CurvePoint(used, simulated, None, ()) for used, _, simulated in points),
             tuple((used, formula) for used, formula, _ in points),
+            colour=colours[panel, name],
         )
         for (panel, name), points in found.items()
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.measures import PS_PER_MS, Window
-from silvan.reproduce.curves import Curve, over_time
+from silvan.reproduce.curves import Curve, coloured, over_time
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -149,6 +149,9 @@ def _draw(titles: Mapping[str, str], title: str, stem: str) -> Callable[..., Seq
 
 def _trace(titles: Mapping[str, str]) -> Callable[[Results], list[Curve]]:
     def trace(results: Results) -> list[Curve]:
+        # Matplotlib is slow to import, and only this and the figures need it.
+        from silvan_papers.figures.two_switches import colour_of
+
         curves = []
         for label, name in titles.items():
             times_ms, shares = Shares.series(results[label][0], window_ms=2.0)
@@ -157,7 +160,7 @@ def _trace(titles: Mapping[str, str]) -> Callable[[Results], list[Curve]]:
                 over_time(chart, "", line, times_ms, values, [label])
                 for line, values in shares.columns().items()
             ]
-        return curves
+        return coloured(curves, colour_of)
 
     return trace
 

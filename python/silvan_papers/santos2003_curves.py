@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from silvan.measures import PS_PER_MS, Window
-from silvan.reproduce.curves import Curve, Line, Row, curves
+from silvan.reproduce.curves import Curve, Line, Row, coloured, curves
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -239,6 +240,9 @@ def _tabulate_fig6(results: Results) -> PointTable:
 
 
 def _plot_fig6(table: PointTable) -> list[Curve]:
+    # Matplotlib is slow to import, and only this and the figures need it.
+    from silvan_papers.figures.two_switches import colour_of
+
     def cases(row: Row) -> list[str]:
         return [_static_label(str(row["response"]), str(row["rates"]), int(row[_BUFFER]))]
 
@@ -250,7 +254,7 @@ def _plot_fig6(table: PointTable) -> list[Curve]:
             ("local share", "Local flows' share of the root link", "share"),
         )
     ]
-    return curves(table, _BUFFER, "input buffer (packets per port)", lines)
+    return coloured(curves(table, _BUFFER, "input buffer (packets per port)", lines), colour_of)
 
 
 # Figure 7.
@@ -490,6 +494,9 @@ def _tabulate_dynamic(kinds: Sequence[str]) -> Callable[[Results], PointTable]:
 
 
 def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
+    # Matplotlib is slow to import, and only this and the figures need it.
+    from silvan_papers.figures.two_switches import colour_of
+
     def cases(row: Row) -> list[str]:
         return [_dynamic_label(str(row["case"]), float(row[_TIME_ON]))]
 
@@ -497,7 +504,12 @@ def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
         Line(column, column.capitalize(), "share of the link", lambda row: str(row["case"]), cases)
         for column in columns
     ]
-    return curves(table, _TIME_ON, "mean time on, and off (ms)", lines)
+    drawn = curves(table, _TIME_ON, "mean time on, and off (ms)", lines)
+    # A chart of one kind of flow has the colour of these, a chart of a link those of the cases.
+    return [
+        replace(one, colour=colour_of(one.label if "link" in one.chart else one.chart.lower()))
+        for one in drawn
+    ]
 
 
 _WINDOWS = ("all but the first 100 ms", "the second half of that")

@@ -108,21 +108,26 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
         # Rates of the simulation: how long each of some runs of packets of equal length took.
         counts = np.linspace(0, one.simulated[-1], _POINTS + 1)
         ends = np.interp(counts, one.simulated, one.times_ms)
-        rates = np.diff(counts) * _PACKET_MS / np.diff(ends)
+        # A short simulation may deliver no packet in between.
+        is_known = np.diff(ends) > 0
+        rates = np.diff(counts)[is_known] * _PACKET_MS / np.diff(ends)[is_known]
         times = np.linspace(0, one.time_ms * 1.02, 400)
         formula = np.array([_FUNCTIONS[name].rate_after(at / _PACKET_MS) or 0.0 for at in times])
-        curves[name] = (times, formula, (ends[1:] + ends[:-1]) / 2, rates)
+        curves[name] = (times, formula, ((ends[1:] + ends[:-1]) / 2)[is_known], rates)
     return draw_recovery(curves, folder=folder, stem="fig5")
 
 
 def _trace(results: Results) -> list[Curve]:
     """Packets delivered over time; the paper's points are those of its formula."""
+    # Matplotlib is slow to import, and only this and the figures need it.
+    from silvan_papers.figures.two_switches import colour_of
+
     curves = []
     for name, one in _recoveries(results).items():
         points = over_time("Packets delivered", "", name, one.times_ms, one.simulated, [name])
         formula = over_time("Packets delivered", "", name, one.times_ms, one.formula, [name])
         stated = tuple((point.x, point.y) for point in formula.points[::_EVERY])
-        curves.append(replace(points, paper=stated))
+        curves.append(replace(points, paper=stated, colour=colour_of(name)))
     return curves
 
 

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter
 
 from silvan.folders import write_bytes, write_text
 
@@ -28,8 +32,11 @@ CC_COLOURS = {"off": "#D55E00", "on": "#0072B2"}
 CC_LABELS = {"off": "CC off", "on": "CC on"}
 # For curves that are distinguished by a quantity: further colours of the same palette.
 SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#E69F00")
+VIOLET = "#7A35D8"
 REFERENCE = "#000000"
 INK = "#333333"
+# For many curves: each of them has a colour of its own on the page of a report, too.
+CURVES = (CC_COLOURS["on"], CC_COLOURS["off"], *SHADES[1:3], VIOLET, REFERENCE)
 FAINT = "#8C8C8C"
 
 _SETTINGS: dict[Any, Any] = {
@@ -89,12 +96,15 @@ class NotebookFigure(Figure):
         Names of the parts of some artists, which have their place in the list as their id.
     named_points : list of tuple
         Axes, place in units of their data, and the name of what is there.
+    curve_names : dict of Artist to str
+        Names of curves that no legend names.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.named_parts: list[tuple[str, ...]] = []
         self.named_points: list[tuple[Axes, float, float, str]] = []
+        self.curve_names: dict[Artist, str] = {}
 
     def _repr_png_(self) -> bytes:
         return _file(self, metadata={"Software": None}, pil_kwargs=_PNG)
@@ -156,6 +166,21 @@ def name_point(axes: Axes, x: float, y: float, name: str) -> None:
     figure = axes.get_figure(root=True)
     assert isinstance(figure, NotebookFigure)
     figure.named_points.append((axes, x, y, name))
+
+
+def name_curve(curve: Artist, name: str) -> None:
+    """Give a curve, or marks, that no legend names a name: a browser shows it with the values.
+
+    Parameters
+    ----------
+    curve : Artist
+        A line, marks of a scatter plot, or horizontal or vertical lines.
+    name : str
+        Its name.
+    """
+    figure = curve.get_figure(root=True)
+    assert isinstance(figure, NotebookFigure)
+    figure.curve_names[curve] = name
 
 
 def label_line(axes: Axes, x: float, y: float, text: str, colour: str, **placing: object) -> None:
@@ -251,24 +276,79 @@ def save(figure: Figure, folder: Path, stem: str, numbers: Numbers | None = None
 
 
 def _name_lines(figure: NotebookFigure) -> bytes:
-    """Name the curves that have a label, and return marks that are not seen but have names."""
+    """Name curves, bars and marks, and return marks that are not seen but have names."""
     for axes in figure.axes:
         if not axes.get_visible() or not axes.axison:
             continue
-        x_name, y_name = _axis_name(axes, "x"), _axis_name(axes, "y") or axes.get_title("left")
-        for line in axes.get_lines():
-            label = str(line.get_label())
-            places = np.asarray(line.get_xydata(), np.float64).reshape(-1, 2)
-            places = places[np.isfinite(places).all(axis=1)]
-            if label.startswith("_") or not line.get_visible() or not len(places):
-                continue
-            if line.get_linestyle() != "None" and len(places) > 1:
-                name_parts(line, [label])
-            for x, y in places[:: -(-len(places) // _MOST_NAMED)]:
-                name_point(axes, x, y, f"{label}\n{x_name}: {x:.6g}\n{y_name}: {y:.6g}")
+        for curve in curves_of(axes):
+            _name_curve(axes, curve, curve_name(curve))
+        for bars in axes.containers:
+            if isinstance(bars, BarContainer):
+                for bar in bars.patches:
+                    middle = bar.get_x() + bar.get_width() / 2
+                    name_parts(
+                        bar, [_named_value(axes, str(bars.get_label()), middle, bar.get_height())]
+                    )
     height = 72 * figure.get_size_inches()[1]
     marks = [_hidden_mark(*point, height) for point in figure.named_points]
     return b'<g style="fill-opacity: 0">\n%s</g>\n' % b"".join(marks) if any(marks) else b""
+
+
+def curves_of(axes: Axes) -> list[Artist]:
+    """Return the curves and marks that have names."""
+    drawn = [*axes.get_lines(), *axes.collections]
+    return [one for one in drawn if one.get_visible() and curve_name(one)]
+
+
+def curve_name(curve: Artist) -> str:
+    """Return the name of a curve, or nothing."""
+    figure = curve.get_figure(root=True)
+    own = figure.curve_names.get(curve, "") if isinstance(figure, NotebookFigure) else ""
+    label = str(curve.get_label())
+    return own or ("" if label.startswith("_") else label)
+
+
+def _name_curve(axes: Axes, curve: Artist, name: str) -> None:
+    """Name a curve, and its points with their values."""
+    if isinstance(curve, Line2D):
+        places = np.asarray(curve.get_xydata(), np.float64).reshape(-1, 2)
+        in_data = curve.get_transform().contains_branch_seperately(axes.transData)
+        if not all(in_data):
+            # A line across all of the axes, at one value.
+            which: Literal["x", "y"] = "y" if in_data[1] else "x"
+            value = _axis_value(axes, which, places[0][int(which == "y")])
+            name_parts(curve, [f"{name}\n{value}"])
+            return
+        places = places[np.isfinite(places).all(axis=1)]
+        if curve.get_linestyle() != "None" and len(places) > 1:
+            name_parts(curve, [name])
+    elif isinstance(curve, LineCollection):
+        places = np.array([np.mean(one, axis=0) for one in curve.get_segments()])
+    elif isinstance(curve, PathCollection):
+        places = np.asarray(curve.get_offsets(), np.float64)
+    else:
+        name_parts(curve, [name])
+        return
+    for x, y in places[:: max(1, -(-len(places) // _MOST_NAMED))]:
+        name_point(axes, x, y, _named_value(axes, name, x, y))
+
+
+def _named_value(axes: Axes, name: str, x: float, y: float) -> str:
+    return "\n".join((name, _axis_value(axes, "x", x), _axis_value(axes, "y", y)))
+
+
+def _axis_value(axes: Axes, which: Literal["x", "y"], value: float) -> str:
+    """Return a value with the name of its axis; of an axis with names, the name at this place."""
+    name = _axis_name(axes, which) or (axes.get_title("left") if which == "y" else "")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    formatter = axis.get_major_formatter()
+    text = f"{value:.6g}"
+    if isinstance(formatter, FixedFormatter):
+        ticks = zip(axis.get_majorticklocs(), formatter.seq, strict=False)
+        text = next((tick.replace("\n", " ") for at, tick in ticks if at == value), text)
+        if text and not _axis_name(axes, which):
+            return text
+    return f"{name}: {text}" if name else text
 
 
 def _axis_name(axes: Axes, which: Literal["x", "y"]) -> str:

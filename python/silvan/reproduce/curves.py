@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -238,6 +238,19 @@ def by_name(
     )
     stated = tuple((float(names.index(name)), float(value)) for name, value in paper.items())
     return Curve(chart, unit, "", label, tuple(points), stated, names)
+
+
+def coloured(drawn: Sequence[Curve], colour_of: Callable[[str], str]) -> list[Curve]:
+    """Give curves the colours of the figures.
+
+    Parameters
+    ----------
+    drawn : sequence of Curve
+        The curves.
+    colour_of : callable
+        Returns the colour of a curve of some label; nothing leaves it to the page.
+    """
+    return [replace(curve, colour=colour_of(curve.label)) for curve in drawn]
 
 
 def _number(value: float | str) -> float | None:

@@ -60,7 +60,7 @@ def draw_levels(
             for (level, points), colour in zip(levels.items(), _LEVEL_COLOURS, strict=True):
                 quantities = np.array([getattr(one, group) for one in points.values()])
                 steady = quantities[:, 1]
-                axes.fill_between(
+                shade = axes.fill_between(
                     list(points),
                     steady.min(axis=1),
                     steady.max(axis=1),
@@ -68,6 +68,7 @@ def draw_levels(
                     alpha=0.18,
                     linewidth=0,
                 )
+                style.name_curve(shade, f"{level}: range over the seeds")
                 axes.plot(
                     list(points),
                     steady.mean(axis=1),
@@ -276,6 +277,14 @@ def _heat(
             hotspots, others = (100 * share for share in found)
             lesser = min(hotspots, others)
             cells[row, column] = lesser
+            style.name_point(
+                axes,
+                column,
+                row,
+                f"Threshold {threshold}, Marking_Rate {marking_rate}\nCCTI_Timer: {timer}\n"
+                f"CCTI_Increase: {increase}\nshare of hotspots (%): {hotspots:.6g}\n"
+                f"share of others (%): {others:.6g}",
+            )
             colour = "white" if lesser < 60 else style.REFERENCE
             axes.text(column, row - 0.12, f"{lesser:.0f}", ha="center", va="center", color=colour)
             axes.text(

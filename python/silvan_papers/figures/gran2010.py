@@ -20,13 +20,13 @@ def draw_ratios(paper: Ratios, ours: Ratios, *, folder: Path, stem: str) -> list
     places = np.arange(len(names))[::-1]
     with style.styled(8.6, 5.4) as figure:
         axes = figure.subplots()
-        axes.axvline(1, color="0.6", linewidth=0.8, zorder=0)
+        level = axes.axvline(1, color="0.6", linewidth=0.8, zorder=0)
+        style.name_curve(level, "no difference")
         for column, (key, label) in enumerate((("off", "CC off (b/a)"), ("on", "CC on (c/a)"))):
             colour = style.CC_COLOURS[key]
             theirs = [paper[name][column] for name in names]
             mine = [ours[name][column] for name in names]
-            for place, a, b in zip(places, theirs, mine, strict=True):
-                axes.plot([a, b], [place, place], color=colour, linewidth=0.8, alpha=0.5)
+            axes.hlines(places, theirs, mine, color=colour, linewidth=0.8, alpha=0.5)
             axes.plot(theirs, places, "o", mfc="white", color=colour, label=f"slides, {label}")
             axes.plot(mine, places, "o", color=colour, label=f"silvan, {label}")
         axes.set_xscale("log")
@@ -55,6 +55,11 @@ def draw_parking(runs: Mapping[str, Result], *, folder: Path) -> list[Path]:
         return style.save(figure, folder, "parking_lot")
 
 
+def flow_colour(number: int, name: str) -> str:
+    """Return the colour of a flow of the parking lot, by its number and its name."""
+    return style.CC_COLOURS["on"] if name == "V1-V2" else style.SHADES[number + 1]
+
+
 def _plot_flows(axes: object, run: Result) -> None:
     from matplotlib.axes import Axes
 
@@ -67,13 +72,12 @@ def _plot_flows(axes: object, run: Result) -> None:
         at = times[which == number].astype(np.float64)
         rates = moved[which == number] * 8e3 / np.diff(at, prepend=0.0)
         victim = name == "V1-V2"
-        colour = style.CC_COLOURS["on"] if victim else style.SHADES[number + 1]
         # C1 and C2 are at the first switch, C3 at the hotspot's own.
         joins = f"{name}, joins at S{1 if number < 2 else 2}"
         axes.plot(
             at * _PICO * 1e3,
             rates,
-            color=colour,
+            color=flow_colour(number, name),
             linewidth=2 if victim else 1.3,
             label=f"{name}, the victim" if victim else joins,
         )

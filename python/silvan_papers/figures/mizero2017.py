@@ -129,7 +129,7 @@ def _plot_tradeoff(axes: Axes, points: PointTable, column: str, stated: Sequence
     for one in stated:
         if one.column == column and one.rate in place:
             colour = style.INK if one.timer is None else colours.get(one.timer, style.INK)
-            axes.scatter(
+            stated_mark = axes.scatter(
                 place[one.rate],
                 one.value,
                 marker="D",
@@ -140,6 +140,8 @@ def _plot_tradeoff(axes: Axes, points: PointTable, column: str, stated: Sequence
                 zorder=4,
                 label=name,
             )
+            of = "" if one.timer is None else f", CCTI_Timer {one.timer}"
+            style.name_curve(stated_mark, f"stated in the paper{of}")
             name = None
     axes.set_xticks(list(place.values()), list(map(str, place)))
     axes.set_xlabel("Marking_Rate, packets")

@@ -171,7 +171,8 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
     axes.set_title(panel.title)
     axes.set_ylabel(panel.unit)
     if panel.level is not None:
-        axes.axhline(panel.level, color=style.FAINT, linewidth=0.8)
+        level = axes.axhline(panel.level, color=style.FAINT, linewidth=0.8)
+        style.name_curve(level, "level")
     for line in panel.lines:
         at = np.array(list(line.points))
         mean, low, high = (
@@ -199,16 +200,18 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
             markersize=3.6,
         )
         legend[line.name] = drawn
+        style.name_curve(drawn, line.name)
         if line.steady:
-            axes.plot(
+            (dashed,) = axes.plot(
                 at,
                 [values[1].mean() for values in line.points.values()],
                 color=line.colour,
                 linewidth=1.1,
                 linestyle=_LATE_DASHES,
             )
+            style.name_curve(dashed, f"{line.name}, steady state")
     for mark in panel.marks:
-        legend[_MARK_NAME] = axes.scatter(
+        stated = axes.scatter(
             mark.at,
             mark.value,
             marker="D",
@@ -218,5 +221,8 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
             linewidths=1.3,
             zorder=4,
         )
+        legend[_MARK_NAME] = stated
+        of = next((line.name for line in panel.lines if line.colour == mark.colour), "")
+        style.name_curve(stated, f"{of}, {_MARK_NAME}" if of else _MARK_NAME)
     axes.set_ylim(0, axes.dataLim.ymax * 1.08)
     return legend

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,27 +57,43 @@ def draw_injection(
         return style.save(figure, folder, stem)
 
 
-def _panel(axes: Axes, curves: Mapping[str, tuple[Curve, Curve]], drawn: str) -> None:
-    import matplotlib as mpl
+def injection_colours(names: Iterable[str]) -> dict[str, str]:
+    """Return the colours of curves in figure 1; beyond six, curves have those of others again."""
+    return dict(zip(names, itertools.cycle(style.CURVES), strict=False))
 
-    colours = mpl.colormaps["viridis"]
-    names = list(curves)
-    for place, name in enumerate(names):
-        formula, simulated = curves[name]
-        colour = colours(0.92 * place / max(1, len(names) - 1))
-        axes.plot(
-            list(formula), list(formula.values()), color=colour, drawstyle=drawn, lw=1.3, alpha=0.8
+
+def _panel(axes: Axes, curves: Mapping[str, tuple[Curve, Curve]], drawn: str) -> None:
+    colours = injection_colours(curves)
+    for place, (name, (formula, simulated)) in enumerate(curves.items()):
+        colour = colours[name]
+        # The second curve of a colour is dashed, and has other marks.
+        is_second = place >= len(style.CURVES)
+        (line,) = axes.plot(
+            list(formula),
+            list(formula.values()),
+            color=colour,
+            drawstyle=drawn,
+            lw=1.3,
+            ls="--" if is_second else "-",
+            alpha=0.8,
         )
-        axes.plot(
+        style.name_curve(line, f"{name}, formula")
+        (dots,) = axes.plot(
             list(simulated),
             list(simulated.values()),
             color=colour,
             ls="",
-            marker="o",
+            marker="D" if is_second else "o",
             ms=3.6,
             label=name,
         )
+        style.name_curve(dots, f"{name}, simulated")
     axes.legend(fontsize=7.5, labelspacing=0.25, handletextpad=0.2)
+
+
+def distribution_colour(place: int) -> str:
+    """Return the colour of a configuration in figures 3 and 4; the first one is without control."""
+    return style.REFERENCE if place == 0 else style.SHADES[(place - 1) % len(style.SHADES)]
 
 
 def draw_distributions(
@@ -115,13 +132,13 @@ def draw_distributions(
             middles = (bins[1:] + bins[:-1]) / 2
             for place, (name, one) in enumerate(values.items()):
                 counts, _ = np.histogram(one, bins)
-                colour = style.REFERENCE if place == 0 else style.SHADES[(place - 1) % 4]
+                colour = distribution_colour(place)
                 axes.plot(middles, counts, color=colour, lw=2.2 if place == 0 else 1.5, label=name)
             axes.set_xscale("log" if is_delay else "linear")
             axes.set_xlabel(unit)
             axes.set_title(title)
             axes.set_ylim(bottom=0)
-        left.set_ylabel("processes")
+            axes.set_ylabel("processes")
         right.legend(fontsize=7.5)
         return style.save(figure, folder, stem)
 
@@ -157,8 +174,12 @@ def draw_factors(
             colour = "#009E73" if name == winner else style.CC_COLOURS["on"]
             mean, low, high = means[name], float(factors[name].min()), float(factors[name].max())
             axes.hlines(place, 1, mean, color=style.FAINT, lw=1)
-            axes.plot(factors[name], [place] * len(factors[name]), "|", color=colour, ms=7)
-            axes.plot(mean, place, "o", color=colour, ms=6)
+            (seeds,) = axes.plot(
+                factors[name], [place] * len(factors[name]), "|", color=colour, ms=7
+            )
+            (dot,) = axes.plot(mean, place, "o", color=colour, ms=6)
+            style.name_curve(seeds, "each seed")
+            style.name_curve(dot, "mean over the seeds")
             is_above = mean >= 1
             axes.annotate(
                 f"{mean:.2f}",
@@ -169,7 +190,7 @@ def draw_factors(
                 va="center",
                 fontsize=8,
             )
-        axes.axvline(1, color=style.REFERENCE, lw=1)
+        style.name_curve(axes.axvline(1, color=style.REFERENCE, lw=1), "no control")
         labels = [f"{name}  (the paper's best: 2.58)" if name == marked else name for name in names]
         axes.set_yticks(places, labels, fontsize=8)
         axes.set_ylim(-0.7, len(names) - 0.3)

@@ -15,6 +15,11 @@ Curve = tuple[tuple[Sequence[float], Sequence[float]], float]
 """Times in milliseconds and MiB that wait in the tree then, and the lower bound in milliseconds."""
 
 
+def curve_colour(place: int) -> str:
+    """Return the colour of a curve by its place."""
+    return style.SHADES[place % len(style.SHADES)]
+
+
 def draw_pruning(curves: Mapping[int, Curve], *, table: PointTable, folder: Path) -> list[Path]:
     """Draw what waits in the tree over time for each number of contributors.
 
@@ -34,11 +39,11 @@ def draw_pruning(curves: Mapping[int, Curve], *, table: PointTable, folder: Path
     """
     with style.styled(7.2, 3.6, "A tree is removed the later the more hosts contribute") as figure:
         axes = figure.subplots()
-        for (count, ((times, queued), bound_ms)), colour in zip(
-            curves.items(), style.SHADES, strict=False
-        ):
+        for place, (count, ((times, queued), bound_ms)) in enumerate(curves.items()):
+            colour = curve_colour(place)
             axes.plot(times, queued, color=colour, label=f"{count} contributors")
-            axes.axvline(bound_ms, color=colour, linewidth=1.1, linestyle=(0, (2.2, 1.6)))
+            bound = axes.axvline(bound_ms, color=colour, linewidth=1.1, linestyle=(0, (2.2, 1.6)))
+            style.name_curve(bound, f"{count} contributors, lower bound")
         axes.set_xlabel("simulated time (ms)")
         axes.set_ylabel("waiting in the tree (MiB)")
         axes.set_xlim(0, None)

@@ -126,7 +126,8 @@ def draw_receive_rates(
                 _line(axes, bands[group, control], style.CC_LABELS[control], colour, steady_ms)
             axes.set_ylabel("receive rate\nper host (Gbit/s)")
             axes.set_ylim(0, axes.dataLim.ymax * 1.2)
-        lower.axhline(reference, color=style.REFERENCE, linewidth=1, linestyle=(0, (4, 3)))
+        level = lower.axhline(reference, color=style.REFERENCE, linewidth=1, linestyle=(0, (4, 3)))
+        style.name_curve(level, "without hotspots")
         name = f"without hotspots: {reference:.2f}"
         style.label_line(lower, end_ms, reference, name, style.REFERENCE, ha="right")
         _mark_recovery(lower, bands["others", "on"], reference)
@@ -149,8 +150,12 @@ def draw_receive_rates(
 
 def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> None:
     """Draw a series with its range, and write its name where it runs level, steady in the run."""
-    axes.fill_between(one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
-    axes.plot(one.times_ms, one.mean, color=colour)
+    shade = axes.fill_between(
+        one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0
+    )
+    style.name_curve(shade, f"{name}: range over the seeds")
+    (line,) = axes.plot(one.times_ms, one.mean, color=colour)
+    style.name_curve(line, name)
     at = round(len(one.times_ms) * 0.47)
     # The line of CC on runs just below another one, in both panels.
     below = name == style.CC_LABELS["on"]
@@ -173,7 +178,8 @@ def _mark_recovery(axes: Axes, controlled: Band, reference: float) -> None:
     if first == 0 or first >= len(recovered):
         return
     at = float(controlled.times_ms[first])
-    axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle=(0, (1, 2)))
+    instant = axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle=(0, (1, 2)))
+    style.name_curve(instant, "victims recovered")
     axes.annotate(
         f"trees dissolved: after {at:.0f} ms the victims\n"
         f"are back at {100 * _RECOVERED:g} % of their undisturbed rate",

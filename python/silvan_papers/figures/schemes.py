@@ -41,7 +41,8 @@ def draw_schemes(
             places = list(range(len(rows)))[::-1]
             values = [float(row[3]) for row in rows]
             axes.hlines(places, 0, values, color=style.FAINT, linewidth=1)
-            axes.plot(values, places, "o", color=style.CC_COLOURS["on"], markersize=7)
+            (dots,) = axes.plot(values, places, "o", color=style.CC_COLOURS["on"], markersize=7)
+            style.name_curve(dots, panel)
             for value, place in zip(values, places, strict=True):
                 axes.annotate(
                     f"{value:.2f}",

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from silvan.measures import FloatArray
     from silvan_papers.santos2003_scene import Shares
 
-# From the palette of Okabe and Ito, as all figures: the two links dark, flows in colour.
+# Each has a colour of its own on the page of a report, too: the two links dark, flows in colour.
 _COLOURS = {
     "root link": "#000000",
-    "inter-switch link": "#8C8C8C",
-    "local flows": "#E69F00",
+    "inter-switch link": style.VIOLET,
+    "local flows": "#009E73",
     "remote flows": "#0072B2",
     "victim": "#D55E00",
     "LIPD": "#0072B2",
@@ -57,7 +57,8 @@ class Panel:
     lines: Mapping[str, Mapping[float, float]]
 
 
-def _colour(name: str) -> str:
+def colour_of(name: str) -> str:
+    """Return the colour of a line by its name."""
     return next((one for start, one in _COLOURS.items() if name.startswith(start)), _FALLBACK)
 
 
@@ -95,7 +96,7 @@ def draw_series(
             axes.set_title(name)
             for line, values in shares.columns().items():
                 look = _LOOKS.get(line, {"linewidth": 1.5})
-                axes.plot(times_ms, values, color=_colour(line), label=line, **look)
+                axes.plot(times_ms, values, color=colour_of(line), label=line, **look)
                 table += [
                     (name, line, f"{time:.6g}", f"{value:.6g}")
                     for time, value in zip(times_ms, values, strict=True)
@@ -154,7 +155,7 @@ def draw_curves(
                 axes.plot(
                     list(curve),
                     list(curve.values()),
-                    color=_colour(name),
+                    color=colour_of(name),
                     label=name,
                     linewidth=1.2 if is_dashed else 1.8,
                     linestyle=_DASHES if is_dashed else "-",
@@ -200,7 +201,7 @@ def draw_recovery(
     with style.styled(6.8, 4.0, "Figure 5: recovery from Rmin = Rmax/256 without marks") as figure:
         axes = figure.subplots()
         for name, (times, formula, middles, rates) in curves.items():
-            colour = _colour(name)
+            colour = colour_of(name)
             axes.plot(times, formula, color=colour, label=f"{name}, formula")
             axes.plot(
                 middles,

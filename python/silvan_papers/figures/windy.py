@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,12 @@ _TICKS = {p: str(p) for p in range(0, 101, 20)}
 Stated = Mapping[str, Sequence[tuple[int, float]]]
 """The paper's values by curve: points and values. The curves are ``others.on``, ``others.off``,
 ``others.on/tmax`` (a factor of tmax), ``hotspots.on``, ``hotspots.off`` and ``gain``."""
+
+
+def gain_colours(shares: Collection[int]) -> dict[int, str]:
+    """Return the colours of what control gains, by share of B nodes: a single one is black."""
+    colours = style.SHADES if len(shares) > 1 else (style.INK,)
+    return dict(zip(shares, colours, strict=False))
 
 
 def draw_windy(
@@ -126,7 +132,7 @@ def draw_more_wind(
     list of Path
         The PNG, the SVG and the CSV.
     """
-    shades = dict(zip(forests, style.SHADES, strict=False))
+    shades = gain_colours(forests)
 
     def lines(quantity: str, *, steady: bool = True) -> list[Line]:
         curves = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { areWhole, coloursOf, overlaps } from "./lines";
+import { areWhole, coloursOf, overlaps, repeated } from "./lines";
 
 const exact = (x: number, y: number): [number, number] => [x, y];
 
@@ -52,6 +52,14 @@ test("curves have the colours of the figures, each its own", () => {
   expect(named("a", "b", "c", "d", "e", "f", "g")).toEqual([0, 1, 2, 3, 4, 5, 0]);
   const flows = ["#0072B2", "#009E73", "#E69F00", "#CC79A7"];
   expect(coloursOf(flows.map((colour) => ({ label: "", colour })))).toEqual([0, 2, 1, 3]);
+});
+
+test("a colour that a figure gives to two curves is that of both, the second dashed", () => {
+  const pair = ["#0072B2", "#7A35D8", "#0072B2"].map((colour) => ({ label: "", colour }));
+  const colours = coloursOf([...pair, { label: "CC on" }]);
+  expect(colours.slice(0, 3)).toEqual([0, 4, 0]);
+  expect([0, 4]).not.toContain(colours[3]);
+  expect(repeated(colours)).toEqual([false, false, true, false]);
 });
 
 test("lines that only cross, and what a paper states, hide nothing", () => {

@@ -91,7 +91,9 @@ const OF_FIGURES: Record<string, number> = {
   "#E69F00": 1,
   "#009E73": 2,
   "#CC79A7": 3,
+  "#7A35D8": 4,
   "#000000": 5,
+  "#333333": 5,
 };
 // In every figure.
 const CONTROL: [RegExp, number][] = [
@@ -100,12 +102,16 @@ const CONTROL: [RegExp, number][] = [
 ];
 const COLOURS = 6;
 
-/** Places of the colours of curves: those of the figures where no other curve of the chart has it. */
+/**
+ * Places of the colours of curves: those of the figures. Others have the colour that their label says where no other curve
+ * of the chart has it, or else a free one.
+ */
 export function coloursOf(curves: readonly { label: string; colour?: string }[]): number[] {
-  const taken = new Set<number>();
-  const found = curves.map(({ label, colour }) => {
-    const place =
-      OF_FIGURES[colour ?? ""] ?? CONTROL.find(([pattern]) => pattern.test(label))?.[1] ?? -1;
+  const given = curves.map(({ colour }) => OF_FIGURES[colour ?? ""] ?? -1);
+  const taken = new Set(given);
+  const found = curves.map(({ label }, at) => {
+    if (given[at] >= 0) return given[at];
+    const place = CONTROL.find(([pattern]) => pattern.test(label))?.[1] ?? -1;
     if (place < 0 || taken.has(place)) return -1;
     taken.add(place);
     return place;
@@ -117,8 +123,13 @@ export function coloursOf(curves: readonly { label: string; colour?: string }[])
   return found.map((place) => {
     if (place >= 0) return place;
     next += 1;
-    return next <= rest.length ? rest[next - 1] : next - rest.length - 1;
+    return next <= rest.length ? rest[next - 1] : (next - rest.length - 1) % COLOURS;
   });
+}
+
+/** Which curves have the colour of one before them: they are dashed. */
+export function repeated(colours: readonly number[]): boolean[] {
+  return colours.map((colour, at) => colours.indexOf(colour) < at);
 }
 
 // Distance of two curves over names, and of the outermost ones, where names have the distance 1.

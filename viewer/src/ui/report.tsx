@@ -7,7 +7,7 @@ import { digits, isolated } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import { saveText, type Cell } from "./download";
-import { beside, coloursOf } from "./lines";
+import { beside, coloursOf, repeated } from "./lines";
 import { SweepCurves } from "./sweep";
 import { DataTable, type Column, type Row } from "./table";
 
@@ -22,8 +22,6 @@ const TIME = "ms";
 const LONG = 5000;
 // Screens on which the run is below the report.
 const ONE_COLUMN = "(max-width: 900px)";
-// Lines beyond that have a colour that another line has, and are dashed.
-const COLOURS = 6;
 
 export function ReportView({ report }: { report: Report }) {
   const { facts } = report;
@@ -203,6 +201,7 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
     curves[0].axis === TIME && curves.some(({ points }) => points.some(({ x }) => x >= LONG));
   const divisor = isLong ? 1000 : 1;
   const colours = useMemo(() => coloursOf(curves), [curves]);
+  const isDashed = useMemo(() => repeated(colours), [colours]);
   const lines = useMemo<Line[]>(
     () => [
       ...curves.map((curve, place): Line => ({
@@ -210,7 +209,7 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
         colour: colours[place],
         x: curve.points.map((point) => point.x / divisor + shift(curves, place)),
         y: curve.points.map((point) => point.y),
-        dash: place < COLOURS ? undefined : [5, 4],
+        dash: isDashed[place] ? [5, 4] : undefined,
         points: curve.names.length
           ? ("discs" as const)
           : curve.points.length <= MOST_DOTS
