@@ -96,7 +96,30 @@ def measure(
     page.evaluate("globalThis.gc?.()")
     memory_mb = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
     yield f"{name}: JavaScript memory", memory_mb, "MB"
+    yield f"{name}: buffers", buffers_mb(page), "MB"
+    if resident := resident_mb(browser):
+        yield f"{name}: renderer, resident", resident, "MB"
     page.close()
+
+
+def buffers_mb(page: Page) -> float:
+    """Return the size of the buffers that the page's program holds."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    size: float = session.send("Runtime.getHeapUsage")["backingStorageSize"]
+    return size / 1e6
+
+
+def resident_mb(browser: Browser) -> float:
+    """Return the memory of the largest renderer of a browser; 0 where the kernel does not say."""
+    found = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    sizes = [0.0]
+    for one in found:
+        status = Path(f"/proc/{one['id']}/status")
+        if one["type"] == "renderer" and status.is_file():
+            lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            sizes.append(float(lines["VmRSS"].split()[0]) * 1024 / 1e6)
+    return max(sizes)
 
 
 def script_kb() -> float:

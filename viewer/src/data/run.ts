@@ -314,7 +314,7 @@ export class Run {
   lineages(): number[] {
     if (!this.treePorts) return [];
     const held = new Map<number, number>();
-    for (const tree of numbers(this.treePorts.table, "tree")) {
+    for (const tree of this.treePorts.all("tree")) {
       const { lineage } = this.lifetimes[tree];
       held.set(lineage, (held.get(lineage) ?? 0) + 1);
     }
@@ -346,16 +346,18 @@ export class Run {
       victim: new Float64Array(this.hosts),
     };
     if (!this.treeHosts) return means;
-    const { table } = this.treeHosts;
-    const samples = numbers(table, "sample");
-    const hosts = numbers(table, "host");
-    const contributing = numbers(table, "contributing_bytes");
-    const victim = numbers(table, "victim_bytes");
-    for (let row = 0; row < samples.length; row++) {
-      if (samples[row] < first || samples[row] > last) continue;
-      const weight = weights[samples[row] - first];
-      means.contributing[hosts[row]] += weight * contributing[row];
-      means.victim[hosts[row]] += weight * victim[row];
+    for (let sample = first; sample <= last; sample++) {
+      const of = (name: string) => this.treeHosts!.values(name, sample);
+      const [hosts, contributing, victim] = [
+        of("host"),
+        of("contributing_bytes"),
+        of("victim_bytes"),
+      ];
+      const weight = weights[sample - first];
+      for (let row = 0; row < hosts.length; row++) {
+        means.contributing[hosts[row]] += weight * contributing[row];
+        means.victim[hosts[row]] += weight * victim[row];
+      }
     }
     return means;
   }

@@ -1,35 +1,35 @@
 // Columns of the page's tables as arrays of numbers.
 
-import type { Table } from "apache-arrow";
+import type { Table, Vector } from "apache-arrow";
 import { countingOrder } from "./search";
 
 export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
 
 /**
  * A table whose rows have the number of a sample, by sample. Columns are put into that order when they are
- * first used, so that the rows of each instant are next to each other.
+ * first used, so that the rows of each instant are next to each other, and are kept in that order only.
  */
 export class SampledRows {
   private readonly order: Uint32Array;
   private readonly starts: Uint32Array;
+  private readonly unordered = new Map<string, Vector>();
   private readonly columns = new Map<string, Numbers>();
 
-  constructor(
-    readonly table: Table,
-    samples: number,
-  ) {
+  constructor(table: Table, samples: number) {
     ({ order: this.order, starts: this.starts } = countingOrder(numbers(table, "sample"), samples));
+    for (const { name } of table.schema.fields)
+      if (name !== "sample") this.unordered.set(name, table.getChild(name)!);
   }
 
   /** The values of a column at a sample, without a copy. */
   values(name: string, sample: number): Numbers {
-    return this.column(name).subarray(this.starts[sample], this.starts[sample + 1]);
+    return this.all(name).subarray(this.starts[sample], this.starts[sample + 1]);
   }
 
   /** The texts of a column at a sample. */
   texts(name: string, sample: number): string[] {
     const rows = this.order.subarray(this.starts[sample], this.starts[sample + 1]);
-    const column = this.table.getChild(name)!;
+    const column = this.unordered.get(name)!;
     return Array.from(rows, (row) => String(column.get(row)));
   }
 
@@ -42,9 +42,14 @@ export class SampledRows {
     return new kind(this.values(name, sample));
   }
 
-  private column(name: string): Numbers {
+  /** The values of a column at all samples, one after the other. */
+  all(name: string): Numbers {
     let column = this.columns.get(name);
-    if (!column) this.columns.set(name, (column = ordered(numbers(this.table, name), this.order)));
+    if (!column) {
+      column = ordered(this.unordered.get(name)!.toArray() as Numbers, this.order);
+      this.columns.set(name, column);
+      this.unordered.delete(name);
+    }
     return column;
   }
 }

@@ -221,19 +221,25 @@ function shapeOf(plan: Plan, stretch: Stretch): number {
 }
 
 /** The box around all places and curves. */
-export function boundsOf(layout: Outline): [number, number, number, number] {
-  const places = [...pairs(layout.senders), ...pairs(layout.receivers)];
-  for (let row = 0; row < layout.shapes.length; row++) places.push(...curve(layout, row, BENDS));
-  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const [x, y] of places) {
-    left = Math.min(left, x);
-    right = Math.max(right, x);
-    top = Math.min(top, y);
-    bottom = Math.max(bottom, y);
-  }
-  return left > right ? [0, 0, 0, 0] : [left, top, right, bottom];
+export function boundsOf({
+  lines,
+  shapes,
+  senders,
+  receivers,
+}: Outline): [number, number, number, number] {
+  const box: [number, number, number, number] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const places of [senders, receivers, lines])
+    for (let at = 0; at < places.length; at += 2) widen(box, places[at], places[at + 1]);
+  // Other curves stay in the box of their ends.
+  for (let row = 0; row < shapes.length; row++)
+    if (shapes[row] === Shape.Arc)
+      for (const [x, y] of curve({ lines, shapes }, row, BENDS)) widen(box, x, y);
+  return box[0] > box[2] ? [0, 0, 0, 0] : box;
 }
 
-function* pairs(values: Float32Array): Iterable<[number, number]> {
-  for (let index = 0; index < values.length; index += 2) yield [values[index], values[index + 1]];
+function widen(box: [number, number, number, number], x: number, y: number): void {
+  box[0] = Math.min(box[0], x);
+  box[1] = Math.min(box[1], y);
+  box[2] = Math.max(box[2], x);
+  box[3] = Math.max(box[3], y);
 }

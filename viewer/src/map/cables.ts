@@ -13,7 +13,15 @@ export interface Cables {
 
 /** Cut the cables of some ports into pieces, in the order of the ports. */
 export function cablesOf(layout: Layout, rows: readonly number[], pieces: number): Cables {
+  if (pieces <= 1) return straight(layout, rows);
   return piecesOf(rows.map((row) => ({ row, line: curve(layout, row, pieces) })));
+}
+
+/** Cables of one piece each: of large fabrics, without an object for each of them. */
+function straight({ lines }: Layout, rows: readonly number[]): Cables {
+  const ends = new Float32Array(4 * rows.length);
+  rows.forEach((row, at) => ends.set(lines.subarray(4 * row, 4 * row + 4), 4 * at));
+  return { length: rows.length, ends, of: Uint32Array.from(rows) };
 }
 
 /** Where the pieces of each port start, of so many ports whose cables are in order. */
