@@ -64,6 +64,8 @@ impl FlitModel {
                 .collect(),
             deliveries: Vec::new(),
             loss: None,
+            at_arrivals: Vec::new(),
+            at_departures: Vec::new(),
         }
     }
 }

@@ -117,4 +117,4 @@ pub use params::{
     Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Pfc, Queueing, Sink,
     SwitchParameters, VlArbitration,
 };
-pub use report::{Delivery, Loss, PortReport};
+pub use report::{Delivery, Loss, Occupancy, PortReport};

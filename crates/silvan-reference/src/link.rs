@@ -190,6 +190,8 @@ impl Transmitter {
 struct Resident {
     arrived: u32,
     left: u32,
+    /// Whether it may be sent on, or is being sent.
+    eligible: bool,
 }
 
 /// PFC at the receiving end of a link.
@@ -298,6 +300,17 @@ impl Receiver {
             "buffer overflow"
         );
         self.residents.insert(id, Resident::default());
+    }
+
+    /// A packet may be sent on.
+    pub(crate) fn make_eligible(&mut self, id: PacketId) {
+        self.resident(id).eligible = true;
+    }
+
+    /// The packets here that may be sent on or are being sent.
+    pub(crate) fn eligible_packets(&self) -> impl Iterator<Item = PacketId> {
+        let residents = self.residents.iter();
+        residents.filter_map(|(&id, resident)| resident.eligible.then_some(id))
     }
 
     /// A flit has arrived; `boundary` is the one behind it.

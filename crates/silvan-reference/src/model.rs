@@ -1,6 +1,7 @@
 //! The model: its parts, and what each event does to them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add;
 
 use silvan_core::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
 
@@ -12,7 +13,7 @@ use crate::link::{
     Transmitter, TransmitterId,
 };
 use crate::params::Sink;
-use crate::report::{Delivery, Loss, PortReport};
+use crate::report::{Delivery, Loss, Occupancy, PortReport};
 
 /// A fabric and its traffic, moved flit by flit.
 ///
@@ -39,6 +40,8 @@ pub struct FlitModel {
     pub(crate) ports: IdVec<PortId, Option<(TransmitterId, ReceiverId)>>,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) loss: Option<Loss>,
+    pub(crate) at_arrivals: Vec<Occupancy>,
+    pub(crate) at_departures: Vec<Occupancy>,
 }
 
 impl FlitModel {
@@ -142,6 +145,34 @@ impl FlitModel {
     #[must_use]
     pub fn max_occupancy(&self, port: PortId, vl: Vl) -> Option<Credits> {
         Some(self.receivers[self.ports[port]?.1].largest(vl))
+    }
+
+    /// What switches knew of an input buffer when a packet in it became eligible, this one included.
+    #[must_use]
+    pub fn occupancy_at_arrivals(&self) -> &[Occupancy] {
+        &self.at_arrivals
+    }
+
+    /// What switches knew of an input buffer when a packet began to leave it, this one included.
+    #[must_use]
+    pub fn occupancy_at_departures(&self) -> &[Occupancy] {
+        &self.at_departures
+    }
+
+    /// What the switch of an input buffer knows of the lane of this packet; `None` for an output buffer.
+    fn known_occupancy(&self, at: ReceiverId, id: PacketId) -> Option<Occupancy> {
+        let mut ports = self.ports.iter_enumerated();
+        let (port, _) = ports.find(|(_, ends)| ends.is_some_and(|ends| ends.1 == at))?;
+        let receiver = &self.receivers[at];
+        let vl = self.packets[id].lane(receiver.upstream);
+        let packets = receiver.eligible_packets().map(|id| &self.packets[id]);
+        let of_lane = packets.filter(|packet| packet.lane(receiver.upstream) == vl);
+        Some(Occupancy {
+            at: self.now,
+            port,
+            vl,
+            blocks: of_lane.map(Packet::blocks).fold(Credits::ZERO, Add::add),
+        })
     }
 
     /// A host starts the next packet of one of its flows, if its link is free, its pace allows it,
@@ -284,6 +315,8 @@ impl FlitModel {
         from: Option<ReceiverId>,
         arriving: Option<(Time, Rate)>,
     ) {
+        let occupancy = from.and_then(|from| self.known_occupancy(from, id));
+        self.at_departures.extend(occupancy);
         let packet = &self.packets[id];
         let (lane, blocks) = (packet.lane(output).index(), packet.blocks());
         let transmitter = &mut self.transmitters[output];
@@ -500,6 +533,8 @@ impl FlitModel {
 
     /// A packet may be sent from now on; at once, if its output was idle before.
     fn become_eligible(&mut self, at: ReceiverId, id: PacketId) {
+        self.receivers[at].make_eligible(id);
+        self.at_arrivals.extend(self.known_occupancy(at, id));
         let packet = &self.packets[id];
         let Location::Crossbar(crossbar, input) = self.receivers[at].location else {
             unreachable!("only crossbars send packets on");

@@ -1,6 +1,6 @@
 //! What a run has shown.
 
-use silvan_core::{Bytes, PortId, Span, Time, Vl};
+use silvan_core::{Bytes, Credits, PortId, Span, Time, Vl};
 
 /// One delivered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,20 @@ pub struct Loss {
     pub vl: Vl,
     /// By how many bytes.
     pub over: Bytes,
+}
+
+/// What a switch knows of one of its input buffers: blocks of the packets that were eligible, or had begun to leave, and whose tail
+/// had not left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Occupancy {
+    /// When.
+    pub at: Time,
+    /// The input port.
+    pub port: PortId,
+    /// The virtual lane.
+    pub vl: Vl,
+    /// The blocks.
+    pub blocks: Credits,
 }
 
 /// What a port has sent.
