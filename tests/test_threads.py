@@ -61,6 +61,18 @@ BY_OUTPUT: dict[str, TomlValue] = {
 FIFO: dict[str, TomlValue] = {**CONTROL, "switch.queueing": "fifo", "vl.data-vls": 2}
 READS: dict[str, TomlValue] = {"switch.read-limit": 1, "switch.bypass-limit": 2}
 BUFFERS: dict[str, TomlValue] = {"switch.output-buffer.size": "8 KiB"}
+ECN: dict[str, TomlValue] = {"control.scheme": "ecn", "switch.buffer": "16 KiB"}
+LATE_CREDITS: dict[str, TomlValue] = {
+    **CONTROL,
+    "control.ib-cc.switch.credit-mask": "all",
+    "control.ib-cc.switch.credit-return-delay": 3.0,
+}
+SRP: dict[str, TomlValue] = {
+    "control.scheme": "srp",
+    "vl.data-vls": 2,
+    "vl.high": [[0, 255]],
+    "vl.low": [[1, 255]],
+}
 DFTREE: dict[str, TomlValue] = {"control.scheme": "dftree", "vl.data-vls": 2}
 DCQCN: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.feedback.delay": "1 us"}
 SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
@@ -76,11 +88,12 @@ PROGRAM: dict[str, TomlValue] = {
     "changes",
     [
         *({}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN, PROGRAM),
-        *(RCCC, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS),
+        *(RCCC, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS, ECN, LATE_CREDITS),
     ],
     ids=[
         *("none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn", "program"),
         *("rccc", "vl-mapping", "dftree", "fifo", "reads", "output-buffers"),
+        *("ecn", "late-credits"),
     ],
 )
 def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
@@ -110,10 +123,10 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     "changes",
     [
         {"fabric.path-choice": "adaptive", "host.in-order": True},
-        {"control.scheme": "ecn"},
+        SRP,
         {"control.scheme": "rccc", "control.feedback.delay": "100 ns"},
     ],
-    ids=["in-order", "ecn", "late-grants"],
+    ids=["in-order", "srp", "late-grants"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
@@ -128,8 +141,8 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
 
 
 def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "ecn.toml"
-    file.write_text(TREE.override({"control.scheme": "ecn", "run.duration": "50 us"}).to_toml())
+    file = tmp_path / "srp.toml"
+    file.write_text(TREE.override({**SRP, "run.duration": "50 us"}).to_toml())
     outcome = command("run", str(file), "--threads", "2", "--json")
     (run,) = json.loads(outcome.stdout)["runs"]
     assert run["summary"]["threads"] == 1

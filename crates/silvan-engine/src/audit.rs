@@ -89,6 +89,7 @@ impl Whole<'_> {
     pub(crate) fn audit(&self, beyond_boundary: u64) -> Result<(), InvariantError> {
         self.audit_bytes(beyond_boundary)?;
         self.audit_lanes()?;
+        self.audit_buffers()?;
         self.parts().try_for_each(Plane::audit_wakes)
     }
 
@@ -171,6 +172,37 @@ impl Whole<'_> {
             if found != capacity || in_hand < 0 {
                 return Err(InvariantError::Credits {
                     lane: index,
+                    found,
+                    capacity,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Whole<'_> {
+    /// What switches know of their input buffers is what is there.
+    fn audit_buffers(&self) -> Result<(), InvariantError> {
+        let plane = self.any();
+        if plane.buffers.is_none() {
+            return Ok(());
+        }
+        let mut waiting = vec![0; plane.fabric_ports * plane.vls];
+        self.for_each_queued(|_, input, packet| {
+            if let Some(waiting) = waiting.get_mut(input * plane.vls + packet.vl()) {
+                *waiting += i64::from(packet.blocks());
+            }
+        });
+        for (lane, waiting) in waiting.into_iter().enumerate() {
+            let (port, vl) = (lane / plane.vls, lane % plane.vls);
+            let plane = self.of_port(port);
+            let known = plane.accounted_blocks(port as u32, vl).unwrap_or(0);
+            let (found, capacity) = (i64::from(known) + waiting, i64::from(plane.input_blocks));
+            if found != capacity {
+                return Err(InvariantError::Buffer {
+                    port,
+                    vl,
                     found,
                     capacity,
                 });

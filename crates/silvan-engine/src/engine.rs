@@ -11,6 +11,7 @@ use crate::deadlock::DeadlockChecks;
 use crate::events::{Event, Head, NextEvent, phase};
 use crate::feedback::Notifications;
 use crate::needs::Needs;
+use crate::ordered::SwitchEvents;
 use crate::partition::Whole;
 use crate::plane::LATEST;
 use crate::plane::Plane;
@@ -44,6 +45,7 @@ pub struct Engine<S, C, W, F = General> {
     /// Room for what a call of the scheme adds or reads.
     pub(crate) grants: Grants,
     pub(crate) candidates: Vec<Candidate>,
+    pub(crate) switch_events: SwitchEvents,
     pub(crate) now: u64,
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
@@ -105,22 +107,23 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     /// An engine that processes events by lookahead windows. Its results are those of a general one; only
     /// the number of events without effect, and so the number of events, differs.
     ///
-    /// The caller must not make the scheme begin to delay credits during the run.
-    ///
     /// # Panics
-    /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
+    /// If the fabric is not fit for it, or congestion control asks how full input buffers are, or the workload needs to know
     /// of deliveries without [linking hosts](Workload::LINKS_HOSTS).
-    pub fn lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+    pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
         Self::with_windows(fabric, switch, source, workload)
     }
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, GeneralLookahead> {
-    /// The same for every fabric that [has windows](CompiledFabric::has_windows).
+    /// The same for every fabric that [has windows](CompiledFabric::has_windows), also with input buffers that congestion
+    /// control asks about.
     ///
     /// # Panics
-    /// As [`Engine::lookahead`].
+    /// If the fabric has no windows, or the workload needs to know of deliveries without
+    /// [linking hosts](Workload::LINKS_HOSTS).
     pub fn general_lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::with_windows(fabric, switch, source, workload)
     }
@@ -157,9 +160,7 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
         };
     assert!(fits, "the fabric has no windows");
     let needs = Needs::of(switch, source, fabric.0.vls);
-    let alone = !switch.delays_credits()
-        && !needs.buffer_full
-        && !needs.link
+    let alone = !needs.link
         && fabric.knows_grants(source)
         && !needs.started
         && !needs.answer_grant
@@ -170,7 +171,8 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    fn assemble(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+    fn assemble(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        fabric.serve(&switch);
         let mut plane = fabric.0;
         let hosts = plane.hosts.len();
         let needs = Needs::of(&switch, &source, plane.vls);
@@ -201,6 +203,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             needs,
             grants: Grants::default(),
             candidates: Vec::new(),
+            switch_events: SwitchEvents::default(),
             plane,
             switch,
             source,

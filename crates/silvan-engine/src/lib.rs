@@ -27,6 +27,7 @@
 //! a lookahead window are processed in no order at all.
 
 mod audit;
+mod buffers;
 mod bypass;
 mod choices;
 mod deadlock;

@@ -1,7 +1,8 @@
 //! Lookahead windows in which the ports of a switch are processed in the order of time.
 //!
 //! Where an input buffer is a single queue, or there are limits on reads or overtaking, what an output may take depends on what
-//! the others of its switch take at the same instant; and a packet reaches the output buffer of its switch without delay.
+//! the others of its switch take at the same instant; a scheme that asks how full an input buffer is depends on all outputs that read
+//! it; and a packet reaches the output buffer of its switch without delay.
 //! But all of this is within one switch and its output buffers, and reaches another switch after the window. So
 //! the switches are processed one after the other, each with all of its events in the order of time, phase and port, which is
 //! that of the engine without windows.
@@ -21,7 +22,10 @@ impl Plane {
     /// Whether the ports of a switch have immediate effects on each other.
     #[inline]
     pub fn orders_ports(&self) -> bool {
-        self.reads.is_some() || self.fifos.is_some() || self.outs.len() > self.fabric_ports
+        self.reads.is_some()
+            || self.fifos.is_some()
+            || self.buffers.is_some()
+            || self.outs.len() > self.fabric_ports
     }
 
     /// The element of the switch that a port belongs to, also of one of an output buffer.
@@ -31,11 +35,15 @@ impl Plane {
     }
 }
 
-/// The events of switches in a window.
+/// The events of switches in a window. Kept from window to window, so that none allocates memory.
 #[derive(Debug, Default)]
-struct SwitchEvents {
+pub(crate) struct SwitchEvents {
     /// Those that have been found last.
     found: Vec<Event>,
+    /// Those that were known when the window was opened, by switch.
+    known: Vec<(u32, Event)>,
+    /// Those that have been added since to the switch that is being processed.
+    added: BinaryHeap<Reverse<Event>>,
     /// The heads among them: the argument of their events is their place here.
     heads: Vec<Head>,
     /// What comes in the window, but after its limit.
@@ -51,12 +59,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut heads = std::mem::take(self.plane.events.calendar.heads());
         self.resolve_window_heads(&mut heads);
         *self.plane.events.calendar.heads() = heads;
-        let mut work = SwitchEvents::default();
+        let mut work = std::mem::take(&mut self.switch_events);
         self.find_switch_events(&mut work, limit, window_end);
         let of_switch = |event: Event| (self.plane.switch_of(event.id()), event);
-        let mut known: Vec<_> = work.found.drain(..).map(of_switch).collect();
+        work.known.extend(work.found.drain(..).map(of_switch));
+        let (mut known, mut added) = (
+            std::mem::take(&mut work.known),
+            std::mem::take(&mut work.added),
+        );
         known.sort_unstable();
-        let mut added = BinaryHeap::new();
         for known in known.chunk_by(|one, other| one.0 == other.0) {
             let mut known = known.iter().map(|&(_, event)| event).peekable();
             loop {
@@ -67,14 +78,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     break;
                 };
                 self.switch_event(event, &work.heads);
-                self.find_switch_events(&mut work, limit, window_end);
-                added.extend(work.found.drain(..).map(Reverse));
+                if self.plane.events.calendar.has_switch_events() {
+                    self.find_switch_events(&mut work, limit, window_end);
+                    added.extend(work.found.drain(..).map(Reverse));
+                }
             }
         }
+        known.clear();
+        work.heads.clear();
+        (work.known, work.added) = (known, added);
         let calendar = &mut self.plane.events.calendar;
         calendar.heads().append(&mut work.later_heads);
         calendar.outputs().append(&mut work.later_outputs);
         calendar.read_ends().append(&mut work.later_reads);
+        self.switch_events = work;
     }
 
     /// Moves what is noted for the open window from the calendar to the events of switches.

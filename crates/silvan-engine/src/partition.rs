@@ -83,12 +83,13 @@ impl<S: PerPortVl, C: PerHost, W: Workload + Clone> Partitioned<S, C, W> {
     /// # Panics
     /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
     pub fn new(
-        fabric: CompiledFabric,
+        mut fabric: CompiledFabric,
         switch: S,
         source: C,
         workload: W,
         division: (usize, usize),
     ) -> Self {
+        fabric.serve(&switch);
         assert!(fabric.has_lookahead(), "the fabric has no lookahead");
         Self::divide(fabric, switch, source, workload, division)
     }
@@ -118,12 +119,13 @@ where
     F: EngineVariant,
 {
     fn divide(
-        fabric: CompiledFabric,
+        mut fabric: CompiledFabric,
         switch: S,
         source: C,
         workload: W,
         (threads, parts): (usize, usize),
     ) -> Self {
+        fabric.serve(&switch);
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
         let assignment = Assignment::new(&fabric.0, threads * parts);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
 use silvan_fabric::routing::ComputedRoutes;
 
+use crate::buffers::Buffers;
 use crate::bypass::Bypass;
 use crate::events::EventQueue;
 use crate::extension::Extensions;
@@ -122,6 +123,8 @@ pub(crate) struct Plane {
     /// The other parts of a partitioned fabric.
     pub remote: Remote,
     pub overflow: Overflow,
+    /// The account of the input buffers, where the scheme asks how full they are.
+    pub buffers: Option<Box<Buffers>>,
     /// When the credits that had arrived in any lane were collected last.
     pub collected: u64,
     pub pool: Pool,
@@ -192,13 +195,14 @@ impl Plane {
         }
     }
 
-    /// Collects the credits that have arrived in any lane, if that was long ago. Returns when it has to be called again,
+    /// Collects the credits that have arrived in any lane, and what has been freed in any buffer, if that was long ago. Returns when it has to be called again,
     /// at the latest.
     pub fn collect_credits(&mut self, now: u64) -> u64 {
         if now - self.collected >= COLLECTED_EVERY {
             for lane in &mut *self.credits {
                 lane.collect_arrived(&mut self.overflow, now);
             }
+            self.collect_freed(now);
             self.collected = now;
         }
         self.collected + COLLECTED_EVERY
@@ -479,6 +483,7 @@ impl Plane {
             + self.routing.bytes()
             + self.reordering.as_ref().map_or(0, |order| order.bytes())
             + self.overflow.bytes()
+            + self.buffers.as_ref().map_or(0, |buffers| buffers.bytes())
             + self.pauses.as_ref().map_or(0, |pauses| pauses.bytes())
             + self.pool.bytes()
             + self.extensions.bytes()

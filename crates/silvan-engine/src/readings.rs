@@ -216,6 +216,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         (plane.credits_at(self.now, lane) + plane.withheld_credits(lane)) as u32
     }
 
+    /// Blocks of 64 bytes that are free in an input buffer now, as its switch knows; `None` if the scheme does not ask how full
+    /// buffers are.
+    ///
+    /// # Panics
+    /// If there is no such port or virtual lane.
+    pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
+        let plane = &self.plane;
+        plane.known_lane(input, vl);
+        let free = plane.free_blocks(self.now, input.index() as u32, vl.index());
+        free.map(|free| free as u32)
+    }
+
     /// The congestion control at the switches.
     pub fn switch_control(&self) -> &S {
         &self.switch

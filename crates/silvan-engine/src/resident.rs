@@ -53,17 +53,14 @@ impl ResidentView<'_> {
 impl Resident for ResidentView<'_> {
     fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32 {
         self.plane.known_lane(input, vl);
-        let upstream = self.plane.ins[input.index()].upstream;
-        let lane = self.plane.lane(upstream, vl.index());
-        let (capacity, free) = self.plane.room_behind(self.now, lane);
+        let (capacity, free) = self.plane.room(self.now, input.index() as u32, vl.index());
         (capacity as u32).saturating_sub(free as u32)
     }
 
     fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32 {
         self.plane.known_lane(input, vl);
-        let upstream = self.plane.ins[input.index()].upstream;
-        let lane = self.plane.lane(upstream, vl.index());
-        self.plane.room_behind(self.now, lane).0 as u32
+        let (capacity, _) = self.plane.room(self.now, input.index() as u32, vl.index());
+        capacity as u32
     }
 
     fn queued_packets(&self, output: PortId, vl: Vl) -> u32 {

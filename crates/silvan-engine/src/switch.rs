@@ -59,6 +59,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         packet.clear(DEFERRED);
+        if S::ACTIVE {
+            self.plane.take_room::<F>(port, &packet);
+        }
         if F::TRACES {
             self.trace_arrival(now, port, output, &packet);
         }

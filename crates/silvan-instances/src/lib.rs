@@ -22,7 +22,11 @@ use silvan_workload::traffic::Traffic;
 use compiled::{Compiled, Divided, HostLoad};
 
 fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
-    CompiledFabric::new(network.fabric, network.routes, network.config)
+    let mut fabric = CompiledFabric::new(network.fabric, network.routes, network.config)?;
+    if network.may_delay_credits {
+        fabric.count_buffers();
+    }
+    Ok(fabric)
 }
 
 /// The fastest engine for these settings.
@@ -36,8 +40,9 @@ impl Engines for Fastest {
         control: Control,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        let fabric = compile(network)?;
+        let mut fabric = compile(network)?;
         fabric.check_scheme(&control.switch, &control.source)?;
+        fabric.serve(&control.switch);
         if let Some(filter) = network.trace {
             let how = (filter, network.discards_unroutable);
             return Ok(Compiled::traced(
@@ -52,18 +57,18 @@ impl Engines for Fastest {
             (&control.switch, &control.source),
             (AnySwitch::None(_), AnySource::None(_))
         );
-        let delays_credits = network.may_delay_credits || control.switch.delays_credits();
         let independent = match acts {
             true => {
                 fabric.knows_feedback()
-                    && !delays_credits
                     && fabric.knows_grants(&control.source)
                     && fabric.knows_messages(&control.switch)
             }
             false => !fabric.acknowledges(),
         };
         let has_windows = fabric.has_windows() && independent && load.fits_windows();
-        if network.discards_unroutable || !has_windows {
+        // Switches that count their buffers gain by windows only what several threads gain.
+        let pays = !fabric.counts_buffers() || network.threads > 1 && fabric.is_divisible();
+        if network.discards_unroutable || !has_windows || !pays {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }

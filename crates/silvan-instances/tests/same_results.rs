@@ -74,7 +74,8 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 15] = [
+const SEPARATE: [&str; 16] = [
+    "ecn",
     "pft",
     "ib-cc-pft",
     "timely",

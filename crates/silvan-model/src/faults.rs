@@ -175,6 +175,20 @@ pub enum InvariantError {
         /// Bytes sent that have not left.
         outstanding: i64,
     },
+    /// What a switch knows of an input buffer is not what is there.
+    #[error(
+        "input port {port}, VL {vl}: {found} blocks are free or taken by packets that wait, the buffer has {capacity}"
+    )]
+    Buffer {
+        /// Dense number of the input port.
+        port: usize,
+        /// Virtual lane of the buffer.
+        vl: usize,
+        /// Blocks found.
+        found: i64,
+        /// Blocks of the buffer.
+        capacity: i64,
+    },
     /// A packet was started without the credits for it.
     #[error(
         "lane {lane}: a packet was started without the credits for it; {in_hand} blocks are left"

@@ -58,8 +58,8 @@ hooks! {
             fn delays_credits() -> bool [either] { false }
 
             /// How much later than usual the input buffer of `input` returns the credits of a packet that
-            /// takes `packet_time` on the link. `occupied_bytes` is what the neighbour cannot use of the
-            /// buffer: bytes stored there, on their way there, or whose credits are on their way back.
+            /// takes `packet_time` on the link. `occupied_bytes` is what the packets in the buffer take of it, in blocks of 64 bytes:
+            /// those whose head is eligible and whose tail has not left, this one included.
             fn credit_return_delay(
                 input: PortId,
                 occupied_bytes: u32,

@@ -37,7 +37,9 @@ pub use views::{
 
 /// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not
 /// depend on what has been called about others, so that calls about different ones may come in any order. What one sends
-/// another takes at least [`SwitchControl::message_delay`].
+/// another takes at least [`SwitchControl::message_delay`]. If it asks how full input buffers are
+/// ([`SwitchControl::needs_buffer_full`], [`SwitchControl::delays_credits`]), calls about one switch come in the order of time, and
+/// it may have a part of its own for each switch.
 ///
 /// An engine with several threads has a clone for each, of which it uses some Port VLs; changes of settings go to
 /// all clones.

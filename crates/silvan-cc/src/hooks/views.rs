@@ -106,7 +106,8 @@ pub struct QueueView {
 /// The resident packets of a switch, for schemes that inspect or mark packets other than the one
 /// at hand.
 pub trait Resident {
-    /// Blocks (64 bytes) occupied in the input buffer of this port and VL.
+    /// Blocks (64 bytes) occupied in the input buffer of this port and VL, as the switch knows: by packets whose head is eligible
+    /// and whose tail has not left.
     fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32;
     /// Capacity of that buffer in blocks.
     fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32;

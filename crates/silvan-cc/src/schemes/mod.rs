@@ -117,7 +117,7 @@ register! {
     }
     engines { IbCc, Dcqcn }
     separate {
-        pft::Pft, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
+        ecn::Ecn, pft::Pft, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
         rccc::Rccc, vl_mapping::VlMapping, dftree::Dftree,
         pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, half::Half,
     }

@@ -93,6 +93,14 @@ impl Calendar {
         lists.iter().all(|list| list.is_empty()) && self.is_empty_at(self.window)
     }
 
+    /// Whether something at a switch is noted for the open window.
+    #[inline(always)]
+    pub fn has_switch_events(&self) -> bool {
+        let place = (self.window % WINDOWS) as usize;
+        let heads = &self.heads[self.window as usize & (self.heads.len() - 1)];
+        !self.outputs[place].is_empty() || !heads.is_empty() || !self.read_ends.is_empty()
+    }
+
     /// When the next window begins for which something is noted.
     pub fn next_noted(&self) -> Option<u64> {
         let mut ahead = self.window + 1..self.window + WINDOWS;

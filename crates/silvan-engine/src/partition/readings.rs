@@ -216,6 +216,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.of_port(number).credits(output, vl)
     }
 
+    /// Blocks of 64 bytes that are free in an input buffer now, see [`Engine::free_blocks`].
+    ///
+    /// # Panics
+    /// If there is no such port or virtual lane.
+    pub fn free_blocks(&self, input: PortId, vl: Vl) -> Option<u32> {
+        let number = self.parts[0].plane.known_port(input);
+        self.of_port(number).free_blocks(input, vl)
+    }
+
     /// The number of parts.
     pub fn parts(&self) -> usize {
         self.parts.len()

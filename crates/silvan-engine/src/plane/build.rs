@@ -134,6 +134,7 @@ impl Plane {
                 .then(|| Box::new(Reordering::new(fabric.host_count(), config.host.in_order))),
             remote: Remote::default(),
             overflow: Overflow::default(),
+            buffers: None,
             collected: 0,
             extensions: Extensions::default(),
             pool: Pool::new(

@@ -68,6 +68,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 None => plane.count(now, port, &packet, |counts| counts.relay_errors += 1),
             }
         }
+        if S::ACTIVE {
+            self.plane.take_room::<F>(port, &packet);
+        }
         self.return_discarded(now, port, &packet);
     }
 }

@@ -34,13 +34,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } = plane.ins[input as usize];
         let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
         let lane = plane.lane_in::<F>(upstream, packet.vl());
+        if S::ACTIVE {
+            plane.free_room::<F>(now, tail, input, packet);
+        }
         if F::PFC && plane.is_under_pfc(lane) {
             self.post_departure(tail, upstream, sender, packet);
             return;
         }
         let blocks = packet.blocks();
         if S::ACTIVE && self.switch.delays_credits() {
-            due += self.starvation(now, input, lane, packet.wire());
+            due += self.starvation(now, input, lane, packet);
             due = due.min(now + FARTHEST);
         }
         let plane = &mut self.plane;
@@ -81,15 +84,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// How much later a switch returns the credits of a packet because its input buffer is filling.
     #[cold]
-    pub(super) fn starvation(&self, now: u64, input: u32, lane: usize, wire: u16) -> u64 {
+    pub(super) fn starvation(&self, now: u64, input: u32, lane: usize, packet: &Packet) -> u64 {
         let plane = &self.plane;
         if input as usize >= plane.fabric_ports {
             return 0;
         }
         let upstream = &plane.outs[lane / plane.vls];
-        let (capacity, free) = plane.room_behind(now, lane);
+        let (capacity, free) = plane.room(now, input, packet.vl());
         let occupied = (capacity - free) as u32 * 64;
-        let packet_time = Span::from_ps(plane.serialisation(upstream, wire));
+        let packet_time = Span::from_ps(plane.serialisation(upstream, packet.wire()));
         self.switch
             .credit_return_delay(PortId::new(input as usize), occupied, packet_time)
             .as_ps()
@@ -110,12 +113,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if port as usize >= plane.fabric_ports {
             return;
         }
-        let lane = plane.lane_in::<F>(plane.ins[port as usize].upstream, vl);
-        let is_full = match plane.is_under_pfc(lane) {
-            true => plane.pauses_sender(now, lane),
-            false => !plane.credits[lane].has(&mut plane.overflow, now, plane.mtu_blocks),
-        };
-        if is_full {
+        if plane.is_full::<F>(now, port, vl) {
             if let Ok(vl) = Vl::try_new(vl as u8) {
                 self.switch.on_buffer_full(
                     time(now),

@@ -82,6 +82,8 @@ fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
             for vl in Vl::all().take(usize::from(case.config.data_vls)) {
                 prop_assert_eq!(divided.credits(port, vl), ordered.credits(port, vl));
                 prop_assert_eq!(divided.queued(port, vl), ordered.queued(port, vl));
+                let free = ordered.free_blocks(port, vl);
+                prop_assert_eq!(divided.free_blocks(port, vl), free);
             }
         }
         let threshold = Bytes::from_bytes(2000);
@@ -151,6 +153,30 @@ fn partitioned_engine_of_any_kind_equals_general_engine() {
     });
     with_divisions(Case::general_lookahead, |case, routed, division| {
         let control = || case.control(routed);
+        compare(
+            (case, routed),
+            Partitioned::general_lookahead,
+            control,
+            division,
+        )
+    });
+}
+
+/// The same with schemes that ask how full input buffers are.
+#[test]
+fn partitioned_engine_with_full_buffers_equals_general_engine() {
+    with_divisions(Case::general_lookahead, |case, routed, division| {
+        let control = || case.starving_control(routed);
+        compare(
+            (case, routed),
+            Partitioned::general_lookahead,
+            control,
+            division,
+        )
+    });
+    let acknowledged = |case: Case| case.general_lookahead().acknowledged();
+    with_divisions(acknowledged, |case, routed, division| {
+        let control = || case.control_by_buffers(routed);
         compare(
             (case, routed),
             Partitioned::general_lookahead,

@@ -47,11 +47,9 @@ settings! {
         /// is as full as the threshold, every credit that it returns is late by the delay that
         /// a throttled flow would wait behind the same packet.
         ///
-        /// How full the buffer is, is judged when the packet starts to leave, by the neighbour's credits:
-        /// full is what it has no credits for, including the packet that leaves and the credits that are
-        /// on their way back. Late credits thus keep the buffer filled for longer, and a neighbour that
-        /// sends all it can stays starved; it sends a full buffer per round trip of a credit, delay
-        /// included.
+        /// How full the buffer is, is judged when the packet starts to leave, by the packets in it, this one
+        /// included. What its neighbour has not sent for want of credits is not among them: where credits
+        /// come back so late that the buffer empties, they are no longer late.
         group Starvation starvation: StarvationSetting {
             /// How full the input buffer of a Port VL must be for late credits (CS_Threshold), 0 (never) to 15 (soonest).
             /// The weight is as many bytes as the same `threshold`.
@@ -78,8 +76,7 @@ settings! {
             /// Ports that starve their neighbour of credits (Credit_Mask): when a packet leaves an input
             /// buffer that is at least as full as `credit-threshold`, the switch delays its credits by
             /// `credit-return-delay`. This is the model's reading of a setting that public sources only
-            /// name. Full is what the neighbour has no credits for, so that one that sends all it can gets
-            /// a buffer's worth of credits per round trip with the delay in it.
+            /// name. The packets in the buffer count, the one that leaves included.
             CreditMask credit_mask as credit {
                 default: PortSelection::None,
                 of_port: "Whether the port starves its neighbour of credits.",

@@ -3,7 +3,14 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
+use silvan_cc::schemes::ecn::{
+    EcnSource, EcnSwitch, Lipd, Marking, RateModel, Response, SourceParameters, WindowLimit,
+};
+use silvan_cc::schemes::ib_cc::{
+    CctEntry, IbAdapter, IbParameters, IbSwitch, MarkingMode, PortSelection, StarvationSetting,
+    ThresholdMap, ThresholdWeight,
+};
+use silvan_cc::schemes::{SeparateSource, SeparateSwitch};
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, CompiledFabric, EngineConfig, FeedbackParams, HostParams,
@@ -219,8 +226,53 @@ impl Case {
         case
     }
 
+    /// The same, with acknowledgements of every packet.
+    pub fn acknowledged(mut self) -> Self {
+        self.config.feedback.carrier = BecnCarrier::AckPerPacket;
+        self
+    }
+
+    /// Marks by full input buffers, of each kind in turn, answered by rates and windows.
+    pub fn control_by_buffers(&self, routed: &Routed) -> (SeparateSwitch, SeparateSource) {
+        let markings = [
+            Marking::Naive,
+            Marking::ProposedScan,
+            Marking::ProposedCounters,
+        ];
+        let marking = markings[(self.seed >> 16) as usize % 3];
+        let switch = EcnSwitch::new(marking, routed.fabric.ports.len(), self.config.data_vls);
+        let parameters = SourceParameters {
+            rates: RateModel::Continuous(Response::Lipd(Lipd::new(1.0 / 256.0).unwrap())),
+            window: WindowLimit { min: 1, max: 4 },
+            initial_rate: 1.0,
+            persistent: true,
+            mtu: u32::try_from(self.config.packet.mtu.as_u64()).unwrap(),
+        };
+        let source = EcnSource::new(parameters, self.hosts.len()).unwrap();
+        (SeparateSwitch::Ecn(switch), SeparateSource::Ecn(source))
+    }
+
+    /// InfiniBand's congestion control as [`control`](Self::control) has it, at switches of which all ports return credits late
+    /// from some bytes in their input buffer on.
+    pub fn starving_control(&self, routed: &Routed) -> (IbSwitch, IbAdapter) {
+        let starvation = StarvationSetting {
+            credit_threshold: ThresholdWeight::try_new((self.seed >> 20) as u8 % 16).unwrap(),
+            credit_return_delay: CctEntry::try_new(1, (self.seed >> 24) as u16 % 9).unwrap(),
+        };
+        self.ib_control(routed, PortSelection::All, starvation)
+    }
+
     /// InfiniBand's congestion control, set to mark early and often.
     pub fn control(&self, routed: &Routed) -> (IbSwitch, IbAdapter) {
+        self.ib_control(routed, PortSelection::None, StarvationSetting::default())
+    }
+
+    fn ib_control(
+        &self,
+        routed: &Routed,
+        credit_ports: PortSelection,
+        starvation: StarvationSetting,
+    ) -> (IbSwitch, IbAdapter) {
         let map = ThresholdMap::Linear {
             lowest_bytes: 500,
             highest_bytes: 9000,
@@ -229,6 +281,8 @@ impl Case {
         let (marking_rate, packet_size, random) = self.marking;
         parameters.switch.marking.marking_rate = marking_rate;
         parameters.switch.marking.packet_size = packet_size;
+        parameters.switch.credit_ports = credit_ports;
+        parameters.switch.starvation = starvation;
         if random {
             parameters.switch.marking_mode = MarkingMode::Random;
         }

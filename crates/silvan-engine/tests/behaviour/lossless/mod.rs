@@ -161,10 +161,20 @@ fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
             for vl in Vl::all().take(usize::from(case.config.data_vls)) {
                 prop_assert_eq!(lookahead.credits(port, vl), general.credits(port, vl));
                 prop_assert_eq!(lookahead.queued(port, vl), general.queued(port, vl));
+                let free = general.free_blocks(port, vl);
+                prop_assert_eq!(lookahead.free_blocks(port, vl), free);
             }
         }
     }
     prop_assert!(lookahead.packet_hops() > 0);
+    // All has been drained.
+    let empty = u32::try_from(case.config.switch.buffer.as_u64() / 64).unwrap();
+    for port in routed.fabric.ports.ids() {
+        for vl in Vl::all().take(usize::from(case.config.data_vls)) {
+            let free = lookahead.free_blocks(port, vl);
+            prop_assert!(free.is_none_or(|free| free == empty));
+        }
+    }
     Ok((lookahead, general))
 }
 
@@ -288,6 +298,49 @@ fn general_lookahead_engine_with_congestion_control_equals_general_engine() {
         panic!("{error}");
     }
     assert!(becns.get() > 1000, "{} BECNs", becns.get());
+}
+
+/// The same with schemes that ask how full input buffers are.
+#[test]
+fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
+    let (marked, starved) = (Cell::new(0), Cell::new(0));
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.general_lookahead();
+        let (routed, _) = case.build();
+        if !case.compile(&routed).has_windows() {
+            return Ok(());
+        }
+        let (engine, general) = compare(&case, &routed, Engine::general_lookahead, || {
+            case.starving_control(&routed)
+        })?;
+        prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
+        let mut script = Script::new(&case.flows, routed.fabric.host_count());
+        script.follows = false;
+        let (switch, source) = case.control(&routed);
+        let mut free = Engine::general(case.compile(&routed), switch, source, script);
+        free.run_until(at(Span::from_ms(40))).unwrap();
+        let is_later = free.workload().records != engine.workload().records;
+        starved.set(starved.get() + u32::from(is_later));
+
+        let case = case.acknowledged();
+        let (engine, general) = compare(&case, &routed, Engine::general_lookahead, || {
+            case.control_by_buffers(&routed)
+        })?;
+        prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
+        let received = |host| engine.host_counters(host).fecn_received;
+        let received: u64 = routed.fabric.host_ids().map(received).sum();
+        marked.set(marked.get() + received);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(marked.get() > 1000, "{} marks", marked.get());
+    assert!(
+        starved.get() > 100,
+        "{} cases with late credits",
+        starved.get()
+    );
 }
 
 /// A short cable.

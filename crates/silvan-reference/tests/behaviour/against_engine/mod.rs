@@ -1,5 +1,6 @@
 //! The engine against the reference model, on random small fabrics.
 
+mod buffers;
 mod case;
 mod pfc;
 mod topologies;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use silvan_cc::hooks::NoControl;
+use silvan_cc::hooks::{NoControl, SwitchControl};
 use silvan_core::{Sl, Span, Time};
 use silvan_engine::{self as engine, Engine, EngineConfig, EngineError};
 use silvan_fabric::routing::{PathLanes, PathServiceLevels, Routes};
@@ -19,7 +20,7 @@ use self::case::{Case, Load, cases};
 use self::traffic::{Flows, Record};
 use crate::common::{Routed, at};
 
-type TestEngine = Engine<NoControl, NoControl, Flows>;
+type TestEngine<S = NoControl> = Engine<S, NoControl, Flows>;
 
 /// The engine's form of the same parameters.
 fn config(case: &Case) -> EngineConfig {
@@ -97,6 +98,16 @@ fn engine_pfc(pfc: Pfc) -> engine::PfcParams {
 
 /// Runs both models to the same instant.
 fn run_model_and_engine(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
+    run_with(case, routed, NoControl, until)
+}
+
+/// The same with a scheme at the switches that changes nothing.
+fn run_with<S: SwitchControl>(
+    case: &Case,
+    routed: &Routed,
+    switch: S,
+    until: Time,
+) -> (FlitModel, TestEngine<S>) {
     let parameters = case.parameters(&routed.fabric);
     let model = routed.run(&parameters, &case.flows, until);
     let lanes = parameters.tables.as_ref().map(|tables| {
@@ -113,7 +124,7 @@ fn run_model_and_engine(case: &Case, routed: &Routed, until: Time) -> (FlitModel
         &routed.fabric,
         routes,
         &config(case),
-        NoControl,
+        switch,
         NoControl,
         Flows::new(&case.flows, routed.fabric.host_count()),
     )
@@ -155,7 +166,7 @@ fn reference_records(model: &FlitModel) -> BTreeSet<Record> {
 
 /// The packet on which the two models differ first, with what the reference says of it and what
 /// the engine says.
-fn first_difference(model: &FlitModel, engine: &TestEngine) -> Option<String> {
+fn first_difference<S: SwitchControl>(model: &FlitModel, engine: &TestEngine<S>) -> Option<String> {
     let reference = reference_records(model);
     let engine: BTreeSet<Record> = engine.workload().records.iter().copied().collect();
     let first = reference

@@ -1,0 +1,146 @@
+//! What switches know of their own input buffers.
+//!
+//! The credits of a buffer belong to the port upstream, which in a lookahead window may still have to do what comes before
+//! now, and a real switch cannot read them. So where a scheme asks how full a buffer is, each input lane has an account of its
+//! own: a packet takes its blocks when its head is eligible, and frees them when its tail has left. With a form that processes
+//! the ports of a switch in the order of time (`ordered.rs`), the account is the same whatever happens at other switches.
+//!
+//! Under PFC the lane upstream replays the bytes in the buffer (`pfc.rs`), so that these are known already.
+
+use silvan_cc::hooks::SwitchControl;
+
+use crate::packet::Packet;
+use crate::plane::Plane;
+use crate::records::{Credits, Overflow};
+use crate::table::Table;
+use crate::variant::{CompiledFabric, EngineVariant};
+
+/// The free blocks of all input buffers, by port of the fabric and virtual lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffers {
+    lanes: Table<Credits>,
+}
+
+impl CompiledFabric {
+    /// Keeps account of the input buffers of switches if a scheme asks how full they are. An engine does so itself; what chooses
+    /// among engines does so before, because [`CompiledFabric::has_lookahead`] depends on it.
+    pub fn serve<S: SwitchControl>(&mut self, switch: &S) {
+        if S::ACTIVE && (switch.needs_buffer_full() || switch.delays_credits()) {
+            self.count_buffers();
+        }
+    }
+
+    /// Keeps this account, for a scheme that may begin to delay credits during the run.
+    pub fn count_buffers(&mut self) {
+        self.0.count_buffers();
+    }
+
+    /// Whether switches keep account of their input buffers. Their events are then processed in the order of time also within lookahead
+    /// windows, which costs one thread more than windows save.
+    pub fn counts_buffers(&self) -> bool {
+        self.0.buffers.is_some()
+    }
+}
+
+impl Plane {
+    /// Keeps account of the input buffers, which are empty.
+    fn count_buffers(&mut self) {
+        if self.buffers.is_none() && self.pauses.is_none() {
+            let lanes = self.fabric_ports * self.vls;
+            let empty = vec![Credits::new(self.input_blocks); lanes];
+            self.buffers = Some(Box::new(Buffers {
+                lanes: empty.into(),
+            }));
+        }
+    }
+
+    /// The account of an input lane. None is kept of the stage of an output buffer.
+    #[inline(always)]
+    fn account<F: EngineVariant>(
+        &mut self,
+        input: u32,
+        vl: usize,
+    ) -> Option<(&mut Credits, &mut Overflow)> {
+        if F::PLAIN || input as usize >= self.fabric_ports {
+            return None;
+        }
+        let lane = self.lane(input, vl);
+        let buffers = self.buffers.as_mut()?;
+        Some((&mut buffers.lanes[lane], &mut self.overflow))
+    }
+
+    /// A packet takes its blocks of the buffer of an input: its head is eligible.
+    #[inline(always)]
+    pub fn take_room<F: EngineVariant>(&mut self, input: u32, packet: &Packet) {
+        if let Some((account, _)) = self.account::<F>(input, packet.vl()) {
+            account.in_hand -= packet.blocks();
+        }
+    }
+
+    /// A packet frees its blocks at `tail`.
+    #[inline(always)]
+    pub fn free_room<F: EngineVariant>(
+        &mut self,
+        now: u64,
+        tail: u64,
+        input: u32,
+        packet: &Packet,
+    ) {
+        if let Some((account, overflow)) = self.account::<F>(input, packet.vl()) {
+            account.post(overflow, now, tail, packet.blocks());
+        }
+    }
+
+    /// Blocks of the input buffer of a switch, and those that are free at `now`, as the switch knows.
+    ///
+    /// # Panics
+    /// If no account is kept.
+    pub fn room(&self, now: u64, input: u32, vl: usize) -> (i32, i32) {
+        if self.pauses.is_some() {
+            let upstream = self.ins[input as usize].upstream;
+            return self.room_behind(now, self.lane(upstream, vl));
+        }
+        let free = self.free_blocks(now, input, vl);
+        assert!(free.is_some(), "no account is kept of input buffers");
+        (self.input_blocks, free.unwrap_or(0))
+    }
+
+    /// Blocks of an input buffer that are free at `now`, if an account is kept.
+    pub fn free_blocks(&self, now: u64, input: u32, vl: usize) -> Option<i32> {
+        let account = &self.buffers.as_ref()?.lanes[self.lane(input, vl)];
+        Some(account.at(&self.overflow, now))
+    }
+
+    /// Whether an input buffer has no room for another packet of MTU size; under PFC, whether it pauses its sender.
+    pub fn is_full<F: EngineVariant>(&mut self, now: u64, input: u32, vl: usize) -> bool {
+        if F::PFC && self.pauses.is_some() {
+            let upstream = self.ins[input as usize].upstream;
+            return self.pauses_sender(now, self.lane(upstream, vl));
+        }
+        let blocks = self.mtu_blocks;
+        self.account::<F>(input, vl)
+            .is_some_and(|(account, overflow)| !account.has(overflow, now, blocks))
+    }
+
+    /// Collects what has been freed in any buffer.
+    pub fn collect_freed(&mut self, now: u64) {
+        if let Some(buffers) = &mut self.buffers {
+            for account in buffers.lanes.iter_mut() {
+                account.collect_arrived(&mut self.overflow, now);
+            }
+        }
+    }
+
+    /// Blocks of an input buffer that are free, or will be as far as tails have a time to leave.
+    pub fn accounted_blocks(&self, input: u32, vl: usize) -> Option<i32> {
+        let account = &self.buffers.as_ref()?.lanes[self.lane(input, vl)];
+        Some(account.in_hand + account.pending(&self.overflow))
+    }
+}
+
+impl Buffers {
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.lanes.capacity() * size_of::<Credits>()
+    }
+}
