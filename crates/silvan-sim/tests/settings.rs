@@ -235,11 +235,11 @@ fn threshold() {
     assert_shares(&output, 3, [1.0, 1.0, 1.0, 0.2]);
 }
 
-/// Buffers of four packets, and a threshold at which they are full. Nothing is marked.
+/// Buffers of four packets, and a threshold of one: credits are late as long as any waits. Nothing is marked.
 const FOUR_PACKETS: [(&str, &str); 3] = [
     ("switch.buffer", "8448 B"),
     ("control.ib-cc.switch.threshold", "0"),
-    ("control.ib-cc.switch.threshold-lowest", "8448 B"),
+    ("control.ib-cc.switch.threshold-lowest", "2112 B"),
 ];
 
 /// Two hosts take turns at the way to a third. Behind the port in Credit_Mask a host has four turns
