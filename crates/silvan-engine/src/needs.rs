@@ -104,7 +104,8 @@ impl Needs {
 /// The queries in the hot loops. A scheme with an engine of its own answers them by constants, so that nothing is left of a
 /// call that it does not have; for all others the record comes first, and what it excludes is not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// The record says no where the scheme is known at run time only; a scheme with an engine of its own is called.
+    /// Whether the scheme is shown packets that are queued and leave. With an engine of its own it always is, so that the
+    /// record is not read.
     #[inline(always)]
     pub(crate) fn watches_queues(&self) -> bool {
         S::ACTIVE && (!S::IS_DISPATCHED || self.needs.queues)

@@ -18,7 +18,7 @@ use crate::partition::Remote;
 use crate::pfc::Pauses;
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
-use crate::records::{COLLECTED_EVERY, Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
+use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
 use crate::reordering::Reordering;
 use crate::routing::Routing;
 use crate::table::Table;
@@ -193,19 +193,6 @@ impl Plane {
                 .span_for(Bytes::from_bytes(u64::from(wire)))
                 .as_ps()
         }
-    }
-
-    /// Collects the credits that have arrived in any lane, and what has been freed in any buffer, if that was long ago. Returns when it has to be called again,
-    /// at the latest.
-    pub fn collect_credits(&mut self, now: u64) -> u64 {
-        if now - self.collected >= COLLECTED_EVERY {
-            for lane in &mut *self.credits {
-                lane.collect_arrived(&mut self.overflow, now);
-            }
-            self.collect_freed(now);
-            self.collected = now;
-        }
-        self.collected + COLLECTED_EVERY
     }
 
     /// The number of a port that a caller names.

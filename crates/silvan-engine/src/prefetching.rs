@@ -41,10 +41,8 @@ const EVENT_FIRST: usize = 9;
 const EVENT_SECOND: usize = 5;
 /// Last stage: the first packet of that queue, and the credits that it returns.
 const EVENT_LAST: usize = 2;
-/// First stage of an output with several lanes: what tells the lane that it will probably serve.
+/// First stage of an output with several lanes: which of them have packets, and which sent last.
 const LANES_FIRST: usize = 13;
-/// Stage of the records of that lane, of which the other ones are those of its next queue.
-const LANES_SECOND: usize = 9;
 /// First stage of a host that injects: its record, and the index of its traffic.
 const HOST_FIRST: usize = 6;
 /// Last stage: its port, its traffic and its congestion control.
@@ -327,9 +325,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         let has_lanes = self.plane.vls_in::<F>() > 1;
-        let first_stage = if has_lanes { LANES_SECOND } else { EVENT_FIRST };
         let outputs = self.plane.events.calendar.outputs();
-        let [state, first, second, last] = [LANES_FIRST, first_stage, EVENT_SECOND, EVENT_LAST]
+        let [state, first, second, last] = [LANES_FIRST, EVENT_FIRST, EVENT_SECOND, EVENT_LAST]
             .map(|distance| outputs.get(index + distance).copied());
         if let Some(output) = state.filter(|_| has_lanes) {
             prefetch(&self.plane.outs, output as usize);

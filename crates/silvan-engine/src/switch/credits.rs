@@ -7,11 +7,26 @@ use silvan_model::InvariantError;
 use crate::engine::Engine;
 use crate::events::{Event, Posted, phase};
 use crate::packet::Packet;
-use crate::plane::time;
-use crate::records::{FARTHEST, InPort, Sender};
+use crate::plane::{Plane, time};
+use crate::records::{COLLECTED_EVERY, FARTHEST, InPort, Sender};
 use crate::resident::ResidentView;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
+
+impl Plane {
+    /// Collects the credits that have arrived in any lane, and what has been freed in any buffer, if that was long ago.
+    /// Returns when it has to be called again, at the latest.
+    pub fn collect_credits(&mut self, now: u64) -> u64 {
+        if now - self.collected >= COLLECTED_EVERY {
+            for lane in &mut *self.credits {
+                lane.collect_arrived(&mut self.overflow, now);
+            }
+            self.collect_freed(now);
+            self.collected = now;
+        }
+        self.collected + COLLECTED_EVERY
+    }
+}
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A packet has been started without the credits for it.
