@@ -89,7 +89,7 @@ def made_up_result(
                 "name": [f"host-{number:04}" for number in numbers],
                 "lid": numbers + 1,
                 "role": ["hotspot+c" if hot else "c" for hot in hotspots],
-                "receives": ["hotspots" if hot else "other receivers" for hot in hotspots],
+                "receives": np.full(hosts, fill_value=True),
                 "delivered_bytes": delivered.reshape(intervals, hosts).sum(axis=0),
                 "injected_bytes": np.zeros(hosts, np.uint64),
             }

@@ -105,10 +105,13 @@ async def raw_page(server: LiveServer) -> Streams:
 
 
 def page(server: LiveServer) -> connect:
-    """Open a connection for samples as a browser does."""
+    """Open a connection for samples as a browser does, which sends no pings of its own.
+
+    A page that a test does not read gets no pong either: it is behind the samples.
+    """
     parts = urlsplit(server.address)
     samples = f"ws://{parts.netloc}{parts.path}samples"
-    return connect(samples, origin=Origin(f"http://{parts.netloc}"))
+    return connect(samples, origin=Origin(f"http://{parts.netloc}"), ping_interval=None)
 
 
 async def follows(one: ClientConnection) -> None:
