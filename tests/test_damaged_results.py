@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +214,45 @@ def test_a_scenario_of_another_fabric_is_refused(
 def test_every_whole_result_is_read(whole: silvan.Result, folder: Path) -> None:
     """What the checks ask for holds of a run with all tables; oracle: the run itself."""
     assert silvan.Result.read(folder).tables == whole.tables
+
+
+@pytest.mark.parametrize("name", [MANIFEST, "ports.parquet"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_not_read(
+    folder: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe waits for its writer, and a device may have no end."""
+    file = folder / name
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/dev/zero")
+    _is_refused(folder, f"its {name} is no regular file", capsys)
+
+
+@pytest.mark.parametrize("report", ["compare.json", "reproduction.json"])
+def test_a_report_that_is_no_file_is_not_read(
+    tmp_path: Path, report: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "report").mkdir()
+    os.mkfifo(tmp_path / "report" / report)
+    assert main(["view", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
+    assert f"its {report} is no regular file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("left", [".run-old-x/run", ".run-x"])
+def test_what_a_killed_command_has_left_is_no_result(
+    folder: Path, left: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A result that is replaced has another name until the new one is there, and then until it is
+    removed."""
+    shutil.copytree(folder, folder.parent / left)
+    target = folder.parent / "target"
+    for option in ("--out", "--perfetto"):
+        assert main(["view", str(folder.parent), option, str(target), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["runs"] == 1
+        target.unlink()
+    with pytest.raises(silvan.OutputError) as caught:
+        silvan.Result.read(folder.parent)
+    assert str(caught.value.hint).endswith(f"name one: {folder}")

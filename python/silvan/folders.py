@@ -83,6 +83,70 @@ def require_replaceable(target: Path) -> None:
         )
 
 
+def require_regular(path: Path) -> None:
+    """Refuse to read what has no end, or waits for another program: devices and pipes.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in a folder that silvan has written.
+
+    Raises
+    ------
+    OSError
+        There is no such file.
+    ValueError
+        It is something else than a file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"its {path.name} is no regular file")
+
+
+def require_writable_file(path: Path) -> None:
+    """Make sure that a file can be written, before work whose outcome it is to hold.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or a pipe or a character device.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written.
+    """
+    try:
+        if not _is_stream(path):
+            with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent):
+                pass
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def results_below(folder: Path, pattern: str = "**") -> list[Path]:
+    """Find the results in a folder, without what a command that was killed has left behind.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    pattern : str
+        Where to look, as for :meth:`pathlib.Path.glob`; by default at any depth.
+
+    Returns
+    -------
+    list of Path
+        The folders of the results, sorted.
+    """
+    found = (path.parent for path in sorted(folder.glob(f"{pattern}/{MANIFEST}")))
+    # Half-written and replaced results have names that begin with a dot until they are renamed.
+    return [
+        path
+        for path in found
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Scenario and version that results come from.

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from silvan import _silvan
 from silvan.errors import OutputError, SilvanError, checked_argument, one_line
-from silvan.folders import MANIFEST, Origin, claim_result, replaced_folder
+from silvan.folders import (
+    MANIFEST,
+    Origin,
+    claim_result,
+    replaced_folder,
+    require_regular,
+    results_below,
+)
 from silvan.result_check import digest, require_whole
 from silvan.scenario import Scenario
 
@@ -379,10 +386,12 @@ class Result:
 
         folder = _folder(directory)
         try:
+            require_regular(folder / MANIFEST)
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             tables = {}
             for name, noted in manifest["tables"].items():
                 file = folder / f"{name}.parquet"
+                require_regular(file)
                 with file.open("rb") as opened:
                     tables[name] = pq.read_table(opened)
                 shape = _shape(tables[name])
@@ -414,8 +423,8 @@ class Result:
         hint = (
             "name a folder that silvan run --out or Result.write made; if it is damaged, run again"
         )
-        if inner := sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")):
-            hint = f"it holds results of several seeds, name one: {folder / inner[0]}"
+        if inner := results_below(folder, "*"):
+            hint = f"it holds results of several seeds, name one: {inner[0]}"
         raise OutputError(f"{folder}: no readable result: {reason}", hint=hint)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -291,6 +292,28 @@ def test_log_of_the_dcms_is_read_line_by_line(tmp_path: Path) -> None:
         assert log.take() == []
     with pytest.raises(silvan.SilvanError, match="cannot be read"):
         DcmsLog(tmp_path / "none")
+
+
+def test_a_pipe_is_no_log_of_the_dcms(tmp_path: Path) -> None:
+    """Opening it would wait for its writer, and it does not say where it ends."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(silvan.SilvanError, match="cannot be read: it is no regular file"):
+        DcmsLog(tmp_path / "pipe")
+
+
+def test_a_log_without_ends_of_lines_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "dcms.log"
+    path.touch()
+    tracemalloc.start()
+    try:
+        with closing(DcmsLog(path)) as log, path.open("ab") as file:
+            for _ in range(16):
+                file.write(b"x" * (1 << 20))
+                file.flush()
+                assert log.take() == []
+            assert tracemalloc.get_traced_memory()[0] < 3 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def get(address: str, path: str | None = None, **headers: str) -> http.client.HTTPResponse:

@@ -276,13 +276,12 @@ def _read(folders: list[Path]) -> list[Result]:
 
 def _run_folders(folders: list[Path]) -> list[Path]:
     """Return the folders of runs that folders are or hold."""
-    from silvan.folders import MANIFEST
+    from silvan.folders import MANIFEST, results_below
 
     found = []
     for folder in folders:
         is_run = (folder / MANIFEST).is_file()
-        inner = [path.parent for path in sorted(folder.rglob(MANIFEST))] if not is_run else []
-        found += inner or [folder]
+        found += [folder] if is_run else results_below(folder) or [folder]
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from silvan.dcms_state import port_name
 from silvan.errors import SilvanError
+from silvan.folders import require_regular
 
 _MOST_READ = 1 << 20
 """Bytes that are read at once; the rest comes with the next sample."""
@@ -65,18 +66,23 @@ class DcmsLog:
 
     def __init__(self, path: Path) -> None:
         try:
+            # A pipe would wait for its writer; devices have no end, or nothing.
+            require_regular(path)
             self._file = path.open("rb")
             self._file.seek(0, 2)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no regular file"
             raise SilvanError(
-                f"{path}: cannot be read: {error.strerror}",
+                f"{path}: cannot be read: {reason}",
                 hint="start the DCMS first: silvan dcms --log json dcms.toml 2> dcms.log",
             ) from None
         self._rest = b""
 
     def take(self) -> list[str]:
         """Return what has been decided and changed since the last call, in words."""
-        *lines, self._rest = (self._rest + self._file.read(_MOST_READ)).split(b"\n")
+        *lines, rest = (self._rest + self._file.read(_MOST_READ)).split(b"\n")
+        # No event is so long: what has no end of a line is no log.
+        self._rest = rest if len(rest) < _MOST_READ else b""
         return [text for line in lines if (text := _words(line))]
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from typing import (
 import pyarrow as pa
 
 from silvan.errors import OutputError, describe, shown
+from silvan.folders import require_regular
 
 DAMAGED = (
     *(OSError, ValueError, TypeError, KeyError),
@@ -132,6 +133,7 @@ def read_json(path: Path) -> Any:
     OSError or ValueError
         It cannot be read, or holds something else.
     """
+    require_regular(path)
     text = path.read_text(encoding="utf-8")
     return json.loads(text, parse_constant=_no_number, parse_float=_finite)
 
