@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import silvan
+from silvan.cli import main
 from silvan.folders import exclusive, write_text
 from tests.conftest import INCAST, Command, Outcome, silvan_command
 from tests.gate import PATIENCE_S
@@ -231,6 +232,31 @@ def test_an_assignment_that_is_wrong(command: Command, incast_file: Path) -> Non
     message, hint = refused(command("run", incast_file, "--set", "switch.bufer=64 KiB"))
     assert "--set" in message
     assert "buffer" in hint
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["run", "FILE", "--threads"], "is not a number of threads"),
+        (["view", "--live", "--bind"], "is not ADDRESS:PORT"),
+        (["emulate", "FILE", "--serve", "--allow-user"], "there is no user"),
+        (["whatif", "FILE", "--fail"], "the fabric has no switch or cable"),
+        (["view", "--live", "--sockname"], "no emulated fabric answers"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_numbers_of_any_length_are_no_failure(
+    incast_file: Path, words: list[str], cause: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python refuses to read numbers of thousands of digits; the error shows some of them."""
+    many = "1" * 5000
+    text = {"--bind": f"127.0.0.1:{many}", "--fail": f"switch-00:{many}"}.get(words[-1], many)
+    given = [str(incast_file) if word == "FILE" else word for word in words]
+    assert main([*given, text]) == 2
+    error = capsys.readouterr().err
+    assert cause in error
+    assert len(error) < 1000
+    assert "None" not in error
 
 
 @pytest.mark.slow

@@ -185,6 +185,81 @@ def test_command_prints_the_way_of_a_packet(
     assert not (tmp_path / "no.pcap").exists()
 
 
+@pytest.mark.parametrize("name", ["switch-00:1", "switch-00:01", "switch-00:+1"])
+def test_a_port_is_found_by_the_value_of_its_number(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The scenario takes all of these for the same port."""
+    file = tmp_path / "incast.toml"
+    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    assert main(["run", str(file), "--json", "--pcap", name, str(tmp_path / "port.pcap")]) == 0
+    counted = packets_of(silvan.run(silvan.Scenario(**INCAST)), "switch-00:1").num_rows
+    assert f"{counted:,} packets of {name} written" in capsys.readouterr().err
+    assert counted > 0
+
+
+def test_a_host_comes_before_a_port_of_its_name() -> None:
+    """A host may be called what a port of a switch is called."""
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={
+                "switch": [{"name": "a", "ports": 4}],
+                "host": [{"name": "b"}, {"name": "a:1"}],
+                "cable": [{"from": "b", "to": "a:1"}, {"from": "a:1:1", "to": "a:2"}],
+            },
+            traffic={"flow": [{"from": "a:1", "to": "b"}]},
+            probe={"packets": {"flows": [{"from": "a:1", "to": "b"}]}},
+            run={"duration": "20 us"},
+        )
+    )
+    # Of the host's packets, the switch has sent most on by the port of the same name.
+    sent = packets_of(result, "a:1")
+    assert set(sent["input_row"].to_pylist()) == {None}
+    assert sent.num_rows < result.packet_hops.num_rows
+
+
+@pytest.mark.parametrize("name", ["switch-00:9", "switch-00:0", "switch-01", ""])
+def test_a_capture_of_no_port_is_an_error(incast: silvan.Result, name: str, tmp_path: Path) -> None:
+    with pytest.raises(silvan.SilvanError, match="there is no port"):
+        write_pcap(incast, name, tmp_path / "port.pcap")
+    assert not (tmp_path / "port.pcap").exists()
+
+
+def test_a_capture_that_has_no_place_is_refused_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "incast.toml"
+    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    # Starting a run would fail otherwise.
+    monkeypatch.setattr("silvan.workers.run_jobs", None)
+    target = tmp_path / "missing" / "port.pcap"
+    assert main(["run", str(file), "--pcap", "switch-00:1", str(target)]) == 2
+    error = capsys.readouterr().err
+    assert f"{target}: cannot write: no such file or directory" in error
+    assert "hint: " in error
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_what_was_measured_is_printed_although_the_capture_cannot_be_written(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "incast.toml"
+    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    assert main(["run", str(file), "--pcap", "switch-00:1", "/dev/full", *words]) == 2
+    printed = capsys.readouterr()
+    assert "/dev/full: cannot write: no space left on device" in printed.err
+    assert "hotspot" in printed.out
+
+
+def test_a_number_of_a_packet_may_have_any_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "incast.toml"
+    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    assert main(["run", str(file), "--trace", f"host-0005,host-0000,{'1' * 5000}"]) == 2
+    assert "names neither a flow nor a packet" in capsys.readouterr().err
+
+
 def test_a_capture_without_notifications_says_how_to_send_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

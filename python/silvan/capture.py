@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silvan.errors import SilvanError
+from silvan.errors import SilvanError, shown
 from silvan.folders import written_file
 from silvan.result import Result
 
@@ -60,7 +60,7 @@ def write_pcap(result: Result, port: str, path: Path) -> int:
     Raises
     ------
     SilvanError
-        The run has not recorded the packets, or the fabric has no LIDs.
+        The run has not recorded the packets, there is no such port, or the fabric has no LIDs.
     OutputError
         The file cannot be written.
     """
@@ -82,17 +82,25 @@ def write_pcap(result: Result, port: str, path: Path) -> int:
 
 def packets_of(result: Result, port: str) -> pa.Table:
     """Return the rows of ``packet_hops`` of one port; the name of a host means its only port."""
-    ports = result.ports
-    node, _, number = port.rpartition(":")
-    rows = [
-        row
-        for row, (name, own) in enumerate(
-            zip(ports["node"].to_pylist(), ports["port"].to_pylist(), strict=True)
-        )
-        if name == port or (name == node and str(own) == number)
-    ]
+    row = _row_of(result, port)
     hops = result.tables["packet_hops"]
-    return hops.filter(pc.is_in(hops["ports_row"], pa.array(rows, pa.uint32())))
+    return hops.filter(pc.equal(hops["ports_row"], pa.scalar(row, hops["ports_row"].type)))
+
+
+def _row_of(result: Result, port: str) -> int:
+    """Find a port as the scenario does: the name of a host first, and numbers by their value."""
+    nodes: list[str] = result.ports["node"].to_pylist()
+    numbers: list[int] = result.ports["port"].to_pylist()
+    if port in result.hosts["name"].to_pylist() and port in nodes:
+        return nodes.index(port)
+    node, _, number = port.rpartition(":")
+    for row, (name, own) in enumerate(zip(nodes, numbers, strict=True)):
+        if name == node and str(own) == number.removeprefix("+").lstrip("0"):
+            return row
+    raise SilvanError(
+        f"there is no port {shown(repr(port))}",
+        hint="write SWITCH:NUMBER or the name of a host",
+    )
 
 
 def _numbered(hops: pa.Table) -> Iterator[tuple[Mapping[str, Any], int, int]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from silvan.errors import EmulationError
+from silvan.errors import EmulationError, shown
 from silvan.input_files import CONFIGURATION_BYTES, read_text
 from silvan.systems import require_linux
 
@@ -412,7 +412,8 @@ class ControlChannel:
                 return _ended(self._sockname)
             return _refused(self._sockname)
         return EmulationError(
-            f"no emulated fabric answers under the name {self._sockname!r} ({error.strerror})",
+            f"no emulated fabric answers under the name {shown(repr(self._sockname))}"
+            f" ({error.strerror or error})",
             "start one with silvan emulate, and name it with --sockname",
         )
 

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from silvan.errors import SilvanError
+from silvan.errors import SilvanError, shown
+from silvan.quantities import whole_number
 from silvan.result import Result
 
 Hop = Mapping[str, Any]
@@ -45,15 +46,14 @@ class Traced:
         Traced(source='host-0001', destination='host-0000', number=7)
         """
         words = [word.strip() for word in text.split(",")]
-        number = words[2] if len(words) == 3 else "1"
-        is_whole = all(words) and len(words) in {2, 3}
-        if not (is_whole and number.isdecimal() and int(number) > 0):
+        number = whole_number(words[2]) if len(words) == 3 else None
+        if not all(words) or len(words) != (3 if number else 2):
             raise SilvanError(
-                f"--trace: {text!r} names neither a flow nor a packet",
+                f"--trace: {shown(repr(text))} names neither a flow nor a packet",
                 hint="write SOURCE,DESTINATION for a flow, or SOURCE,DESTINATION,NUMBER for its "
                 "packet of this number, counted from 1",
             )
-        return cls(words[0], words[1], int(number) if len(words) == 3 else None)
+        return cls(words[0], words[1], number)
 
 
 def packets_of_flow(result: Result, traced: Traced) -> list[list[Hop]]:

@@ -12,6 +12,24 @@ UNLIMITED = "unlimited"
 """The value of a limit that bounds nothing."""
 
 
+_MOST_DIGITS = 18
+
+
+def whole_number(text: str) -> int | None:
+    """Read a whole number of decimal digits; None for what is none, or has more than 18 digits.
+
+    Python's own ``int`` also takes signs, blanks and the digits of other scripts, and refuses
+    thousands of digits with an error of its own.
+
+    Examples
+    --------
+    >>> whole_number("007"), whole_number("1_000"), whole_number("9" * 5000)
+    (7, None, None)
+    """
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number else None
+
+
 class Quantity(str):
     """A text of a scenario. Where it is a number with a unit, its value in a base unit.
 

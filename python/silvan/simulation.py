@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from silvan import _silvan
-from silvan.errors import ScenarioError, checked_argument
+from silvan.errors import ScenarioError, checked_argument, shown
 from silvan.foreign_code import foreign_code
 from silvan.progress_bar import Update, progress_bar
 from silvan.result import Result
@@ -163,7 +163,7 @@ def checked_threads(threads: SupportsIndex | str) -> int:
         if not isinstance(threads, bool) and 1 <= number <= MOST_THREADS:
             return number
     raise ScenarioError(
-        f"{threads!r} is not a number of threads",
+        f"{shown(repr(threads))} is not a number of threads",
         hint=f'threads are a whole number from 1 to {MOST_THREADS}, or "auto"',
     )
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from silvan.errors import shown
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -98,13 +100,15 @@ _LAST_PORT = 65535
 
 def address_of(text: str, option: str) -> tuple[str, int]:
     """Read the value of an option that says at which address and port something is served."""
+    from silvan.quantities import whole_number
+
     host, _, digits = text.rpartition(":")
-    is_port = digits.isascii() and digits.isdecimal()
-    if not host or not is_port or int(digits) > _LAST_PORT:
+    port = whole_number(digits)
+    if not host or port is None or port > _LAST_PORT:
         raise typer.BadParameter(
-            f"{text!r} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint=option
+            f"{shown(repr(text))} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint=option
         )
-    return host.strip("[]"), int(digits)
+    return host.strip("[]"), port
 
 
 def load(
@@ -218,10 +222,15 @@ def with_trees(scenario: Scenario) -> Scenario:
 
 def user_id(user: str, option: str) -> int:
     """Turn a user's name or id into the id."""
+    from silvan.quantities import whole_number
+
     try:
-        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+        number = whole_number(user)
+        return pwd.getpwnam(user).pw_uid if number is None else number
     except KeyError as error:
-        raise typer.BadParameter(f"there is no user {user!r}", param_hint=option) from error
+        raise typer.BadParameter(
+            f"there is no user {shown(repr(user))}", param_hint=option
+        ) from error
 
 
 _READS_PER_HOP = 0.1

@@ -59,9 +59,10 @@ def with_packets(
     ports, flows = list(recorded.get("ports", [])), list(recorded.get("flows", []))
     if pcap is not None:
         from silvan.capture import FILE_START
-        from silvan.folders import require_own_kind
+        from silvan.folders import require_own_kind, require_writable_file
 
         require_own_kind(pcap[1], FILE_START, "capture file of silvan")
+        require_writable_file(pcap[1])
         wire = scenario.packet.mtu.bytes + scenario.packet.header.bytes
         if wire > LONGEST_PACKET:
             raise SilvanError(

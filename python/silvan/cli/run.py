@@ -158,7 +158,6 @@ def run(
         for index, result in finished:
             # What is printed is small, and a thousand results may be too large to keep.
             reports[index] = _report(jobs[index], result, whole=as_json)
-            write_capture(result, pcap)
             shown = result
     ordered = [reports[index] for index in range(len(jobs))]
     lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
@@ -168,23 +167,27 @@ def run(
     if count is not None and used < count:
         note(f"{used} of {count} threads used: see run.threads in the reference of scenario keys")
     resolution = latency_percentile_resolution()
-    if as_json:
-        put_json(
-            {
-                "name": loaded.name,
-                "hash": loaded.hash,
-                "latency_percentile_resolution": resolution,
-                "runs": ordered,
-                **({} if traced is None else {"trace": trace_report(shown, traced)}),
-            }
-        )
-        return
-    put_table(_table(loaded.name, ordered))
-    if len(ordered) == 1:
-        _put_details(ordered[0], resolution)
-    put_trace(shown, traced)
-    if out is not None:
-        note(f"written to {out}")
+    try:
+        if as_json:
+            put_json(
+                {
+                    "name": loaded.name,
+                    "hash": loaded.hash,
+                    "latency_percentile_resolution": resolution,
+                    "runs": ordered,
+                    **({} if traced is None else {"trace": trace_report(shown, traced)}),
+                }
+            )
+            return
+        put_table(_table(loaded.name, ordered))
+        if len(ordered) == 1:
+            _put_details(ordered[0], resolution)
+        put_trace(shown, traced)
+        if out is not None:
+            note(f"written to {out}")
+    finally:
+        # Neither is lost if the other cannot be written: a disk may be full, a trace of no packet.
+        write_capture(shown, pcap)
 
 
 def _put_details(report: Mapping[str, Any], resolution: float) -> None:
@@ -205,7 +208,10 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
 
 def _number(text: str) -> int | str:
     """Read a number, if it is one."""
-    return int(text) if text.isascii() and text.isdigit() else text
+    from silvan.quantities import whole_number
+
+    number = whole_number(text)
+    return text if number is None else number
 
 
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Job]:

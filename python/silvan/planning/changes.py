@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from silvan.errors import ScenarioError, shown
+from silvan.quantities import whole_number
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlInput, TomlValue
 
@@ -107,7 +108,7 @@ class FabricLists:
             )
             return lists._without_loose_hosts(what)
         name, _, port = what.rpartition(":")
-        place = (name, int(port) if port.isdecimal() else -1)
+        place = (name, whole_number(port))
         cables = [one for one in self.cables if place not in one.ends]
         if len(cables) == len(self.cables):
             raise ScenarioError(
