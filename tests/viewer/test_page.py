@@ -439,6 +439,26 @@ def test_a_click_selects_and_the_pointer_shows_values(
     expect(page.get_by_role("heading", name="host host-0005")).to_be_visible()
 
 
+def test_values_at_the_edge_of_the_map_are_seen_whole(open_page: Opener, page_file: Path) -> None:
+    """Near its lower edge are the receivers."""
+    page = open_page(page_file, LAST, viewport={"width": 1200, "height": 640})
+    area = page.locator(".map").bounding_box()
+    assert area is not None
+    tip = page.locator(".tooltip")
+    lowest = area["y"] + area["height"]
+    is_low = False
+    for up in range(8, 80, 12):
+        for right in range(100, int(area["width"]), 12):
+            page.mouse.move(area["x"] + right, lowest - up)
+            box = tip.bounding_box() if tip.count() else None
+            if box is None:
+                continue
+            is_low = is_low or box["height"] > up
+            assert box["y"] >= area["y"]
+            assert box["y"] + box["height"] <= lowest
+    assert is_low, "there was room below all values"
+
+
 def _places(page: Page) -> Iterator[tuple[float, float]]:
     """Move the pointer over the map, in steps that miss nothing that it reaches."""
     box = page.locator(".map").bounding_box()

@@ -7,7 +7,7 @@ import { digits, isolated } from "../data/units";
 import { css } from "../map/colours";
 import { textScale, theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
-import { areWhole, STEPS } from "./lines";
+import { areWhole, dashesOf, STEPS } from "./lines";
 import { drawDiamonds, drawMarks, drawOverlaps, WIDTH } from "./marks";
 import { ShortWords } from "./short";
 
@@ -44,6 +44,8 @@ export interface ChartProps {
   /** Whether a value holds until the next one, so that the legend shows the last one before the line. */
   holds?: boolean;
   shaded?: [number, number] | null;
+  /** Whether lines are cumulative, in % of what the words say: texts then name quantiles. */
+  cumulated?: string;
   logX?: boolean;
   logY?: boolean;
   /** Names of x = 0, 1, ...; without them x is a quantity. */
@@ -74,6 +76,7 @@ export function Chart(props: ChartProps) {
   const latest = useRef(props);
   latest.current = props;
   const [hovered, setHovered] = useState<number | null>(null);
+  const dashes = useMemo(() => dashesOf(lines), [lines]);
   const shade = theme.value;
   const unitOf = (line: Line) => (line.right && rightLabel ? rightLabel : yLabel);
   const heading = (line: Line) => {
@@ -83,7 +86,13 @@ export function Chart(props: ChartProps) {
   const joined = useMemo(() => (lines.length > 0 ? join(lines) : null), [lines]);
   // Lines can have 100,000 points, and the chart follows the instant.
   const looks = useMemo(() => lines.map(appearance).join("\n"), [lines]);
-  const words = useMemo(() => summary(title, unitOf, lines), [title, yLabel, rightLabel, lines]);
+  const words = useMemo(
+    () =>
+      props.cumulated
+        ? quantiles(title, xLabel, props.cumulated, lines)
+        : summary(title, unitOf, lines),
+    [title, xLabel, yLabel, rightLabel, lines],
+  );
   const data = useRef(joined);
   data.current = joined;
 
@@ -166,7 +175,7 @@ export function Chart(props: ChartProps) {
             scale: line.right ? "right" : "y",
             stroke: shade.lines[(line.colour ?? index) % shade.lines.length],
             width: WIDTH,
-            dash: line.dash,
+            dash: dashes[index],
             points: pointsOf(line, shade.lines[(line.colour ?? index) % shade.lines.length]),
             spanGaps: true,
             paths: pathsOf(line),
@@ -219,12 +228,20 @@ export function Chart(props: ChartProps) {
     element.dataset.theme = themeName.peek();
     marker.current.className = "marker";
     made.over.append(marker.current);
-    const sizes = new ResizeObserver(() => {
-      made.setSize({ width: element.clientWidth || 300, height });
+    const resize = (width = element.clientWidth || 300) => {
+      made.setSize({ width, height });
       placeMarker(made, marker.current, latest.current.at);
-    });
+    };
+    const sizes = new ResizeObserver(() => resize());
     sizes.observe(element);
+    // Paper is laid out when it is too late to draw: letters have their size if the width is nearly that of the paper.
+    const toPaper = () => resize(element.closest(".charts") ? HALF_OF_PAPER : PAPER);
+    const toScreen = () => resize();
+    addEventListener("beforeprint", toPaper);
+    addEventListener("afterprint", toScreen);
     return () => {
+      removeEventListener("beforeprint", toPaper);
+      removeEventListener("afterprint", toScreen);
       sizes.disconnect();
       made.destroy();
       plot.current = null;
@@ -308,7 +325,7 @@ export function Chart(props: ChartProps) {
                       y2="4"
                       stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
                       stroke-width="2.5"
-                      stroke-dasharray={line.dash?.join(" ")}
+                      stroke-dasharray={dashes[index].join(" ") || undefined}
                     />
                   )}
                 </svg>
@@ -348,6 +365,9 @@ function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
   return line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined;
 }
 
+// Pixels of a chart over the width of a page of A4, and of one of two next to each other.
+const PAPER = 680;
+const HALF_OF_PAPER = 340;
 // Letters of a label in a legend.
 const WORDS = 160;
 // Charts of fewer pixels have their marks closer.
@@ -429,6 +449,13 @@ function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined
   // Nor is an instant shown that the axis does not reach.
   marker.hidden = !(place >= -1 && place <= plot.over.clientWidth + 1);
   marker.style.transform = `translateX(${place}px)`;
+  // On paper the chart is scaled, and with it the place.
+  const { left, top, height } = plot.bbox;
+  const { canvas } = plot.ctx;
+  const share = (pixels: number, all: number) => `${(100 * pixels) / all}%`;
+  marker.style.setProperty("--at", share(left + place * devicePixelRatio, canvas.width));
+  marker.style.setProperty("--top", share(top, canvas.height));
+  marker.style.setProperty("--bottom", share(canvas.height - top - height, canvas.height));
 }
 
 function short(value: number): string {
@@ -451,6 +478,18 @@ function summary(title: string, unitOf: (line: Line) => string, lines: Line[]): 
     const least = values.reduce((a, b) => Math.min(a, b));
     const most = values.reduce((a, b) => Math.max(a, b));
     return `${line.label}: mean ${digits(mean, 3)}, from ${digits(least, 3)} to ${digits(most, 3)} ${unitOf(line)}`;
+  });
+  return `Chart of ${title}. ${words.join("; ")}`;
+}
+
+/** The same of cumulative lines, whose mean says nothing. */
+function quantiles(title: string, unit: string, of: string, lines: Line[]): string {
+  const words = lines.map(({ label, x, y }) => {
+    const least = (share: number) => {
+      const at = Array.from(y).findIndex((value) => value !== null && value >= share);
+      return at < 0 ? "no value" : `${digits(x[at], 3)} ${unit}`;
+    };
+    return `${label}: 50 % of ${of} at most ${least(50)}, 99 % at most ${least(99)}`;
   });
   return `Chart of ${title}. ${words.join("; ")}`;
 }

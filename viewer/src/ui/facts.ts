@@ -222,7 +222,7 @@ function treeFacts(run: Run, tree: number, time: number, forest: Forest | null):
       [`hosts with victims${at}`, String(now.victims)],
     );
   } else {
-    facts.push(["at this instant", "does not stand"]);
+    facts.push(["at this instant", "does not exist"]);
   }
   facts.push(["peak", run.amount(life.peakQueued), life.peakQueued, unit]);
   facts.push(["peak ports", String(life.peakPorts)]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { areWhole, coloursOf, overlaps, repeated } from "./lines";
+import { areWhole, coloursOf, dashesOf, overlaps } from "./lines";
 
 const exact = (x: number, y: number): [number, number] => [x, y];
 
@@ -59,7 +59,28 @@ test("a colour that a figure gives to two curves is that of both, the second das
   const colours = coloursOf([...pair, { label: "CC on" }]);
   expect(colours.slice(0, 3)).toEqual([0, 4, 0]);
   expect([0, 4]).not.toContain(colours[3]);
-  expect(repeated(colours)).toEqual([false, false, true, false]);
+  const dashes = dashesOf(colours.map((colour) => ({ colour })));
+  expect(dashes.map((dash) => dash.length > 0)).toEqual([false, false, true, false]);
+});
+
+test("as many curves as there are schemes differ in colour or dashes", () => {
+  const curves = Array.from({ length: 24 }, (_, at) => ({ label: `scheme ${at}` }));
+  const colours = coloursOf(curves);
+  const dashes = dashesOf(colours.map((colour) => ({ colour })));
+  const looks = colours.map((colour, at) => `${colour} ${dashes[at].join()}`);
+  expect(new Set(looks).size).toBe(24);
+  // Without a colour of their own, lines have that of their place.
+  const plain: { colour?: number }[] = curves.map(() => ({}));
+  expect(new Set(dashesOf(plain.slice(0, 6)).map(String))).toEqual(new Set([""]));
+  expect(new Set(dashesOf(plain).map((dash, at) => `${at % 6} ${dash.join()}`)).size).toBe(24);
+});
+
+test("dashes that tell two runs apart stay those of the second one", () => {
+  const second = [5, 4];
+  const both = [{ colour: 0 }, { colour: 1 }, { colour: 0, dash: second }];
+  expect(dashesOf(both)).toEqual([[], [], second]);
+  const [, , third] = dashesOf([{ colour: 0 }, { colour: 0, dash: second }, { colour: 6 }]);
+  expect([[], second]).not.toContainEqual(third);
 });
 
 test("lines that only cross, and what a paper states, hide nothing", () => {

@@ -127,9 +127,18 @@ export function coloursOf(curves: readonly { label: string; colour?: string }[])
   });
 }
 
-/** Which curves have the colour of one before them: they are dashed. */
-export function repeated(colours: readonly number[]): boolean[] {
-  return colours.map((colour, at) => colours.indexOf(colour) < at);
+// Lines, and gaps between them, of curves that have the same colour.
+const DASHES = [[], [5, 4], [1.5, 3], [10, 3, 1.5, 3]];
+
+/** Dashes of lines: those that they have, or others where a line before has the same ones in the same colour. */
+export function dashesOf(lines: readonly Pick<Line, "colour" | "dash">[]): number[][] {
+  const taken = new Set<string>();
+  return lines.map(({ colour, dash = [] }, at) => {
+    const nameOf = (one: number[]) => `${(colour ?? at) % COLOURS}: ${one.join()}`;
+    const found = [dash, ...DASHES].find((one) => !taken.has(nameOf(one))) ?? dash;
+    taken.add(nameOf(found));
+    return found;
+  });
 }
 
 // Distance of two curves over names, and of the outermost ones, where names have the distance 1.

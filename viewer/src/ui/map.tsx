@@ -310,9 +310,11 @@ function StillMap({ run, layout, text }: { run: Run; layout: Layout; text: strin
 function Tooltip(props: { left: number; top: number; lines: string[]; wide: number }) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const style = box.current!.style;
+    const { style, offsetHeight, parentElement } = box.current!;
     style.left = `${Math.min(props.left + 14, Math.max(0, props.wide - 240))}px`;
-    style.top = `${props.top + 14}px`;
+    const below = props.top + 14;
+    const above = Math.max(0, props.top - 14 - offsetHeight);
+    style.top = `${below + offsetHeight > parentElement!.clientHeight ? above : below}px`;
   });
   return (
     <div ref={box} class="tooltip">

@@ -227,6 +227,7 @@ export function Latencies() {
         yLabel="% of packets"
         lines={lines.value}
         none={isRecorded ? "No packet was received." : nothing}
+        cumulated="packets"
         holds
         logX
       />

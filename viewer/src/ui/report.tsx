@@ -3,13 +3,13 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { divisorOf, measureName } from "../data/rates";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
-import { digits, isolated } from "../data/units";
+import { digits, isolated, NAME } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import { saveText, type Cell } from "./download";
-import { beside, coloursOf, repeated } from "./lines";
+import { beside, coloursOf } from "./lines";
 import { SweepCurves } from "./sweep";
-import { DataTable, type Column, type Row } from "./table";
+import { DataTable, FEW_OF_REPORT, type Column, type Row } from "./table";
 
 // A range of x that is drawn on a logarithmic axis.
 const DECADES = 100;
@@ -201,7 +201,6 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
     curves[0].axis === TIME && curves.some(({ points }) => points.some(({ x }) => x >= LONG));
   const divisor = isLong ? 1000 : 1;
   const colours = useMemo(() => coloursOf(curves), [curves]);
-  const isDashed = useMemo(() => repeated(colours), [colours]);
   const lines = useMemo<Line[]>(
     () => [
       ...curves.map((curve, place): Line => ({
@@ -209,7 +208,6 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
         colour: colours[place],
         x: curve.points.map((point) => point.x / divisor + shift(curves, place)),
         y: curve.points.map((point) => point.y),
-        dash: isDashed[place] ? [5, 4] : undefined,
         points: curve.names.length
           ? ("discs" as const)
           : curve.points.length <= MOST_DOTS
@@ -272,9 +270,10 @@ function Values({ table }: { table: TableFacts }) {
   const columns = table.columns.map((name, at) => ({
     name: name.replaceAll("_", " "),
     isFileOnly: fileOnly.has(at),
+    isText: table.rows.some((cells) => String(cells[at] ?? "").length > NAME),
     show: (value: Cell) => (typeof value === "number" ? digits(value) : (value ?? "")),
   }));
-  return <DataTable title={table.title} columns={columns} rows={rows} />;
+  return <DataTable title={table.title} columns={columns} rows={rows} few={FEW_OF_REPORT} />;
 }
 
 /** What is shown of the means of a row that have a standard deviation. */
@@ -295,6 +294,7 @@ function Cases({ report, cases }: { report: Report; cases: Record<string, number
   return (
     <DataTable
       title="Runs by case"
+      few={FEW_OF_REPORT}
       columns={["case", "seeds", "with map"].map((name) => ({ name }))}
       rows={Object.entries(cases).map(([label, runs]) => ({
         id: label,

@@ -8,7 +8,7 @@ import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
 import { beside } from "./lines";
-import { DataTable, firstRows } from "./table";
+import { DataTable, FEW_OF_REPORT, firstRows } from "./table";
 
 const MOST_LINES = 12;
 
@@ -102,6 +102,7 @@ export function SweepCurves(props: {
       )}
       <DataTable
         title="Points of the sweep"
+        few={FEW_OF_REPORT}
         columns={[
           { name: "point" },
           ...[...keys, "seed"].map((name) => ({ name })),

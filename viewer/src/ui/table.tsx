@@ -78,6 +78,8 @@ export function CsvButton(props: { title: string; columns: string[]; rows(): Cel
 const hyphenated = (name: string) => name.replace(/(\w{6})(\w{6,})/g, "$1\u00ad$2");
 
 const FEW = 12;
+/** Rows of a report, which is also read on paper. */
+export const FEW_OF_REPORT = 40;
 /** Letters of a cell that are shown; those of a row to select have fewer. */
 const MOST_LETTERS = 300;
 const MOST_OF_ROW = 80;
@@ -95,8 +97,10 @@ export function DataTable(props: {
   sortBy?: number;
   /** Show all rows from the start. */
   all?: boolean;
+  /** Rows that are shown until all are wanted. */
+  few?: number;
 }) {
-  const { title, columns, rows, whole } = props;
+  const { title, columns, rows, whole, few = FEW } = props;
   const [sort, setSort] = useState<{ column: number; down: boolean }>({
     column: props.sortBy ?? UNSORTED,
     down: props.sortBy !== undefined,
@@ -109,7 +113,7 @@ export function DataTable(props: {
   const isNumeric = columns.map((_, index) =>
     rows.some((row) => typeof row.cells[index] === "number"),
   );
-  const shown = all ? sorted : sorted.slice(0, FEW);
+  const shown = all ? sorted : sorted.slice(0, few);
   return (
     <div class="table">
       <div class="scroll" role="region" aria-label={title} tabIndex={0}>
@@ -206,7 +210,7 @@ export function DataTable(props: {
           The first {shown.length} of {count} rows.
         </p>
       )}
-      {rows.length > FEW && !props.all && (
+      {rows.length > few && !props.all && (
         <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
           {all
             ? "Show fewer"
