@@ -53,6 +53,16 @@ def test_page_has_verdict_hosts_and_health(open_page: Opener, tmp_path: Path) ->
     expect(selection).to_contain_text("left:3")
 
 
+def test_a_page_of_a_subnet_says_that_it_has_no_latencies(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    """As a live page says it: no option of a run would record them."""
+    page = open_page(write_diagnosis([dumped_moment(tmp_path, 9)], tmp_path / "d.html", "Subnet"))
+    panel = page.get_by_role("region", name="Latency of packets")
+    expect(panel).to_contain_text("a real subnet have no latencies of packets", timeout=5000)
+    expect(page.get_by_text("--record view")).to_have_count(0, timeout=5000)
+
+
 def test_unknown_loads_are_not_shown_as_zero(open_page: Opener, tmp_path: Path) -> None:
     lines = [line for line in counters(3).splitlines() if "GUID 0x20 " not in line]
     moment = dumped_moment(tmp_path, 9, after="\n".join(lines) + "\n")

@@ -85,6 +85,9 @@ def test_a_run_without_trees_shows_the_load_of_its_cables(
     expect(legend).not_to_contain_text("contributor")
     drawing = downloaded(page, page.get_by_role("button", name="Download the map as SVG"))
     assert b">contributor<" not in drawing
+    # Where there is nothing to show, the page says how to record it.
+    latency = page.get_by_role("region", name="Latency of packets")
+    expect(latency).to_contain_text("With --record view, silvan run records", timeout=5000)
 
 
 def test_totals_are_not_said_to_be_of_a_window(open_page: Opener, tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ export function Chart(props: ChartProps) {
           </ul>
         </>
       ) : (
-        <p class="none">{props.none ?? "Nothing was recorded for this."}</p>
+        <p class="none">{props.none ?? NOTHING}</p>
       )}
     </figure>
   );
@@ -368,6 +368,8 @@ function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
 // Pixels of a chart over the width of a page of A4, and of one of two next to each other.
 const PAPER = 680;
 const HALF_OF_PAPER = 340;
+const NOTHING =
+  "Nothing was recorded for this. With --record view, silvan run records all that is shown here.";
 // Letters of a label in a legend.
 const WORDS = 160;
 // Charts of fewer pixels have their marks closer.

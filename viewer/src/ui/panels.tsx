@@ -210,9 +210,10 @@ export function Latencies() {
     ),
   );
   const isRecorded = shownRuns().some((run) => run.latencies || run.latencySeries);
-  const nothing = state.isLive.value
-    ? "A live fabric and a real subnet have no latencies of packets."
-    : undefined;
+  const nothing =
+    state.isLive.value || state.run.value.facts.diagnosis
+      ? "A live fabric and a real subnet have no latencies of packets."
+      : undefined;
   return (
     <section aria-labelledby="latency-title">
       <h2 id="latency-title">Latency of packets</h2>
