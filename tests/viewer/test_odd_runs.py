@@ -90,6 +90,22 @@ def test_a_run_without_trees_shows_the_load_of_its_cables(
     expect(latency).to_contain_text("With --record view, silvan run records", timeout=5000)
 
 
+@pytest.mark.parametrize("most", [8_000_000, 100])
+def test_queues_between_merged_samples_are_said_to_be_left_out(
+    open_page: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("silvan.viewer.page.MOST_CELLS", most)
+    page = _page(open_page, tmp_path, RARE)
+    panel = page.locator("section[aria-labelledby=run-title]")
+    # There are 100 samples of each port, and room for 100 of all ports.
+    ports = silvan.run(SMALL.override(RARE)).ports.num_rows
+    words = f"Each sample of the ports covers {ports} of the run; queues are those at its end."
+    if most == 100:
+        expect(panel).to_contain_text(words)
+    else:
+        expect(panel).not_to_contain_text("Each sample")
+
+
 def test_totals_are_not_said_to_be_of_a_window(open_page: Opener, tmp_path: Path) -> None:
     page = _page(open_page, tmp_path, {}, address="window=0.2-0.4")
     expect(page.get_by_role("region", name="Ports, 0 ms to 1 ms")).to_be_visible()

@@ -121,7 +121,10 @@ export function Facts() {
         />
       </h2>
       {facts.merged_samples > 1 && (
-        <p>Each sample of the ports covers {facts.merged_samples} of the run.</p>
+        <p>
+          Each sample of the ports covers {facts.merged_samples} of the run
+          {state.run.value.series && !facts.diagnosis && "; queues are those at its end"}.
+        </p>
       )}
       {facts.skipped_trees > 1 && <p>One of {facts.skipped_trees} samples of the trees is kept.</p>}
       <dl>
