@@ -251,6 +251,19 @@ def test_what_was_measured_is_printed_although_the_capture_cannot_be_written(
     assert "hotspot" in printed.out
 
 
+def test_no_packet_is_called_the_slowest_before_one_has_arrived(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "incast.toml"
+    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    # A packet takes longer on its first link than the shorter run.
+    for duration, word in (("1 us", "none has arrived"), ("100 us", "the slowest")):
+        words = ["--set", f"run.duration={duration}", "--trace", "host-0003,host-0000"]
+        assert main(["run", str(file), *words]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert [one for one in ("none has arrived", "the slowest") if one in out] == [word]
+
+
 def test_a_number_of_a_packet_may_have_any_length(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,8 +118,11 @@ def put_trace(result: Result, traced: Traced | None) -> None:
         delivered = {
             number: hops for number, hops in packets.items() if hops[-1]["delivered_ps"] is not None
         }
-        slowest = max(delivered, key=lambda number: _latency_ps(packets[number]), default=1)
-        _put_packet(result, packets[slowest], f"packet {slowest} from {flow}, the slowest")
+        if delivered:
+            slowest = max(delivered, key=lambda number: _latency_ps(packets[number]))
+            _put_packet(result, packets[slowest], f"packet {slowest} from {flow}, the slowest")
+        else:
+            _put_packet(result, packets[1], f"packet 1 from {flow}; none has arrived")
     else:
         _put_packet(result, packets[traced.number], f"packet {traced.number} from {flow}")
 
