@@ -85,6 +85,22 @@ def test_the_csv_of_a_selection_has_all_that_the_panel_lists(
             assert said.split(", ")[0] in values or said.endswith("B")
 
 
+def test_a_tree_of_another_instant_leads_there(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    """Oracle: the first sample of the tree in the tables of the run."""
+    last = max(run.trees["time_ps"].to_pylist())
+    life = next(one for one in run.tree_lifetimes.to_pylist() if one["death_ps"] < last)
+    start = min(one["time_ps"] for one in run.trees.to_pylist() if one["tree"] == life["tree"])
+    page = open_page(page_file, f"{LAST}&select=tree:{life['tree']}")
+    panel = page.get_by_role("region", name=f"tree {life['tree']}")
+    expect(panel).to_contain_text("at this instantdoes not exist", timeout=5000)
+    panel.get_by_role("button", name="when it was first seen").click(timeout=5000)
+    expect(page.locator(".clock")).to_contain_text(f"t = {start / 1e9:g} ms")
+    expect(panel).to_contain_text("contributors now")
+    expect(panel.get_by_role("button", name="when it was first seen")).to_have_count(0)
+
+
 def test_switches_are_found_by_their_lid(open_page: Opener, tmp_path: Path) -> None:
     """Oracle: the LIDs that the scenario gives."""
     scenario = silvan.Scenario.from_toml(

@@ -204,6 +204,15 @@ export function roleOf(run: Run, forest: Forest, place: number): string {
     : `branch of depth ${forest.depth[place]}`;
 }
 
+/** The first sample of a tree that does not exist at an instant, if the page has that sample; of others null. */
+export function startOf(run: Run, chosen: Selection, time: number): number | null {
+  if (chosen.kind !== "tree" || !run.treeTimes.length) return null;
+  const { birth } = run.lifetimes[chosen.tree];
+  const isTree = ({ tree }: { tree: number }) => tree === chosen.tree;
+  const existsAt = (when: number) => run.treesAt(run.treeSampleAt(when)).some(isTree);
+  return !existsAt(time) && existsAt(birth) ? birth : null;
+}
+
 function treeFacts(run: Run, tree: number, time: number, forest: Forest | null): Fact[] {
   const life = run.lifetimes[tree];
   const now = forest?.trees.find((one) => one.tree === tree);

@@ -2,7 +2,7 @@
 
 import * as state from "../state";
 import { instant } from "../data/units";
-import { FACT_COLUMNS, factsOf, plainFacts, titleOf } from "./facts";
+import { FACT_COLUMNS, factsOf, plainFacts, startOf, titleOf } from "./facts";
 import { listsOf, plainLists, type List } from "./lists";
 import { Short } from "./short";
 import { CsvButton } from "./table";
@@ -29,6 +29,7 @@ export function SelectionPanel() {
   const now = state.panelTime.value;
   const facts = factsOf(run, chosen, now);
   const lists = listsOf(run, chosen, now);
+  const start = startOf(run, chosen, now);
   return (
     <section aria-labelledby="selection-title">
       <h2 id="selection-title">
@@ -56,6 +57,11 @@ export function SelectionPanel() {
           </div>
         ))}
       </dl>
+      {start !== null && (
+        <button type="button" class="small" onClick={() => (state.time.value = start)}>
+          Go to {instant(start)}, when it was first seen
+        </button>
+      )}
       {lists.map((list, place) => (
         <Listed key={place} list={list} hasTitle={list.title !== lists[place - 1]?.title} />
       ))}
