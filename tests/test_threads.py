@@ -73,6 +73,8 @@ SRP: dict[str, TomlValue] = {
     "vl.high": [[0, 255]],
     "vl.low": [[1, 255]],
 }
+LHRP: dict[str, TomlValue] = {**SRP, "control.srp.protocol": "lhrp"}
+RECN: dict[str, TomlValue] = {"control.scheme": "recn", "vl.data-vls": 2}
 DFTREE: dict[str, TomlValue] = {"control.scheme": "dftree", "vl.data-vls": 2}
 DCQCN: dict[str, TomlValue] = {"control.scheme": "dcqcn", "control.feedback.delay": "1 us"}
 SPRAYED: dict[str, TomlValue] = {**CONTROL, "fabric.path-choice": "spray-random"}
@@ -88,11 +90,11 @@ PROGRAM: dict[str, TomlValue] = {
     "changes",
     [
         *({}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN, PROGRAM),
-        *(RCCC, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS, ECN, LATE_CREDITS),
+        *(RCCC, SRP, LHRP, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS, ECN, LATE_CREDITS),
     ],
     ids=[
         *("none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn", "program"),
-        *("rccc", "vl-mapping", "dftree", "fifo", "reads", "output-buffers"),
+        *("rccc", "srp", "lhrp", "vl-mapping", "dftree", "fifo", "reads", "output-buffers"),
         *("ecn", "late-credits"),
     ],
 )
@@ -123,10 +125,11 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     "changes",
     [
         {"fabric.path-choice": "adaptive", "host.in-order": True},
-        SRP,
+        RECN,
+        {**SRP, "control.feedback.delay": "0 ns"},
         {"control.scheme": "rccc", "control.feedback.delay": "100 ns"},
     ],
-    ids=["in-order", "srp", "late-grants"],
+    ids=["in-order", "recn", "immediate-nacks", "late-grants"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
@@ -141,8 +144,8 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
 
 
 def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "srp.toml"
-    file.write_text(TREE.override({**SRP, "run.duration": "50 us"}).to_toml())
+    file = tmp_path / "recn.toml"
+    file.write_text(TREE.override({**RECN, "run.duration": "50 us"}).to_toml())
     outcome = command("run", str(file), "--threads", "2", "--json")
     (run,) = json.loads(outcome.stdout)["runs"]
     assert run["summary"]["threads"] == 1

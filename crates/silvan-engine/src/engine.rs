@@ -40,7 +40,7 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) notifications: Notifications,
     /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
     pub(crate) held: Vec<Option<Offer>>,
-    /// Where switches discard packets that the scheme chooses, by source: those that have not been sent again.
+    /// Where switches discard packets that the scheme chooses, by source: those that it knows of and has not sent again.
     pub(crate) discarded: Vec<Vec<Discarded>>,
     /// Room for what a call of the scheme adds or reads.
     pub(crate) grants: Grants,
@@ -162,9 +162,7 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
     let needs = Needs::of(switch, source, fabric.0.vls);
     let alone = !needs.link
         && fabric.knows_grants(source)
-        && !needs.started
-        && !needs.answer_grant
-        && !needs.select_discard
+        && fabric.knows_discards(switch)
         && fabric.knows_messages(switch)
         && (W::LINKS_HOSTS || !workload.needs_delivery());
     assert!(alone, "hosts and ports depend on each other at once");
@@ -405,7 +403,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
             phase::READ_END => self.read_end(now, id),
             phase::DELIVERED => self.delivered(now, id, event.argument()),
-            phase::FEEDBACK => self.feedback_event(now, id, event.argument()),
+            phase::FEEDBACK => self.feedback(now, id, event),
             phase::CREDIT => self.host_credit(now, id),
             _ => self.traffic_change(now),
         }

@@ -373,6 +373,13 @@ impl EventQueue {
         event
     }
 
+    /// The wheel's first event, if it is of the same time, phase, and port or host as another one.
+    pub fn pop_like(&mut self, event: Event) -> Option<Event> {
+        let next = self.wheel.current.last()?;
+        let is_like = (next.time, next.tag()) == (event.time, event.tag());
+        is_like.then(|| self.pop_event()).flatten()
+    }
+
     /// Calls `each` with every packet head that is in flight, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
         let queues = self.heads.iter().flat_map(Ring::iter);

@@ -17,6 +17,7 @@ use crate::packet::{
 };
 use crate::plane::LATEST;
 use crate::plane::{Plane, time};
+use crate::speculation;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::{BecnCarrier, BecnPath, FeedbackParams, InvariantError};
@@ -133,7 +134,7 @@ pub(crate) fn flow_of(packet: &Packet) -> Flow {
     }
 }
 
-/// The flow that a notification is about.
+/// The flow that a notification is about; of a negative acknowledgement, [`level_of`](speculation::level_of) knows its service level.
 #[inline]
 pub(crate) fn notified_flow(packet: &Packet) -> Flow {
     Flow {
@@ -144,11 +145,28 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
 }
 
 impl Plane {
+    /// Sorts feedback events of one host and instant by what the notifications are.
+    pub fn order_feedback(&self, events: &mut [Event]) {
+        if events.len() > 1 {
+            events.sort_unstable_by_key(|event| {
+                let packet = self.events.stored_packet(event.argument() >> 1);
+                (event.argument() & 1, packet.order())
+            });
+        }
+    }
+
     /// Schedules the arrival of a notification that travels past the fabric.
     pub fn schedule_arrival(&mut self, at: u64, notification: Packet) {
         let host = notification.destination();
         let slot = self.events.store_packet(notification);
         let event = Event::new(at, phase::FEEDBACK, host, slot << 1 | ARRIVES);
+        self.events.push(event);
+    }
+
+    /// Schedules when a notification is ready at the host that sends it through the fabric.
+    pub fn schedule_sending(&mut self, at: u64, host: u32, notification: Packet) {
+        let slot = self.events.store_packet(notification);
+        let event = Event::new(at, phase::FEEDBACK, host, slot << 1 | TO_SEND);
         self.events.push(event);
     }
 }
@@ -212,7 +230,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         host: u32,
         notification: Packet,
     ) {
-        let event = match self.notifications.params.path {
+        match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
                     // Also at a host that never sends data, so that its list stays short. With windows the
@@ -229,16 +247,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     let plane = &mut self.plane;
                     let extensions = &mut plane.extensions;
                     plane.remote.send_notification(at, notification, extensions);
-                    return;
+                } else {
+                    self.plane.schedule_arrival(at, notification);
                 }
-                return self.plane.schedule_arrival(at, notification);
             }
-            BecnPath::InBand { .. } => {
-                let slot = self.plane.events.store_packet(notification);
-                Event::new(done, phase::FEEDBACK, host, slot << 1 | TO_SEND)
+            BecnPath::InBand { .. } if F::LOOKAHEAD && self.plane.remote.has_host(host) => {
+                // A switch has discarded a packet to a host of another part.
+                self.plane.remote.send_from(host, done, notification);
             }
-        };
-        self.plane.events.push(event);
+            BecnPath::InBand { .. } => self.plane.schedule_sending(done, host, notification),
+        }
     }
 
     /// Notifies the scheme of a data packet that `host` has received, and sends its grants.
@@ -289,6 +307,33 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane
             .events
             .push(Event::new(done, phase::FEEDBACK, host, slot << 1 | ARRIVES));
+    }
+
+    /// A feedback event of a host that comes first, and where their order matters all others of its instant.
+    pub(crate) fn feedback(&mut self, now: u64, host: u32, event: Event) {
+        let next = match self.orders_feedback() {
+            true => self.plane.events.pop_like(event),
+            false => None,
+        };
+        let Some(next) = next else {
+            self.feedback_event(now, host, event.argument());
+            return;
+        };
+        let mut events = vec![event, next];
+        while let Some(other) = self.plane.events.pop_like(event) {
+            events.push(other);
+        }
+        self.plane.order_feedback(&mut events);
+        self.events += events.len() as u64 - 1;
+        for event in events {
+            self.feedback_event(now, host, event.argument());
+        }
+    }
+
+    /// Whether notifications of one instant that a host gets can have an effect on each other.
+    #[inline]
+    pub(crate) fn orders_feedback(&self) -> bool {
+        self.needs_answer_grant() || self.needs_select_discard()
     }
 
     /// A feedback event of `host`; the argument is a slot of the slab and, in the lowest bit, the action
@@ -369,13 +414,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
         let (mut bytes, mut again) = (packet.born as u32, false);
-        if C::ACTIVE && !F::LOOKAHEAD && packet.is(GRANT) {
-            if packet.is(ACK) {
-                return self.notify_nack(now, flow, bytes);
+        if self.needs_select_discard() {
+            if let Some(bits) = packet.nack() {
+                let sl = speculation::level_of(bits);
+                return self.notify_nack(now, Flow { sl, ..flow }, bits, packet);
             }
-            if self.needs.answer_grant {
-                return self.notify_granted(now, flow, bytes);
-            }
+        }
+        if self.needs_answer_grant() && packet.is(GRANT) {
+            return self.notify_granted(now, flow, bytes);
         }
         if C::ACTIVE && self.needs.receive && packet.is(GRANT) {
             self.notifications.count_grant(flow.source);

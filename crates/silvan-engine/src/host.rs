@@ -202,7 +202,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             };
             self.source
                 .on_send(time(now), flow, Span::from_ps(free_at - now), offer.bytes);
-            if !F::LOOKAHEAD && self.needs.started {
+            if self.needs_started() {
                 self.notify_started(now, flow, offer);
             }
         }

@@ -1,7 +1,8 @@
 //! Which hooks a scheme has.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
-use silvan_model::BuildError;
+use silvan_core::Span;
+use silvan_model::{BecnPath, BuildError};
 
 use crate::CompiledFabric;
 use crate::engine::Engine;
@@ -9,12 +10,25 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl CompiledFabric {
-    /// Whether what the receivers of a scheme grant is known before the window in which it arrives, or they grant nothing. Where
+    /// Whether what the hosts of a scheme grant is known before the window in which it arrives, or they grant nothing. Where
     /// destinations bring packets into order, a host may receive several at one instant, which have no order in a window.
     pub fn knows_grants<C: SourceControl>(&self, source: &C) -> bool {
-        let plane = &self.0;
-        let reorders = plane.reordering.is_some() && plane.config.host.in_order;
-        !source.needs_receive() || plane.grants_later() && !reorders
+        let grants =
+            source.needs_receive() || source.needs_started() || source.needs_answer_grant();
+        !grants || self.0.grants_later() && !self.brings_into_order()
+    }
+
+    fn brings_into_order(&self) -> bool {
+        self.0.reordering.is_some() && self.0.config.host.in_order
+    }
+
+    /// Whether a negative acknowledgement reaches its source later than a switch discards the packet, or none does so. All of
+    /// an instant are then known when the first is processed. A destination that brings packets into order knows at once what it
+    /// need not wait for.
+    pub fn knows_discards<S: SwitchControl>(&self, switch: &S) -> bool {
+        let past_fabric = BecnPath::OutOfBand { delay: Span::ZERO };
+        let is_later = self.0.config.feedback.path != past_fabric;
+        !switch.needs_select_discard() || is_later && !self.brings_into_order()
     }
 
     /// Whether what switches send each other is known before the window in which it arrives.
@@ -124,6 +138,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     #[inline(always)]
     pub(crate) fn needs_buffer_full(&self) -> bool {
         S::ACTIVE && self.needs.buffer_full && self.switch.needs_buffer_full()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_select_discard(&self) -> bool {
+        S::ACTIVE && self.needs.select_discard && self.switch.needs_select_discard()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_started(&self) -> bool {
+        C::ACTIVE && self.needs.started && self.source.needs_started()
+    }
+
+    #[inline(always)]
+    pub(crate) fn needs_answer_grant(&self) -> bool {
+        C::ACTIVE && self.needs.answer_grant && self.source.needs_answer_grant()
     }
 
     #[inline(always)]

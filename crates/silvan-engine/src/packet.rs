@@ -18,7 +18,7 @@ pub(crate) const CONTROL: u8 = 4;
 pub(crate) const ACK: u8 = 8;
 /// The notification carries BECN.
 pub(crate) const BECN: u8 = 16;
-/// The control packet is a grant of a receiver.
+/// The control packet is a grant of a receiver; with `ACK`, a negative acknowledgement.
 pub(crate) const GRANT: u8 = 32;
 /// `born` is the number of the packet's [extension](crate::extension).
 pub(crate) const EXTENDED: u8 = 64;
@@ -30,8 +30,8 @@ pub(crate) const EXTENDED: u8 = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Data: when its injection started, in ps, of which these are the low 56 bits. Notification: payload bytes
-    /// acknowledged. Grant: bytes granted. With `EXTENDED`, the number of the extension. The highest eight bits are
-    /// those of the waypoint.
+    /// acknowledged. Grant: bytes granted. Negative acknowledgement: what it says of a packet. With `EXTENDED`, the number
+    /// of the extension. The highest eight bits are those of the waypoint.
     pub born: u64,
     /// Sending host, and above it the receiving one.
     ends: u64,
@@ -104,13 +104,33 @@ impl Packet {
         self.ends = u64::from(destination) << 32 | u64::from(self.source());
     }
 
+    /// A negative acknowledgement, with what it says of the packet that has been discarded: `bits`, its class, and
+    /// whether it was the last of its message.
+    pub fn with_nack(mut self, bits: u64, discarded: &Self) -> Self {
+        self.born = bits & BELOW_WAYPOINT;
+        self.rest &= !(u64::from(u16::MAX) << CLASS_SHIFT);
+        self.rest |= u64::from(discarded.class()) << CLASS_SHIFT;
+        if discarded.is(LAST) {
+            self.set(LAST);
+        }
+        self
+    }
+
+    /// The bits that [`with_nack`](Self::with_nack) has set, of a negative acknowledgement; `None` of any other packet.
+    #[inline]
+    pub fn nack(&self) -> Option<u64> {
+        let both = u64::from(GRANT | ACK) << FLAGS_SHIFT;
+        (self.rest & both == both).then_some(self.born & BELOW_WAYPOINT)
+    }
+
     /// Bytes on the wire.
     #[inline]
     pub fn wire(&self) -> u16 {
         self.rest as u16
     }
 
-    /// Data: traffic class. Notification: service level of the flow it is about.
+    /// Data: traffic class; also of the packet that a negative acknowledgement is about. Other notifications: service level
+    /// of the flow.
     #[inline]
     pub fn class(&self) -> u16 {
         (self.rest >> CLASS_SHIFT) as u16

@@ -4,8 +4,8 @@
 //! [`Engine`] of its own with the records of its switches and hosts, its calendar of events, its packets, and its
 //! copy of congestion control and traffic, of which it uses its own Port VLs and hosts. The parts process the
 //! same lookahead window at the same time. What one sends to another (heads, credits, and notifications that travel
-//! past the fabric) comes from its switches and takes effect after the window, so it is exchanged when all have come to the end of
-//! the window at their switches. Then each goes on with its hosts, and with the switches of the next window.
+//! past the fabric) comes from its switches and takes effect after the window, or in it at hosts, so it is exchanged when all
+//! have come to the end of the window at their switches. Then each goes on with its hosts, and with the switches of the next window.
 //! Therefore neither the number of parts nor that of threads has an influence on what happens: it is what happens in
 //! one engine with the same windows.
 
@@ -371,6 +371,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         for (at, mut notification) in parcel.notifications.drain(..) {
             self.plane.extensions.receive(&mut notification, sent);
             self.plane.schedule_arrival(at, notification);
+        }
+        for (at, host, nack) in parcel.nacks.drain(..) {
+            self.plane.schedule_sending(at, host, nack);
         }
         sent.clear();
         if !parcel.messages.is_empty() {

@@ -138,7 +138,6 @@ impl Plane {
             self.tabulate();
             self.reconfiguration.tables = self.tables.to_vec();
             self.reconfiguration.closed = vec![false; self.fabric_ports];
-            self.reconfiguration.counts = vec![Discards::default(); self.fabric_ports];
         }
     }
 
@@ -149,8 +148,9 @@ impl Plane {
         packet: &Packet,
         one: impl FnOnce(&mut Discards),
     ) {
-        self.prepare_reconfiguration();
-        one(&mut self.reconfiguration.counts[port as usize]);
+        let counts = &mut self.reconfiguration.counts;
+        counts.resize(self.fabric_ports, Discards::default());
+        one(&mut counts[port as usize]);
         let born = self.extensions.sent(now, packet);
         self.extensions.discard(packet);
         if !packet.is(CONTROL) {

@@ -1,8 +1,8 @@
 //! Packets that switches discard because the scheme says so, and that their sources send again.
 //!
 //! A switch returns the credits of such a packet as of any other that it discards. The negative acknowledgement comes from
-//! the destination, as a notification that acknowledges nothing: no switch of the model sends packets of its own. The
-//! source keeps what the packet was until it has started again. Only the general variant has this.
+//! the destination, as a notification that acknowledges nothing: no switch of the model sends packets of its own. It says
+//! what the packet was, which the source keeps from then on until it has started it again.
 
 use silvan_cc::hooks::{Flow, PortVl, QueueView, SourceControl, SwitchControl};
 use silvan_core::{HostId, Sl};
@@ -20,8 +20,24 @@ pub(crate) struct Discarded {
     offer: Offer,
     /// Service level of its header.
     sl: Sl,
-    /// The scheme's number, and when the source got to know it.
-    nack: Option<(u32, u64)>,
+    /// The scheme's number.
+    notice: u32,
+    /// When the source got to know it.
+    nacked: u64,
+}
+
+const PAYLOAD_SHIFT: u32 = 32;
+const LEVEL_SHIFT: u32 = 48;
+
+/// What a negative acknowledgement says: from the low end the scheme's number (32 bits), payload (16) and service level (4)
+/// of the packet.
+fn bits_of(notice: u32, payload: u16, level: u8) -> u64 {
+    u64::from(level) << LEVEL_SHIFT | u64::from(payload) << PAYLOAD_SHIFT | u64::from(notice)
+}
+
+/// The service level of the packet that a negative acknowledgement is about.
+pub(crate) fn level_of(bits: u64) -> Sl {
+    service_level((bits >> LEVEL_SHIFT) as u8)
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
@@ -60,49 +76,46 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(notice) = chosen else {
             return false;
         };
-        let (source, destination) = (packet.source(), packet.destination());
-        let class = plane
-            .routing
-            .class_of(source, destination, packet.sl_bits());
-        self.discarded[source as usize].push(Discarded {
-            offer: Offer {
-                dst: HostId::new(destination as usize),
-                bytes: wire - plane.header,
-                sl: service_level(class),
-                class: packet.class(),
-                last: packet.is(LAST),
-                behind: 0,
-            },
-            sl: packet.service_level(),
-            nack: None,
-        });
+        let payload = (wire - plane.header) as u16;
         self.plane
             .count(now, output as u32, packet, |counts| counts.xmit += 1);
         self.return_discarded(now, input, packet);
-        let about = (source, packet.sl_bits());
+        let destination = packet.destination();
+        let about = (packet.source(), packet.sl_bits());
         let flags = CONTROL | GRANT | ACK;
-        if let Some(nack) = self.notification(destination, about, flags, u64::from(notice)) {
+        if let Some(nack) = self.notification(destination, about, flags, 0) {
+            let nack = nack.with_nack(bits_of(notice, payload, packet.sl_bits()), packet);
             self.send_notification(now, now, destination, nack);
         }
         true
     }
 
-    /// A negative acknowledgement has arrived: it is for the first packet of the flow whose source does not know yet.
-    /// Returns whether the host may be able to send earlier.
+    /// A negative acknowledgement has arrived. Returns whether the host may be able to send earlier.
     #[inline(never)]
-    pub(crate) fn notify_nack(&mut self, now: u64, flow: Flow, notice: u32) -> bool {
-        let mut discarded = self.discarded[flow.source.index()].iter_mut();
-        let Some(packet) = discarded.find(|packet| {
-            packet.nack.is_none() && packet.offer.dst == flow.destination && packet.sl == flow.sl
-        }) else {
-            return false;
-        };
-        packet.nack = Some((notice, now));
-        let payload = packet.offer.bytes;
+    pub(crate) fn notify_nack(&mut self, now: u64, flow: Flow, bits: u64, nack: &Packet) -> bool {
+        let (notice, payload) = (bits as u32, (bits >> PAYLOAD_SHIFT) as u16);
+        let (source, destination) = (nack.destination(), nack.source());
+        let class = self
+            .plane
+            .routing
+            .class_of(source, destination, flow.sl.as_u8());
+        self.discarded[source as usize].push(Discarded {
+            offer: Offer {
+                dst: flow.destination,
+                bytes: payload.into(),
+                sl: service_level(class),
+                class: nack.class(),
+                last: nack.is(LAST),
+                behind: 0,
+            },
+            sl: flow.sl,
+            notice,
+            nacked: now,
+        });
         let mut grants = std::mem::take(&mut self.grants);
         self.source
-            .on_nack(time(now), flow, payload, notice, &mut grants);
-        self.post_grants(now, flow.source.index() as u32, grants);
+            .on_nack(time(now), flow, payload.into(), notice, &mut grants);
+        self.post_grants(now, source, grants);
         true
     }
 
@@ -134,9 +147,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut earliest = u64::MAX;
         for place in 0..self.discarded.get(host as usize)?.len() {
             let packet = self.discarded[host as usize][place];
-            let Some((notice, nacked)) = packet.nack else {
-                continue;
-            };
             let flow = Flow {
                 source,
                 destination: packet.offer.dst,
@@ -145,7 +155,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let bytes = packet.offer.bytes;
             let at = self
                 .source
-                .resend_time(time(now), flow, bytes, notice, time(nacked))
+                .resend_time(time(now), flow, bytes, packet.notice, time(packet.nacked))
                 .as_ps();
             if at <= now {
                 return Some(self.discarded[host as usize].remove(place).offer);

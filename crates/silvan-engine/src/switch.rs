@@ -97,7 +97,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             } else if plane.vls_in::<F>() == 1 {
                 plane.may_send::<F>(now, lane, packet.blocks())
             } else {
-                F::LOOKAHEAD && plane.charge_alone::<F>(now, output, lane, &packet)
+                // A scheme that discards packets is asked about each that comes.
+                F::LOOKAHEAD
+                    && !self.needs_select_discard()
+                    && self.plane.charge_alone::<F>(now, output, lane, &packet)
             };
             if starts {
                 let mut queued_bytes = u32::from(packet.wire());
@@ -131,9 +134,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         lane: usize,
         packet: Packet,
     ) {
-        let may_discard = !F::LOOKAHEAD && S::ACTIVE;
-        if may_discard && self.needs.select_discard && self.discard(now, port, lane, &packet, false)
-        {
+        if self.needs_select_discard() && self.discard(now, port, lane, &packet, false) {
             return;
         }
         if self.hold_back(now, port, lane, packet) {
@@ -239,9 +240,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         out.waiting -= 1;
         let more = out.waiting > 0;
         let port = base + local;
-        let may_discard = !F::LOOKAHEAD && S::ACTIVE;
-        if may_discard && self.needs.select_discard && self.discard(now, port, lane, &packet, true)
-        {
+        if self.needs_select_discard() && self.discard(now, port, lane, &packet, true) {
             self.move_up(now, port, packet.vl());
             if more {
                 self.wake_output(output, now);

@@ -182,6 +182,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// The second part: what happens at hosts, each of which is on its own.
     #[inline(never)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
+        if self.needs_select_discard() {
+            // Switches of other parts may have discarded packets to or from hosts of this one.
+            self.fill_window(window.end);
+        }
         if S::ACTIVE || C::ACTIVE {
             self.add_posted();
         }
@@ -328,24 +332,31 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();
+        if self.orders_feedback() {
+            self.order_window_feedback(&mut events);
+        }
         let mut due = events.partition_point(|event| event.time < limit);
         let mut index = 0;
         while index < due {
             self.prefetch_window_feedback(&events, index);
             let event = events[index];
-            index += 1;
             let (now, host) = (event.time, event.id());
-            loop {
-                let at = self.plane.hosts[host as usize].wake_at;
-                if at >= now {
-                    break;
-                }
+            let at = self.plane.hosts[host as usize].wake_at;
+            if at < now {
                 self.host_event(at, host);
+                if self.needs_started() {
+                    due += self.add_granted(&mut events, index..due, limit);
+                }
+                continue;
             }
+            index += 1;
             match event.phase() {
                 phase::FEEDBACK => {
                     self.events += 1;
                     self.feedback_event(now, host, event.argument());
+                    if self.orders_feedback() {
+                        due += self.add_granted(&mut events, index..due, limit);
+                    }
                 }
                 phase::CREDIT => {
                     self.events += 1;
@@ -374,7 +385,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         *self.plane.events.calendar.for_hosts() = events;
     }
 
-    /// Adds to the events of hosts that are still `to_come` in the window what a receiver has just decided to send in it.
+    /// Sorts events of one host and instant by what the notifications are, where their order matters.
+    fn order_window_feedback(&self, events: &mut [Event]) {
+        let are_alike = |one: &Event, next: &Event| {
+            (one.time, one.phase(), one.id()) == (next.time, next.phase(), next.id())
+        };
+        for alike in events.chunk_by_mut(are_alike) {
+            if alike[0].phase() == phase::FEEDBACK {
+                self.plane.order_feedback(alike);
+            }
+        }
+    }
+
+    /// Adds to the events of hosts that are still `to_come` in the window what a host has just decided to send in it.
     /// Returns their number.
     fn add_granted(&mut self, events: &mut Vec<Event>, to_come: Range<usize>, limit: u64) -> usize {
         self.plane.events.fill_window(limit);
@@ -387,6 +410,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         end - to_come.end
     }
 
+    /// What a host that has started a packet sends in the window.
+    fn window_of_granted(&mut self, limit: u64) {
+        let known = self.plane.events.calendar.for_hosts().len();
+        self.plane.events.fill_window(limit);
+        if self.plane.events.calendar.for_hosts().len() > known {
+            self.window_for_hosts(limit);
+        }
+    }
+
     fn window_of_hosts(&mut self, limit: u64, window_end: u64) {
         let mut index = 0;
         let mut later = Vec::new();
@@ -396,6 +428,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let at = self.plane.hosts[host as usize].wake_at;
             if at < limit {
                 self.host_event(at, host);
+                if self.needs_started() {
+                    self.window_of_granted(limit);
+                }
             } else if at < window_end {
                 later.push(host);
             }

@@ -62,12 +62,14 @@ impl Engines for Fastest {
                 fabric.knows_feedback()
                     && fabric.knows_grants(&control.source)
                     && fabric.knows_messages(&control.switch)
+                    && fabric.knows_discards(&control.switch)
             }
             false => !fabric.acknowledges(),
         };
         let has_windows = fabric.has_windows() && independent && load.fits_windows();
-        // Switches that count their buffers gain by windows only what several threads gain.
-        let pays = !fabric.counts_buffers() || network.threads > 1 && fabric.is_divisible();
+        // Switches that count their buffers or discard packets gain by windows only what several threads gain.
+        let is_slower = fabric.counts_buffers() || control.switch.needs_select_discard();
+        let pays = !is_slower || network.threads > 1 && fabric.is_divisible();
         if network.discards_unroutable || !has_windows || !pays {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));

@@ -74,7 +74,7 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 16] = [
+const SEPARATE: [&str; 17] = [
     "ecn",
     "pft",
     "ib-cc-pft",
@@ -86,6 +86,7 @@ const SEPARATE: [&str; 16] = [
     "pair-backpressure",
     "half",
     "rccc",
+    "srp",
     "vl-mapping",
     "dftree",
     "congestion-isolation",
@@ -94,7 +95,7 @@ const SEPARATE: [&str; 16] = [
 ];
 
 /// Those that choose lanes.
-const CHOOSES_LANES: [&str; 3] = ["vl-mapping", "dftree", "congestion-isolation"];
+const CHOOSES_LANES: [&str; 4] = ["vl-mapping", "dftree", "congestion-isolation", "srp"];
 
 fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
     run(engines, scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
@@ -160,9 +161,12 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         let name = ["obqa", "vftree", "dbbm", "flow2sl"][draw(4) as usize];
         let count = if name == "obqa" { 3 } else { fabrics.len() };
         fabric = fabrics[drawn % count].to_owned();
+        let protocol = ["srp", "smsrp", "lhrp"][draw(3) as usize];
+        let timeout = ["3 us", "10 us"][draw(2) as usize];
         mapping = format!(
             "[control.vl-mapping]\nmapping = \"{name}\"\n\
-             [control.congestion-isolation]\nset-point = \"1 KiB\"\nhold = \"30 us\"\n"
+             [control.congestion-isolation]\nset-point = \"1 KiB\"\nhold = \"30 us\"\n\
+             [control.srp]\nprotocol = \"{protocol}\"\ntimeout = \"{timeout}\"\nthreshold = \"1 KiB\"\n"
         );
     }
     if scheme.ends_with("pft") {
@@ -230,7 +234,11 @@ fn drawn_programs_have_the_same_messages_by_windows() {
 
 /// A scenario with one of the schemes that share an engine with windows, drawn by a number.
 fn drawn_separate(number: u64) -> Scenario {
-    let text = drawn(number, &SEPARATE);
+    let text = match number <= 160 {
+        true => drawn(number, &SEPARATE),
+        // With three protocols and two paths of notifications, and few packets that are discarded.
+        false => drawn(number, &["srp"]),
+    };
     let mut overrides = vec![];
     if number % 2 == 1 {
         overrides.push(Override::new("control.feedback.path", "\"in-band\""));
@@ -257,7 +265,7 @@ fn outcome(engines: &dyn Engines, scenario: &Scenario) -> Result<(u64, Vec<Table
 #[test]
 fn drawn_schemes_have_the_same_messages_by_windows_on_any_number_of_threads() {
     let mut seen = BTreeSet::new();
-    for number in 1..=160 {
+    for number in 1..=208 {
         let scenario = drawn_separate(number);
         let alone = outcome(&Fastest, &scenario);
         assert_eq!(alone, outcome(&Shared, &scenario), "{number}");

@@ -118,7 +118,7 @@ register! {
     engines { IbCc, Dcqcn }
     separate {
         ecn::Ecn, pft::Pft, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
-        rccc::Rccc, vl_mapping::VlMapping, dftree::Dftree,
+        rccc::Rccc, srp::Srp, vl_mapping::VlMapping, dftree::Dftree,
         pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, half::Half,
     }
     separate_chains {

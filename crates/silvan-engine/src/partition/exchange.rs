@@ -30,7 +30,9 @@ pub(crate) struct Parcel {
     pub credits: Vec<RemoteCredits>,
     /// Notifications that travel past the fabric, and when they arrive.
     pub notifications: Vec<(u64, Packet)>,
-    /// What these packets carry.
+    /// Negative acknowledgements that hosts send through the fabric, with these hosts, and when they are ready.
+    pub nacks: Vec<(u64, u32, Packet)>,
+    /// What heads and notifications carry.
     pub extensions: Vec<Extension>,
     /// Messages between switches.
     pub messages: Vec<PortMessage>,
@@ -116,6 +118,13 @@ impl Remote {
         extensions.send(&mut notification, &mut parcel.extensions);
         parcel.notifications.push((at, notification));
     }
+
+    /// Has a host of another part send a negative acknowledgement through the fabric.
+    pub fn send_from(&mut self, host: u32, at: u64, nack: Packet) {
+        let part = self.assignment.of_host(host);
+        let nacks = &mut self.parcels[usize::from(part)].nacks;
+        nacks.push((at, host, nack));
+    }
 }
 
 impl Contents for Parcel {
@@ -123,6 +132,7 @@ impl Contents for Parcel {
         self.heads.is_empty()
             && self.credits.is_empty()
             && self.notifications.is_empty()
+            && self.nacks.is_empty()
             && self.messages.is_empty()
     }
 }
