@@ -76,7 +76,7 @@ NOT_RUN = {
     ("reproducing.md", "silvan reproduce"): "takes minutes: tests/test_reproduce.py",
     ("reproducing.md", "[project.entry-points"): "a section of another project",
     ("viewing.md", "silvan emulate incast.toml"): "serves until Ctrl-C: tests/viewer/test_live.py",
-    ("viewing.md", "silvan dcms --act"): "serves until Ctrl-C: tests/viewer/test_live.py",
+    ("viewing.md", "silvan dcms --example"): "serves until Ctrl-C: tests/viewer/test_live.py",
     ("what-if.md", "silvan whatif"): "needs OpenSM: tests/emulator/test_whatif.py",
     ("what-if.md", "storage: 1,000"): _OUTPUT,
     ("what-if.md", "as is, ftree"): _OUTPUT,

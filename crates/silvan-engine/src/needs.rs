@@ -39,6 +39,12 @@ impl CompiledFabric {
         })
     }
 
+    /// Whether windows are worth it on one thread, too: where switches count their buffers or discard packets, they cost as
+    /// much as they save.
+    pub fn gains_on_one_thread<S: SwitchControl>(&self, switch: &S) -> bool {
+        !self.counts_buffers() && !switch.needs_select_discard()
+    }
+
     /// Checks that the links have what a scheme needs.
     ///
     /// # Errors

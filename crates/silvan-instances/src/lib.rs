@@ -67,9 +67,8 @@ impl Engines for Fastest {
             false => !fabric.acknowledges(),
         };
         let has_windows = fabric.has_windows() && independent && load.fits_windows();
-        // Switches that count their buffers or discard packets gain by windows only what several threads gain.
-        let is_slower = fabric.counts_buffers() || control.switch.needs_select_discard();
-        let pays = !is_slower || network.threads > 1 && fabric.is_divisible();
+        let pays = fabric.gains_on_one_thread(&control.switch)
+            || network.threads > 1 && fabric.is_divisible();
         if network.discards_unroutable || !has_windows || !pays {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
