@@ -17,6 +17,7 @@ import pytest
 
 import silvan
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray
+from tests.gate import PATIENCE_S
 from tests.needs import Needs
 
 # The same examples on every machine, so that a failure is never a matter of luck.
@@ -139,7 +140,7 @@ def command() -> Command:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_S = 300
-"""Long enough for any machine; only a hang takes so long."""
+PATIENCE_S = 1800
+"""Long enough for any machine, also one that does much else; only a hang takes so long."""
 
 _SCHEME = """\
 import os, sys, time

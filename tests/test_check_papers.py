@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from silvan.reproduce import find_paper
+from tests.gate import PATIENCE_S
 from tests.test_documents import ROOT, load_tool
 
 pytestmark = pytest.mark.slow
@@ -32,7 +33,7 @@ def run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
 
 

@@ -390,7 +390,7 @@ def limited(*words: str | Path, cwd: Path) -> Outcome:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -588,7 +588,7 @@ def test_a_full_disk_behind_stdout_is_one_line(
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
     *notes, last = done.stderr.splitlines()
     assert last == "error: cannot write to standard output: no space left on device"
@@ -608,7 +608,7 @@ def test_a_closed_pipe_behind_stdout_is_no_result(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 

@@ -16,6 +16,7 @@ from silvan.host_jobs import add_jobs, expand_hosts, read_jobs
 from silvan.moments import Report
 from silvan.ring import RingFile
 from tests.conftest import Command
+from tests.gate import PATIENCE_S
 from tests.subnet_dumps import ROUTES, TOPOLOGY, counters, dumped_moment, write_dumps
 
 
@@ -244,7 +245,7 @@ def test_options_that_do_not_fit_are_refused(
 def test_a_machine_without_infiniband_is_one_clear_error() -> None:
     """Oracle: the whole output, of libraries, too."""
     words = [sys.executable, "-m", "silvan", "diagnose"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (2, "")
     error, hint = done.stderr.splitlines()
     assert error == (

@@ -11,6 +11,7 @@ import pytest
 
 from silvan.extras import EXTRAS
 from tests.conftest import Outcome, silvan_command
+from tests.gate import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -50,7 +51,7 @@ def _run_without(modules: tuple[str, ...], call: list[str], cwd: Path) -> Outcom
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

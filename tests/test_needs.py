@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[1]
 
 CONFTEST = """\
@@ -54,7 +56,7 @@ def run_tests(
         env=environment | {"PYTHONPATH": str(ROOT)} | ({"CI": "1"} if ci else {}),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

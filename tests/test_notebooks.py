@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.gate import PATIENCE_S
 from tests.test_guide import ROOT
 
 FOLDER = ROOT / "docs" / "notebooks"
@@ -24,7 +25,7 @@ def run_notebook(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a notebook as `make site` does."""
     tool = ROOT / "python" / "tools" / "notebooks.py"
     command: list[str | Path] = [sys.executable, tool, folder, path]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def one_cell(path: Path, source: str, outputs: list[Any]) -> Path:

@@ -15,6 +15,7 @@ import pytest
 from silvan.errors import DiagnosisError
 from silvan.moments import Moment
 from silvan.ring import RingFile
+from tests.gate import PATIENCE_S
 from tests.subnet_dumps import TOPOLOGY, dumped_moment
 
 HOUR_NS = 3600 * 10**9
@@ -110,7 +111,9 @@ def test_a_writer_that_ends_at_any_byte_leaves_all_that_it_has_added(tmp_path: P
         size = path.stat().st_size if path.exists() else 8192
         limit = size + bytes_of_file.randrange(1, 30_000)
         words = [sys.executable, "-c", WRITER, str(path), str(limit), "40"]
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_S
+        )
         added = [int(line) for line in done.stdout.split()]
         if done.returncode == 0:
             # What is removed makes room: the file has stopped growing.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "python/tools/check_tools.py"
 GUIDE = ROOT / "docs/guide/emulator.md"
@@ -27,7 +29,7 @@ GUIDE = ROOT / "docs/guide/emulator.md"
 def test_programs_see_the_fabric_as_the_guide_says() -> None:
     """Oracle: the fabric, with which the program compares; and the table in the guide."""
     done = subprocess.run(
-        [sys.executable, PROGRAM], capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, PROGRAM], capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("| program | outcome |\n")

@@ -18,6 +18,7 @@ import silvan
 from silvan.emulation import Emulation
 from tests.conftest import Command
 from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
+from tests.gate import PATIENCE_S
 
 pytestmark = [REAL_TOOLS, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,14 +119,14 @@ def test_a_watched_fabric_is_kept_in_a_ring_file_and_shown_in_a_browser(
         assert all("incast at right:1 (2 contributors" in line for line in lines), lines
         while not (address := watch.stderr.readline()).startswith("http://127.0.0.1:"):
             pass
-        with urllib.request.urlopen(address, timeout=20) as page:
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as page:
             assert "Watched subnet" in page.read().decode()
         # The subnet is another one without this cable: sweeps before and after are not compared.
         emulation.control("cut", port="b:1")
         for _ in range(4):
             watch.stdout.readline()
         watch.send_signal(signal.SIGINT)
-        _, said = watch.communicate(timeout=30)
+        _, said = watch.communicate(timeout=PATIENCE_S)
     assert watch.returncode == 0, said
     assert f"silvan diagnose --from {ring}" in said
     outcome = command("diagnose", "--from", ring, "--json")

@@ -16,6 +16,7 @@ import pytest
 from silvan.emulation import preload_library
 from silvan.errors import EmulationError
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, values
+from tests.gate import PATIENCE_S
 
 PROGRAM = Path(__file__).with_name("umad_program.py")
 
@@ -221,7 +222,12 @@ def test_tools_end_where_there_is_no_fabric(serve: Serve, tmp_path: Path) -> Non
     environment = fabric.environment() | {"IBSIM_SOCKNAME": "no-such-fabric"}
     for tool in ("ibstat", "ibnetdiscover", "perfquery"):
         done = subprocess.run(
-            [tool], env=environment, cwd=tmp_path, capture_output=True, check=False, timeout=60
+            [tool],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE_S,
         )
         # ibstat lists no adapters then.
         assert done.returncode != 0 or not done.stdout, tool
@@ -238,7 +244,7 @@ def test_umad2sim_attaches_tools_too(serve: Serve, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.stdout.split(".")[-1].strip() == "b"
 
