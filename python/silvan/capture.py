@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from silvan.errors import SilvanError, shown
 from silvan.folders import written_file
+from silvan.quantities import whole_number
 from silvan.result import Result
 
 _MAGIC = 0xA1B23C4D
@@ -94,8 +95,9 @@ def _row_of(result: Result, port: str) -> int:
     if port in result.hosts["name"].to_pylist() and port in nodes:
         return nodes.index(port)
     node, _, number = port.rpartition(":")
+    wanted = whole_number(number.removeprefix("+"))
     for row, (name, own) in enumerate(zip(nodes, numbers, strict=True)):
-        if name == node and str(own) == number.removeprefix("+").lstrip("0"):
+        if name == node and own == wanted:
             return row
     raise SilvanError(
         f"there is no port {shown(repr(port))}",

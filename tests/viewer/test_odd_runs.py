@@ -87,7 +87,7 @@ def test_a_run_without_trees_shows_the_load_of_its_cables(
     assert b">contributor<" not in drawing
     # Where there is nothing to show, the page says how to record it.
     latency = page.get_by_role("region", name="Latency of packets")
-    expect(latency).to_contain_text("With --record view, silvan run records", timeout=5000)
+    expect(latency).to_contain_text("With --record view, silvan run records")
 
 
 @pytest.mark.parametrize("most", [8_000_000, 100])

@@ -236,7 +236,7 @@ fn drawn_programs_have_the_same_messages_by_windows() {
 fn drawn_separate(number: u64) -> Scenario {
     let text = match number <= 160 {
         true => drawn(number, &SEPARATE),
-        // With three protocols and two paths of notifications, and few packets that are discarded.
+        // The first have too few of it for its three protocols, with notifications past the fabric and through it.
         false => drawn(number, &["srp"]),
     };
     let mut overrides = vec![];
