@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -63,12 +63,14 @@ def run_alone(test: Coroutine[Any, Any, None]) -> None:
 
 
 def serving(
-    test: Callable[[LiveServer], Coroutine[Any, Any, None]], source: Replayed | None = None
+    test: Callable[[LiveServer], Coroutine[Any, Any, None]],
+    source: Replayed | None = None,
+    interval_s: float = 0.001,
 ) -> None:
     """Run a test while a server runs, which must not end before the test does."""
 
     async def run() -> None:
-        async with LiveServer(source or Ticking(), interval_s=0.001) as server:
+        async with LiveServer(source or Ticking(), interval_s=interval_s) as server:
             task = asyncio.create_task(server.serve())
             await asyncio.wait_for(test(server), PATIENCE_S)
             assert not task.done()
@@ -169,18 +171,19 @@ def test_answers_to_who_has_gone_leave_no_word(capfd: pytest.CaptureFixture[str]
 
 
 def test_more_pages_than_fit_are_told_so() -> None:
+    """All pages are read at once: the server cuts off who answers none of its pings."""
+
     async def test(server: LiveServer) -> None:
-        opened = [await page(server) for _ in range(16)]
-        async with page(server) as more:
-            await more.wait_closed()
-            assert (more.close_code, more.close_reason) == (1008, "16 pages are open")
-        for one in opened:
-            await follows(one)
-            await one.close()
+        async with AsyncExitStack() as pages:
+            opened = [await pages.enter_async_context(page(server)) for _ in range(16)]
+            async with page(server) as more:
+                await more.wait_closed()
+                assert (more.close_code, more.close_reason) == (1008, "16 pages are open")
+            await asyncio.gather(*map(follows, opened))
         async with page(server) as next_one:
             await follows(next_one)
 
-    serving(test)
+    serving(test, interval_s=0.02)
 
 
 def test_who_asks_and_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
