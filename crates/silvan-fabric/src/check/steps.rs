@@ -1,6 +1,6 @@
 //! The check of paths on lanes that go up along the way.
 
-use silvan_core::{HostId, IdVec, PortId, SwitchId};
+use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::dependencies::{Channel, Dependencies};
 use crate::Fabric;
@@ -49,6 +49,8 @@ struct Paths<'f> {
     lanes: u8,
     highest: u8,
     leaves: Vec<SwitchId>,
+    /// Hosts that stand for all: the ways of every other one are those of one of them.
+    destinations: Vec<HostId>,
     dependencies: Option<Dependencies<'f>>,
     /// Lanes on which a channel has been entered for the present destination, as bits, by the port that it enters.
     visited: IdVec<PortId, u64>,
@@ -72,6 +74,7 @@ impl<'f> Paths<'f> {
             lanes: lanes.min(64),
             highest: 0,
             leaves,
+            destinations: different_ways(fabric, routes),
             dependencies: None,
             visited: IdVec::filled(0, fabric.ports.len()),
             entered: Vec::new(),
@@ -85,9 +88,9 @@ impl<'f> Paths<'f> {
             Some(_) => self.arrivals_at_waypoints(&from_hosts),
             None => Vec::new(),
         };
-        for destination in self.fabric.host_ids() {
+        for number in 0..self.destinations.len() {
             let starts = from_hosts.iter().chain(&over_waypoints);
-            self.follow(destination, starts.copied());
+            self.follow(self.destinations[number], starts.copied());
         }
     }
 
@@ -144,11 +147,7 @@ impl<'f> Paths<'f> {
                 if at == end {
                     continue;
                 }
-                let alternatives = self.routes.alternatives;
-                let several = alternatives.map_or(&[][..], |all| all.get(at, target));
-                let only = self.routes.tables.to_host(at, target);
-                let only = only.filter(|_| several.is_empty());
-                for number in several.iter().copied().chain(only) {
+                for number in ways(self.routes, at, target) {
                     let Some(out) = self.fabric.switch(at).port(number) else {
                         continue;
                     };
@@ -182,4 +181,35 @@ impl<'f> Paths<'f> {
         let entered = peer.map_or(0, |peer| self.steps.kind(peer));
         LaneSteps::next(entered, self.steps.kind(out), lane).min(self.lanes - 1)
     }
+}
+
+/// The ports by which packets to a host may leave a switch.
+fn ways(routes: Routes<'_>, at: SwitchId, target: HostId) -> impl Iterator<Item = PortNumber> {
+    let several = routes
+        .alternatives
+        .map_or(&[][..], |all| all.get(at, target));
+    let only = match several {
+        [] => routes.tables.to_host(at, target),
+        _ => None,
+    };
+    several.iter().copied().chain(only)
+}
+
+/// One of the hosts of a switch to which packets take the same ways from everywhere.
+fn different_ways(fabric: &Fabric, routes: Routes<'_>) -> Vec<HostId> {
+    let mut found: Vec<HostId> = Vec::new();
+    let mut of_leaf: IdVec<SwitchId, Vec<HostId>> =
+        IdVec::filled(Vec::new(), fabric.switches.len());
+    for host in fabric.host_ids() {
+        let leaf = fabric.host_attachment(host).0;
+        let is_same = |other: &HostId| {
+            let mut others = fabric.switch_ids().filter(|at| *at != leaf);
+            others.all(|at| ways(routes, at, host).eq(ways(routes, at, *other)))
+        };
+        if !of_leaf[leaf].iter().any(is_same) {
+            of_leaf[leaf].push(host);
+            found.push(host);
+        }
+    }
+    found
 }
