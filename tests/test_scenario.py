@@ -77,9 +77,10 @@ def test_a_written_scenario_changes_as_the_scenario_does(path: Path) -> None:
 
     scenario = silvan.Scenario.from_file(path)
     again = silvan.Scenario.from_toml(scenario.to_toml())
-    # Routes of ten thousand hosts take seconds.
+    assert again.hash == scenario.hash
+    # The routes of ten thousand hosts take seconds.
     hosts = scenario.describe()["hosts"]
-    for change in CHANGES[:: 12 if hosts > 20_000 else 4 if hosts > 1000 else 1]:
+    for change in [] if hosts > 20_000 else CHANGES[:: 4 if hosts > 1000 else 1]:
         assert changed(again, change) == changed(scenario, change), change
         if not change:
             assert changed(again, change) == scenario.hash
