@@ -119,7 +119,7 @@ def add_scheme(sources: Sources) -> None:
     listed = sources[f"{folder}/mod.rs"]
     assert line in listed
     # The page names the list, which is not in a block.
-    separate = "congestion_isolation::CongestionIsolation, half::Half,\n"
+    separate = "recn::Recn, half::Half,\n"
     assert separate in listed
     without = listed.replace(f"        {line}\n", "").replace(", half::Half,", ",")
     del sources[f"{folder}/half.rs"]

@@ -90,12 +90,12 @@ PROGRAM: dict[str, TomlValue] = {
     "changes",
     [
         *({}, CONTROL, IN_BAND, LANES, ADAPTIVE, SPRAYED, DCQCN, PROGRAM),
-        *(RCCC, SRP, LHRP, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS, ECN, LATE_CREDITS),
+        *(RCCC, SRP, LHRP, RECN, BY_OUTPUT, DFTREE, FIFO, READS, BUFFERS, ECN, LATE_CREDITS),
     ],
     ids=[
         *("none", "ib-cc", "in-band", "lanes", "adaptive", "sprayed", "dcqcn", "program"),
-        *("rccc", "srp", "lhrp", "vl-mapping", "dftree", "fifo", "reads", "output-buffers"),
-        *("ecn", "late-credits"),
+        *("rccc", "srp", "lhrp", "recn", "vl-mapping", "dftree", "fifo", "reads"),
+        *("output-buffers", "ecn", "late-credits"),
     ],
 )
 def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
@@ -125,11 +125,11 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     "changes",
     [
         {"fabric.path-choice": "adaptive", "host.in-order": True},
-        RECN,
+        {**RECN, "control.recn.message-delay": "100 ns"},
         {**SRP, "control.feedback.delay": "0 ns"},
         {"control.scheme": "rccc", "control.feedback.delay": "100 ns"},
     ],
-    ids=["in-order", "recn", "immediate-nacks", "late-grants"],
+    ids=["in-order", "early-messages", "immediate-nacks", "late-grants"],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
     result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
@@ -144,8 +144,9 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
 
 
 def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "recn.toml"
-    file.write_text(TREE.override({**RECN, "run.duration": "50 us"}).to_toml())
+    file = tmp_path / "in-order.toml"
+    keys = {"fabric.path-choice": "adaptive", "host.in-order": True, "run.duration": "50 us"}
+    file.write_text(TREE.override(keys).to_toml())
     outcome = command("run", str(file), "--threads", "2", "--json")
     (run,) = json.loads(outcome.stdout)["runs"]
     assert run["summary"]["threads"] == 1

@@ -169,9 +169,13 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    fn assemble(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+    fn assemble(mut fabric: CompiledFabric, mut switch: S, source: C, workload: W) -> Self {
         fabric.serve(&switch);
         let mut plane = fabric.0;
+        // A part has the tables of some switches only; its scheme knows all routes.
+        if !plane.remote.is_part() {
+            plane.notify_routes(&mut switch);
+        }
         let hosts = plane.hosts.len();
         let needs = Needs::of(&switch, &source, plane.vls);
         if needs.select_next_vl {

@@ -120,12 +120,13 @@ where
 {
     fn divide(
         mut fabric: CompiledFabric,
-        switch: S,
+        mut switch: S,
         source: C,
         workload: W,
         (threads, parts): (usize, usize),
     ) -> Self {
         fabric.serve(&switch);
+        fabric.0.notify_routes(&mut switch);
         check_independence(&fabric, &switch, &source, &workload);
         assert!(fabric.is_divisible(), "the fabric cannot be divided");
         let assignment = Assignment::new(&fabric.0, threads * parts);
@@ -291,9 +292,9 @@ where
         let mut open: Option<OpenWindow> = None;
         for part in &mut held {
             let mut window = part.window_at_switches(end);
-            part.exchange_messages(&mut Vec::new());
+            let answers = part.exchange_messages(&mut Vec::new());
             // A part that has sent something, perhaps from its hosts since it handed over last, does not skip the next window.
-            if part.plane.remote.hand_over(exchange, number) {
+            if part.plane.remote.hand_over(exchange, number) || answers {
                 window.next = window.limit;
             }
             if W::LINKS_HOSTS && part.are_hosts_linked(window.limit) {
@@ -382,12 +383,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Sends the messages of the switches of this part, and lets them have those that are for them, `arrived` ones included.
-    fn exchange_messages(&mut self, arrived: &mut Vec<PortMessage>) {
-        if S::ACTIVE && self.needs.exchange {
-            self.switch.exchange(&mut PartMessages {
+    /// Returns whether some of them will be answered.
+    fn exchange_messages(&mut self, arrived: &mut Vec<PortMessage>) -> bool {
+        S::ACTIVE && self.needs.exchange && {
+            let mut messages = PartMessages {
                 remote: &mut self.plane.remote,
                 own: arrived,
-            });
+            };
+            self.switch.exchange(Time::from_ps(self.now), &mut messages)
         }
     }
 }

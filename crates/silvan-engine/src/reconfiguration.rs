@@ -11,7 +11,7 @@
 
 mod discarding;
 
-use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{PortVl, RouteView, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Rate};
 
 use crate::engine::Engine;
@@ -62,7 +62,35 @@ pub(crate) struct Reconfiguration {
     pub payload: u64,
 }
 
+/// The routes as they are set, those over closed ports included.
+struct SetRoutes<'a>(&'a Plane);
+
+impl RouteView for SetRoutes<'_> {
+    fn output(&self, port: PortId, to: HostId) -> Option<PortId> {
+        let plane = self.0;
+        let element = plane.ins[port.index()].element;
+        let record = plane.elements[element as usize];
+        let kept = record.table as usize + to.index();
+        let output = match plane.reconfiguration.tables.get(kept) {
+            Some(&NO_ROUTE) => return None,
+            Some(&local) if local != CHOOSE => record.base + u32::from(local),
+            _ => plane.output_of(element, plane.known_host(to)),
+        };
+        (output != NONE).then(|| PortId::new(output as usize))
+    }
+}
+
 impl Plane {
+    /// Lets a scheme know the routes of all switches.
+    pub(crate) fn notify_routes<S: SwitchControl>(&self, switch: &mut S) {
+        if !S::ACTIVE || !switch.needs_routes() {
+            return;
+        }
+        for element in self.elements.iter().filter(|element| element.table != NONE) {
+            switch.on_routes(PortId::new(element.base as usize), &SetRoutes(self));
+        }
+    }
+
     /// Number of the destination that no switch has a route to.
     fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
@@ -250,6 +278,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             }
             let closed = local != NO_ROUTE && plane.is_closed(ports.start + usize::from(local));
             plane.tables[entry] = if closed { NO_ROUTE } else { local };
+        }
+        if S::ACTIVE && self.switch.needs_routes() {
+            let port = PortId::new(ports.start);
+            self.switch.on_routes(port, &SetRoutes(&self.plane));
         }
     }
 

@@ -74,7 +74,7 @@ duration = "900 us"
 const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 
 /// Schemes that share an engine with windows.
-const SEPARATE: [&str; 17] = [
+const SEPARATE: [&str; 18] = [
     "ecn",
     "pft",
     "ib-cc-pft",
@@ -90,12 +90,19 @@ const SEPARATE: [&str; 17] = [
     "vl-mapping",
     "dftree",
     "congestion-isolation",
+    "recn",
     "nscc-reps",
     "swift-reps",
 ];
 
 /// Those that choose lanes.
-const CHOOSES_LANES: [&str; 4] = ["vl-mapping", "dftree", "congestion-isolation", "srp"];
+const CHOOSES_LANES: [&str; 5] = [
+    "vl-mapping",
+    "dftree",
+    "congestion-isolation",
+    "recn",
+    "srp",
+];
 
 fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
     run(engines, scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
@@ -159,13 +166,19 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         // On fabrics that need no lanes; by output, on those where switches do not choose.
         over_waypoints = false;
         let name = ["obqa", "vftree", "dbbm", "flow2sl"][draw(4) as usize];
-        let count = if name == "obqa" { 3 } else { fabrics.len() };
+        let count = match name == "obqa" || scheme == "recn" {
+            true => 3,
+            false => fabrics.len(),
+        };
         fabric = fabrics[drawn % count].to_owned();
         let protocol = ["srp", "smsrp", "lhrp"][draw(3) as usize];
         let timeout = ["3 us", "10 us"][draw(2) as usize];
+        let variant = ["recn", "fbicm"][draw(2) as usize];
+        let idle = ["5 us", "60 us"][draw(2) as usize];
         mapping = format!(
             "[control.vl-mapping]\nmapping = \"{name}\"\n\
              [control.congestion-isolation]\nset-point = \"1 KiB\"\nhold = \"30 us\"\n\
+             [control.recn]\nvariant = \"{variant}\"\ndetection = \"600 B\"\npropagation = \"300 B\"\nidle = \"{idle}\"\n\
              [control.srp]\nprotocol = \"{protocol}\"\ntimeout = \"{timeout}\"\nthreshold = \"1 KiB\"\n"
         );
     }
@@ -236,8 +249,10 @@ fn drawn_programs_have_the_same_messages_by_windows() {
 fn drawn_separate(number: u64) -> Scenario {
     let text = match number <= 160 {
         true => drawn(number, &SEPARATE),
-        // The first have too few of it for its three protocols, with notifications past the fabric and through it.
-        false => drawn(number, &["srp"]),
+        // The first have too few of these: three protocols, with notifications past the fabric and through it, and messages
+        // of outputs that answer each other.
+        false if number <= 208 => drawn(number, &["srp"]),
+        false => drawn(number, &["recn"]),
     };
     let mut overrides = vec![];
     if number % 2 == 1 {
@@ -265,7 +280,7 @@ fn outcome(engines: &dyn Engines, scenario: &Scenario) -> Result<(u64, Vec<Table
 #[test]
 fn drawn_schemes_have_the_same_messages_by_windows_on_any_number_of_threads() {
     let mut seen = BTreeSet::new();
-    for number in 1..=208 {
+    for number in 1..=256 {
         let scenario = drawn_separate(number);
         let alone = outcome(&Fastest, &scenario);
         assert_eq!(alone, outcome(&Shared, &scenario), "{number}");

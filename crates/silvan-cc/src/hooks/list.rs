@@ -7,7 +7,7 @@ use silvan_core::{HostId, PortId, Span, Time, Vl};
 
 use super::{
     Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LaneView, LinkView, Messages,
-    PacketView, PortVl, QueueView, Resident,
+    PacketView, PortVl, QueueView, Resident, RouteView,
 };
 
 hooks! {
@@ -66,7 +66,8 @@ hooks! {
                 packet_time: Span,
             ) -> Span [longest] { Span::ZERO }
 
-            /// The shortest time that a message of [`SwitchControl::exchange`] takes, if switches send any; always the same answer.
+            /// The shortest time that a message of [`SwitchControl::exchange`] takes, if switches send any, and half of it if outputs
+            /// of hosts send some; always the same answer.
             fn message_delay() -> Option<Span> [shortest] { None }
 
             /// Whether [`SwitchControl::on_queued`] and [`SwitchControl::on_departure`] need be called at all; always the same answer.
@@ -183,8 +184,12 @@ hooks! {
 
             /// Sends and receives what switches of different parts of a fabric send each other, so that each part knows it before it
             /// arrives. The first call comes before the run: only after it, messages are sent here instead of being
-            /// received at once.
-            fn exchange<M: Messages>(messages: &mut M) -> () [nothing] if needs_exchange {}
+            /// received at once. What happens before `done` has been processed. Returns whether some output answers messages that have
+            /// not arrived, so that no window may be skipped.
+            fn exchange<M: Messages>(done: Time, messages: &mut M) -> bool [either] if needs_exchange { false }
+
+            /// The routes of the switch that has this port are set, before the run or during it.
+            fn on_routes<R: RouteView>(port: PortId, routes: &R) -> () [nothing] if needs_routes {}
         }
     }
 }

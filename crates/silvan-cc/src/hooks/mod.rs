@@ -32,7 +32,7 @@ pub use list::{SOURCE_HOOKS, SWITCH_HOOKS, SourceControl, SwitchControl};
 pub(crate) use list::{SourceHook, SwitchHook};
 pub use views::{
     Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grant, Grants, Hop, LaneView, LinkView,
-    Messages, PacketView, PortMessage, PortVl, QueueView, Resident,
+    Messages, PacketView, PortMessage, PortVl, QueueView, Resident, RouteView,
 };
 
 /// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not

@@ -250,6 +250,14 @@ pub struct PortMessage {
     pub to: PortId,
     /// The flow that it is about.
     pub flow: Flow,
+    /// What else it says; the engine does not interpret it.
+    pub content: [u32; 3],
+}
+
+/// The routes of a fabric.
+pub trait RouteView {
+    /// The output by which the switch of a port sends packets to a host; `None` without a route.
+    fn output(&self, port: PortId, to: HostId) -> Option<PortId>;
 }
 
 /// Where the messages of switches go that several parts of a fabric run.

@@ -235,6 +235,7 @@ impl Isolator {
             arrives: now.saturating_add(self.message_delay),
             to: upstream,
             flow,
+            content: [0; 3],
         };
         match &mut self.sent {
             Some(sent) => sent.push(message),
@@ -354,13 +355,14 @@ impl SwitchControl for Isolator {
         true
     }
 
-    fn exchange<M: Messages>(&mut self, messages: &mut M) {
+    fn exchange<M: Messages>(&mut self, _: Time, messages: &mut M) -> bool {
         for message in self.sent.get_or_insert_default().drain(..) {
             messages.send(message);
         }
         while let Some(message) = messages.receive() {
             self.outputs[message.to.index()].expect(message);
         }
+        false
     }
 
     fn on_discarded(&mut self, _: Time, output: PortVl) {

@@ -119,7 +119,7 @@ register! {
     separate {
         ecn::Ecn, pft::Pft, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
         rccc::Rccc, srp::Srp, vl_mapping::VlMapping, dftree::Dftree,
-        pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, half::Half,
+        pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, recn::Recn, half::Half,
     }
     separate_chains {
         IbCcPft: ib_cc::IbCc, pft::Pft;

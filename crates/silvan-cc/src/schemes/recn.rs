@@ -20,8 +20,11 @@ use super::flows::{check_bytes, check_span};
 use crate::hooks::NoControl;
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
 
+mod inputs;
 mod lines;
+mod messages;
 mod queues;
+mod routes;
 #[cfg(test)]
 mod tests;
 

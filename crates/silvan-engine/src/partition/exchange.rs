@@ -57,6 +57,11 @@ impl Remote {
         }
     }
 
+    /// Whether there are other parts.
+    pub fn is_part(&self) -> bool {
+        !self.parcels.is_empty()
+    }
+
     /// Whether the state of a host is in another part.
     #[inline]
     pub fn has_host(&self, host: u32) -> bool {

@@ -4,7 +4,7 @@ use proptest::array::{uniform2, uniform16};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use silvan_cc::hooks::{
-    LinkView, NoControl, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
+    LinkView, NoControl, PacketView, PortVl, QueueView, RouteView, SourceControl, SwitchControl,
 };
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Span, Time};
 use silvan_engine::workload::Workload;
@@ -194,6 +194,65 @@ fn traffic_follows_a_changed_route_around_a_cut_cable() {
         engine.discarded_bytes(),
         (lost + discarded) * u64::from(MTU)
     );
+}
+
+/// Keeps the routes that it is told.
+#[derive(Clone, Debug, Default)]
+struct Told(std::collections::BTreeMap<(PortId, HostId), Option<PortId>>);
+
+/// Hosts of the fabric of [`two_trunks`].
+const HOSTS: usize = 6;
+
+impl SwitchControl for Told {
+    fn needs_routes(&self) -> bool {
+        true
+    }
+
+    fn on_routes<R: RouteView>(&mut self, port: PortId, routes: &R) {
+        for host in (0..HOSTS).map(HostId::new) {
+            self.0.insert((port, host), routes.output(port, host));
+        }
+    }
+}
+
+/// Oracle: the tables, those over cables that are cut included.
+#[test]
+fn schemes_know_the_routes_from_the_start_and_when_they_change() {
+    let routed = two_trunks();
+    let config = EngineConfig::default();
+    let mut engine = routed.controlled(&config, Told::default(), NoControl, &[]);
+    let mut tables = routed.tables.clone();
+    let check = |engine: &Engine<Told, NoControl, Script>,
+                 tables: &silvan_fabric::ForwardingTables| {
+        let mut entries = 0;
+        for (switch, name) in routed.fabric.switch_ids().zip(["S0", "S1"]) {
+            for host in routed.fabric.host_ids() {
+                let told = engine.switch_control().0[&(routed.port(name, 1), host)];
+                let set = tables.to_host(switch, host);
+                assert_eq!(told, set.map(|number| routed.port(name, number.as_u8())));
+                entries += 1;
+            }
+        }
+        assert_eq!(engine.switch_control().0.len(), entries);
+    };
+    check(&engine, &tables);
+    let target = HostId::new(3);
+    let lid = routed.fabric.host(target).lid;
+    let first = routed.fabric.switch_ids().next().unwrap();
+    let used = tables.get(first, lid).unwrap();
+    cut(
+        &mut engine,
+        &routed.fabric,
+        routed.port("S0", used.as_u8()),
+        OnWire::Lost,
+    );
+    engine.run_until(us(1)).unwrap();
+    check(&engine, &tables);
+    for port in [None, Some(PortNumber::new(9 - used.as_u8())), Some(used)] {
+        tables.set(first, lid, port);
+        engine.set_route(node(&routed, "S0"), target, port);
+        check(&engine, &tables);
+    }
 }
 
 /// Entries that lead nowhere: an error in a run whose tables were checked, a count otherwise.

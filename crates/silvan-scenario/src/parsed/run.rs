@@ -116,7 +116,7 @@ pub struct RunSection {
     pub seed: u64,
     /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
     /// idle processors. Results do not depend on it. `ugal-g`, `host.in-order` where packets may overtake each other, links with
-    /// PFC, sequences, delays below 16 ns, recorded packets, and the schemes `recn` and `python` use one thread.
+    /// PFC, sequences, delays below 16 ns, recorded packets, and the scheme `python` use one thread.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
 }

@@ -1,10 +1,13 @@
-//! What an output keeps: the bytes on its lanes, and the lines of its set-aside queues.
+//! What an output keeps: its set-aside queues with their lines, and the messages that have not arrived.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
-use silvan_core::{HostId, PortId, SwitchId, Time};
+use silvan_core::{HostId, PortId, Time};
 
 use super::NORMAL;
+use super::inputs::Inputs;
+use crate::hooks::PortMessage;
+use crate::schemes::SwitchPort;
 
 /// Which packets a line is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,22 +19,6 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// The same packets, as the outputs upstream of `output` see them.
-    pub fn upstream_of(&self, output: PortId) -> Self {
-        match self {
-            Self::Path(path) => Self::Path([&[output], &path[..]].concat()),
-            Self::Destination(host) => Self::Destination(*host),
-        }
-    }
-
-    /// The same packets, as the output downstream sees them whose message made the line. `None` if that is the root.
-    pub fn downstream(&self) -> Option<Self> {
-        match self {
-            Self::Path(path) => (path.len() > 1).then(|| Self::Path(path[1..].to_vec())),
-            Self::Destination(host) => Some(Self::Destination(*host)),
-        }
-    }
-
     /// Outputs on the path to the root.
     pub fn length(&self) -> usize {
         match self {
@@ -51,136 +38,302 @@ impl Group {
     }
 }
 
+/// What has sent a message upstream: a line of an output by its lane, or the output itself as a root, with the destination of
+/// the packet that it was sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sender {
+    pub output: PortId,
+    pub lane: u8,
+    /// By which input the message went.
+    pub input: u8,
+    pub destination: HostId,
+}
+
+impl Sender {
+    /// Whether it is the same line or root, whatever the packet.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.output, self.lane) == (other.output, other.lane)
+    }
+}
+
 /// A set-aside queue in use.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub group: Group,
     pub lane: usize,
-    /// When the output knows of it.
-    pub from: Time,
-    /// When a packet took it last; `None` if none has.
-    pub used: Option<Time>,
-    /// The output downstream whose line sent the message; `None` if a root did.
-    pub downstream: Option<PortId>,
-    /// Lines upstream that its messages have made.
-    pub branches: u16,
-    /// By input, from its first packet on: the lanes on which its packets were before, and how many had joined them.
-    pub before: BTreeMap<u8, Vec<(usize, u64)>>,
+    /// When a packet took it last, or when it was made.
+    pub used: Time,
+    /// Whether a packet has taken it.
+    pub is_taken: bool,
+    /// The neighbour downstream that has made it.
+    pub sender: Sender,
+    /// Inputs by which it has made lines upstream.
+    pub branches: Inputs,
+    /// Inputs whose packets have taken it.
+    pub seen: Inputs,
 }
 
-/// What waits for an output on a lane.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lane {
-    pub bytes: u32,
-    /// Bytes on the link and in the buffer at its end.
-    pub ahead: u64,
-    /// By input: packets that have come to wait, and those of them that do no longer. Empty at a host.
-    pub joined: Vec<u64>,
-    pub left: Vec<u64>,
+/// An output that is a root. FBICM has one for each destination.
+#[derive(Clone, Debug)]
+struct Root {
+    /// `None` if it is for all.
+    destination: Option<HostId>,
+    /// Inputs by which it has made lines upstream.
+    branches: Inputs,
 }
 
-/// A destination whose lane is not known.
-const UNKNOWN: u8 = u8::MAX;
-
-/// The lanes that a host has chosen, as long as nothing that they depend on changes: its lines, those that it knows of, and the
-/// turns that switches have learned.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Chosen {
-    /// By destination; empty if none is known.
-    lanes: Vec<u8>,
-    learned: u64,
-    until: Time,
+/// Packets that have left an output on a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    pub sent: u32,
+    /// Those of which the next output has said that they have left it, too.
+    pub gone: u32,
 }
 
-impl Chosen {
-    pub fn lane(&self, now: Time, learned: u64, to: HostId) -> Option<usize> {
-        let lane = *self.lanes.get(to.index())?;
-        let holds = lane != UNKNOWN && learned == self.learned && now < self.until;
-        holds.then_some(usize::from(lane))
-    }
-
-    /// Notes a lane that holds until an instant; nothing else that is known holds longer.
-    pub fn note(&mut self, hosts: usize, learned: u64, until: Time, to: HostId, lane: usize) {
-        if self.lanes.is_empty() || (learned, until) != (self.learned, self.until) {
-            self.lanes.clear();
-            self.lanes.resize(hosts, UNKNOWN);
-            (self.learned, self.until) = (learned, until);
-        }
-        self.lanes[to.index()] = lane as u8;
-    }
-
-    pub fn invalidate(&mut self) {
-        self.lanes.clear();
-    }
-}
-
-/// What the packets that come in by a port have in common; apart from its output, of which most calls need nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Input {
-    /// The place of its port among those of the switch, from 0.
-    pub number: u8,
-    /// The output at the other end of the cable that leads into this port, as soon as a packet has come by it.
-    pub upstream: Option<PortId>,
+/// Packets that the first one of an input on a lane is held for.
+#[derive(Clone, Debug)]
+struct Hold {
+    lane: usize,
+    input: u8,
+    /// The lane on which they wait, and how many they are.
+    before: usize,
+    packets: u32,
 }
 
 /// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// Its switch; `None` at a host.
-    pub switch: Option<SwitchId>,
     /// Whether its cable leads to a host.
     pub to_host: bool,
-    pub lanes: Vec<Lane>,
+    /// The place of its port among those of the switch, from 0.
+    pub number: u8,
+    /// The port at the other end of its cable.
+    pub peer: Option<PortId>,
     /// At most one for each lane besides lane 0.
     pub lines: Vec<Line>,
-    /// Of a host.
-    pub chosen: Chosen,
+    /// By destination, the lane of its packets; empty if there are no lines.
+    pub chosen: Vec<u8>,
+    roots: Vec<Root>,
+    holds: Vec<Hold>,
+    /// Packets on a lane to an output of the next switch, at the end of the last line for which they were.
+    totals: Vec<(usize, PortId, Passed)>,
+    /// Messages that have not arrived, in the order in which they will.
+    expected: VecDeque<PortMessage>,
+    /// When the first of them arrives.
+    pub due: Time,
     /// When to look again for lines that are not used.
     pub check_at: Time,
 }
 
 impl Output {
-    pub fn line(&self, lane: usize) -> Option<&Line> {
-        self.lines.iter().find(|line| line.lane == lane)
+    pub fn new(port: Option<&SwitchPort>, peer: Option<PortId>) -> Self {
+        Self {
+            to_host: port.is_some_and(|port| port.to_host),
+            number: port.map_or(0, |port| port.number.as_u8() - 1),
+            peer,
+            lines: Vec::new(),
+            chosen: Vec::new(),
+            roots: Vec::new(),
+            holds: Vec::new(),
+            totals: Vec::new(),
+            expected: VecDeque::new(),
+            due: Time::MAX,
+            check_at: Time::ZERO,
+        }
     }
 
-    pub fn lane_of(&self, group: &Group) -> Option<usize> {
-        let line = self.lines.iter().find(|line| line.group == *group);
-        line.map(|line| line.lane)
+    /// The lane of packets to a host.
+    #[inline]
+    pub fn lane_to(&self, to: HostId) -> usize {
+        self.chosen
+            .get(to.index())
+            .map_or(NORMAL, |&lane| usize::from(lane))
+    }
+
+    pub fn line(&mut self, lane: usize) -> Option<&mut Line> {
+        self.lines.iter_mut().find(|line| line.lane == lane)
+    }
+
+    pub fn has_line(&self, group: &Group) -> bool {
+        self.lines.iter().any(|line| line.group == *group)
     }
 
     /// A lane without a line.
-    pub fn free_lane(&self) -> Option<usize> {
-        (NORMAL + 1..self.lanes.len()).find(|&lane| self.line(lane).is_none())
+    pub fn free_lane(&self, lanes: usize) -> Option<usize> {
+        (NORMAL + 1..lanes).find(|&lane| self.lines.iter().all(|line| line.lane != lane))
     }
 
-    /// A packet takes the lane of a line; `input` is where it came from, unless this is a host.
-    pub fn take(&mut self, now: Time, lane: usize, input: Option<u8>) {
-        let Self { lanes, lines, .. } = self;
-        let Some(place) = lines.iter().position(|line| line.lane == lane) else {
+    /// Notes that a line, or the output as a root, notifies by an input. Returns whether it has not yet.
+    pub fn branch(&mut self, lane: usize, destination: Option<HostId>, input: u8) -> bool {
+        if let Some(line) = self.line(lane) {
+            return line.branches.insert(input);
+        }
+        let mut roots = self.roots.iter_mut();
+        if let Some(root) = roots.find(|root| root.destination == destination) {
+            return root.branches.insert(input);
+        }
+        let mut branches = Inputs::default();
+        branches.insert(input);
+        self.roots.push(Root {
+            destination,
+            branches,
+        });
+        true
+    }
+
+    /// The neighbour at an input has no line any more.
+    pub fn cut(&mut self, lane: usize, destination: Option<HostId>, input: u8) {
+        if let Some(line) = self.line(lane) {
+            line.branches.remove(input);
+        } else if lane == NORMAL {
+            self.roots.retain_mut(|root| {
+                if root.destination == destination {
+                    root.branches.remove(input);
+                }
+                !root.branches.is_empty()
+            });
+        }
+    }
+
+    /// Packets that have been sent on a lane to an output, by what is known.
+    pub fn passed(&mut self, lane: usize, to: PortId) -> &mut Passed {
+        let known = (self.totals.iter()).position(|known| (known.0, known.1) == (lane, to));
+        let place = known.unwrap_or_else(|| {
+            self.totals.push((lane, to, Passed::default()));
+            self.totals.len() - 1
+        });
+        &mut self.totals[place].2
+    }
+
+    /// Keeps a message until it arrives.
+    pub fn expect(&mut self, message: PortMessage) {
+        let later = self.expected.iter().rev();
+        let later = later.take_while(|other| **other > message).count();
+        self.expected.insert(self.expected.len() - later, message);
+        self.due = self.expected[0].arrives;
+    }
+
+    /// The first message that has arrived.
+    pub fn receive(&mut self, now: Time) -> Option<PortMessage> {
+        if self.due > now {
+            return None;
+        }
+        let message = self.expected.pop_front();
+        self.due = self.expected.front().map_or(Time::MAX, |next| next.arrives);
+        message
+    }
+
+    /// A packet takes the lane of a line at a switch: the first one of its input is held for those that wait on the lanes where
+    /// its packets were before. `waiting` tells how many these are.
+    pub fn take(
+        &mut self,
+        now: Time,
+        lane: usize,
+        input: Option<u8>,
+        waiting: impl Fn(usize) -> u32,
+    ) {
+        let Some(place) = self.lines.iter().position(|line| line.lane == lane) else {
             return;
         };
-        lines[place].used = Some(now);
-        let Some(input) = input else { return };
-        if lines[place].before.contains_key(&input) {
+        let line = &mut self.lines[place];
+        line.used = now;
+        line.is_taken = true;
+        let Some(input) = input.filter(|&input| line.seen.insert(input)) else {
             return;
-        }
-        let joined = |lane: usize| (lane, lanes[lane].joined[usize::from(input)]);
-        let group = &lines[place].group;
-        let shorter = lines.iter().filter(|line| group.is_within(&line.group));
-        let mut before = vec![joined(NORMAL)];
-        before.extend(shorter.map(|line| joined(line.lane)));
-        lines[place].before.insert(input, before);
+        };
+        let group = &self.lines[place].group;
+        let shorter = self
+            .lines
+            .iter()
+            .filter(|line| group.is_within(&line.group));
+        let before = std::iter::once(NORMAL).chain(shorter.map(|line| line.lane));
+        let holds = before.map(|before| Hold {
+            lane,
+            input,
+            before,
+            packets: waiting(before),
+        });
+        self.holds.extend(holds.filter(|hold| hold.packets > 0));
     }
 
     /// Whether packets of a line that came before those on its lane wait on another one.
-    pub fn holds(&mut self, lane: usize, input: u8) -> bool {
-        let Self { lanes, lines, .. } = self;
-        let line = lines.iter_mut().find(|line| line.lane == lane);
-        let Some(before) = line.and_then(|line| line.before.get_mut(&input)) else {
-            return false;
-        };
-        before.retain(|&(lane, joined)| lanes[lane].left[usize::from(input)] < joined);
-        !before.is_empty()
+    #[inline]
+    pub fn is_held(&self, lane: usize, input: u8) -> bool {
+        let mut holds = self.holds.iter();
+        holds.any(|hold| hold.lane == lane && hold.input == input)
     }
+
+    /// A packet of an input leaves a lane.
+    #[inline]
+    pub fn leave(&mut self, lane: usize, input: u8) {
+        if self.holds.is_empty() {
+            return;
+        }
+        self.holds.retain_mut(|hold| {
+            if hold.before == lane && hold.input == input {
+                hold.packets -= 1;
+            }
+            hold.packets > 0
+        });
+    }
+
+    /// Nothing waits on a lane any more.
+    pub fn discard(&mut self, lane: usize) {
+        self.holds
+            .retain(|hold| hold.before != lane && hold.lane != lane);
+    }
+
+    /// Removes a line whose queue is empty; its packets take that of the longest path of the others.
+    pub fn remove(&mut self, lane: usize, fits: impl Fn(&Group, HostId) -> bool) -> Option<Line> {
+        let place = self.lines.iter().position(|line| line.lane == lane)?;
+        let line = self.lines.remove(place);
+        self.holds.retain(|hold| hold.lane != lane);
+        if self.lines.is_empty() {
+            self.chosen = Vec::new();
+            return Some(line);
+        }
+        for (host, chosen) in self.chosen.iter_mut().enumerate() {
+            if usize::from(*chosen) == lane {
+                *chosen = longest(&self.lines, |group| fits(group, HostId::new(host)));
+            }
+        }
+        Some(line)
+    }
+
+    /// Adds a line; its packets take it, but for those with a longer path.
+    pub fn add(&mut self, line: Line, hosts: usize, fits: impl Fn(&Group, HostId) -> bool) {
+        self.chosen.resize(hosts, NORMAL as u8);
+        let lane = line.lane as u8;
+        match line.group {
+            Group::Destination(host) => self.chosen[host.index()] = lane,
+            Group::Path(_) => {
+                let length = line.group.length();
+                let longer = |lane: u8| {
+                    let mut lines = self.lines.iter();
+                    let other = lines.find(|other| other.lane == usize::from(lane));
+                    other.is_some_and(|other| other.group.length() > length)
+                };
+                for (host, chosen) in self.chosen.iter_mut().enumerate() {
+                    if fits(&line.group, HostId::new(host)) && !longer(*chosen) {
+                        *chosen = lane;
+                    }
+                }
+            }
+        }
+        self.lines.push(line);
+    }
+
+    /// Chooses the lanes of all destinations again, as routes have changed.
+    pub fn choose_again(&mut self, fits: impl Fn(&Group, HostId) -> bool) {
+        for (host, chosen) in self.chosen.iter_mut().enumerate() {
+            *chosen = longest(&self.lines, |group| fits(group, HostId::new(host)));
+        }
+    }
+}
+
+/// The lane of the line with the longest path among those that a destination fits.
+fn longest(lines: &[Line], fits: impl Fn(&Group) -> bool) -> u8 {
+    let fitting = lines.iter().filter(|line| fits(&line.group));
+    let longest = fitting.max_by_key(|line| line.group.length());
+    longest.map_or(NORMAL, |line| line.lane) as u8
 }

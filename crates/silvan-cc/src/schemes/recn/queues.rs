@@ -1,15 +1,39 @@
 //! The set-aside queues of all outputs, those of hosts included.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 
-use super::lines::{Chosen, Group, Input, Lane, Line, Output};
+use super::lines::{Output, Passed};
+use super::routes::Paths;
 use super::{NORMAL, Recn, Variant};
 use crate::hooks::{
-    Flow, LaneView, LinkView, PacketView, PortVl, QueueView, Settings, SwitchControl,
+    Flow, LaneView, Messages, PacketView, PerPortVl, PortMessage, PortVl, QueueView, RouteView,
+    Settings, SwitchControl,
 };
-use crate::schemes::{Setup, SwitchPort};
+use crate::schemes::Setup;
+
+mod tokens;
+
+use tokens::fits;
+
+/// What an output knows of a lane behind it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    /// Bytes that wait for it.
+    bytes: u32,
+    /// Packets of its line; of lines that have ended, the [`Output`] knows.
+    passed: Passed,
+}
+
+/// Packets that came to an output on a lane by an input.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    /// Those that wait, and those that have left.
+    waiting: u32,
+    left: u32,
+}
 
 /// The switches, and the lines of hosts.
 #[derive(Clone, Debug)]
@@ -19,22 +43,29 @@ pub struct SetAside {
     propagation: u32,
     message_delay: Span,
     idle: Span,
-    vls: u32,
-    /// By port.
-    inputs: Vec<Input>,
-    outputs: Vec<Output>,
-    /// By switch, its ports.
-    ports: Vec<Vec<PortId>>,
-    /// By switch and destination, the output that packets have taken, and since when. RECN's packets carry their whole
-    /// path; here a destination is known to lead through a root as soon as a packet has taken each turn.
-    turns: Vec<Vec<Option<(PortId, Time)>>>,
-    /// How often a turn was new.
-    learned: u64,
+    vls: usize,
     hosts: usize,
+    paths: Paths,
+    /// By port.
+    outputs: Vec<Output>,
+    /// By port and lane.
+    lanes: Vec<Lane>,
+    /// By output, where its `waiting` and `arrived` begin, and how many inputs it has.
+    places: Vec<(usize, usize)>,
+    /// By output, lane and input, the packets that wait.
+    waiting: Vec<u32>,
+    /// By output, input and the lane on which they came.
+    arrived: Vec<Arrived>,
     /// The packet whose lane has been chosen last: its output, input and destination.
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,
     refused: u64,
+    /// Outputs that expect messages, by the time when one arrives.
+    expecting: BinaryHeap<Reverse<(Time, PortId)>>,
+    /// When to receive messages of outputs to which nothing else happens.
+    receive_at: Time,
+    /// Messages that are to be exchanged, where there are several parts of the fabric.
+    sent: Option<Vec<PortMessage>>,
 }
 
 impl SetAside {
@@ -43,53 +74,51 @@ impl SetAside {
             let bytes = bytes.map_or(u64::MAX, Bytes::as_u64);
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        let of_switches = setup.ports.iter().flatten();
-        let switches = of_switches.map(|port| port.switch.index() + 1).max();
-        let switches = switches.unwrap_or(0);
-        let mut ports = vec![Vec::new(); switches];
-        let mut inputs = vec![0; switches];
+        let vls = usize::from(setup.data_vls);
+        let mut peers = vec![None; setup.ports.len()];
+        let mut inputs = Vec::new();
         for (index, port) in setup.ports.iter().enumerate() {
             let Some(port) = port else { continue };
+            // Also of a host, whose position is not known.
+            if let Some(peer) = port.peer {
+                peers[peer.index()] = Some(PortId::new(index));
+                peers[index] = Some(peer);
+            }
             let switch = port.switch.index();
-            ports[switch].push(PortId::new(index));
+            inputs.resize(inputs.len().max(switch + 1), 0);
             inputs[switch] = usize::from(port.number.as_u8()).max(inputs[switch]);
         }
-        let input = |port: &Option<SwitchPort>| Input {
-            number: port.map_or(0, |port| port.number.as_u8() - 1),
-            upstream: None,
-        };
-        let output = |port: &Option<SwitchPort>| {
+        let mut first = 0;
+        let places = setup.ports.iter().map(|port| {
             let inputs = port.map_or(0, |port| inputs[port.switch.index()]);
-            let lane = Lane {
-                joined: vec![0; inputs],
-                left: vec![0; inputs],
-                ..Lane::default()
-            };
-            Output {
-                switch: port.map(|port| port.switch),
-                to_host: port.is_some_and(|port| port.to_host),
-                lanes: vec![lane; usize::from(setup.data_vls)],
-                lines: Vec::new(),
-                chosen: Chosen::default(),
-                check_at: Time::ZERO,
-            }
-        };
+            let place = (first, inputs);
+            first += vls * inputs;
+            place
+        });
+        let places: Vec<_> = places.collect();
+        let outputs = setup.ports.iter().zip(peers);
         Self {
             variant: scheme.variant,
             detection: bytes(scheme.detection),
             propagation: bytes(scheme.propagation),
             message_delay: scheme.message_delay,
             idle: scheme.idle,
-            vls: u32::from(setup.data_vls),
-            inputs: setup.ports.iter().map(input).collect(),
-            outputs: setup.ports.iter().map(output).collect(),
-            ports,
-            turns: vec![Vec::new(); switches],
-            learned: 0,
+            vls,
             hosts: setup.hosts,
+            paths: Paths::new(setup.ports, setup.hosts),
+            outputs: outputs
+                .map(|(port, peer)| Output::new(port.as_ref(), peer))
+                .collect(),
+            lanes: vec![Lane::default(); setup.ports.len() * vls],
+            places,
+            waiting: vec![0; first],
+            arrived: vec![Arrived::default(); first],
             joining: None,
             notifications: 0,
             refused: 0,
+            expecting: BinaryHeap::new(),
+            receive_at: Time::MAX,
+            sent: None,
         }
     }
 
@@ -108,188 +137,29 @@ impl SetAside {
         self.outputs[port.index()].lines.len()
     }
 
-    /// The lane of a packet behind an output: that of the line with the longest path that it takes.
-    fn lane(&mut self, now: Time, output: PortId, next: Option<PortId>, to: HostId) -> usize {
-        let record = &mut self.outputs[output.index()];
-        if record.lines.is_empty() {
-            return NORMAL;
-        }
-        if record.switch.is_some() {
-            return self.find_lane(now, output, next, to);
-        }
-        // A host is asked about each of its flows, whenever it may start a packet.
-        if let Some(lane) = record.chosen.lane(now, self.learned, to) {
-            return lane;
-        }
-        let later = record.lines.iter().map(|line| line.from);
-        let until = later.filter(|&from| from > now).min();
-        let lane = self.find_lane(now, output, next, to);
-        let chosen = &mut self.outputs[output.index()].chosen;
-        chosen.note(
-            self.hosts,
-            self.learned,
-            until.unwrap_or(Time::MAX),
-            to,
-            lane,
-        );
-        lane
-    }
-
-    fn find_lane(&self, now: Time, output: PortId, next: Option<PortId>, to: HostId) -> usize {
-        let Output { switch, lines, .. } = &self.outputs[output.index()];
-        let is_host = switch.is_none();
-        let known = lines.iter().filter(|line| line.from <= now);
-        let fitting = known.filter(|line| self.fits(line, is_host, next, to));
-        let longest = fitting.max_by_key(|line| line.group.length());
-        longest.map_or(NORMAL, |line| line.lane)
-    }
-
-    /// Whether a packet is one of a line's. A switch looks up the next output, and must know since before the line what
-    /// leads from there to the root, so that no destination joins the line later than its packets. A host, whose packets
-    /// all go one after the other, knows the turns of packets before.
-    fn fits(&self, line: &Line, is_host: bool, next: Option<PortId>, to: HostId) -> bool {
-        let path = match &line.group {
-            Group::Destination(host) => return *host == to,
-            Group::Path(path) => &path[..],
-        };
-        let known = if is_host { path } else { &path[1..] };
-        (is_host || next == Some(path[0]))
-            && known.iter().all(|&output| {
-                let switch = self.outputs[output.index()].switch;
-                let turns = switch.and_then(|switch| self.turns.get(switch.index()));
-                let turn = turns.and_then(|turns| *turns.get(to.index())?);
-                turn.is_some_and(|(taken, since)| {
-                    taken == output && (is_host || since <= line.from)
-                })
-            })
-    }
-
-    /// Notes by which output a switch sends packets to a host.
-    fn learn(&mut self, now: Time, output: PortId, to: HostId) {
-        let Some(switch) = self.outputs[output.index()].switch else {
-            return;
-        };
-        let turns = &mut self.turns[switch.index()];
-        if turns.is_empty() {
-            turns.resize(self.hosts, None);
-        }
-        let turn = &mut turns[to.index()];
-        if turn.is_none_or(|(taken, _)| taken != output) {
-            *turn = Some((output, now));
-            self.learned += 1;
-        }
-    }
-
-    /// Notifies the output upstream of an input: it sets a queue aside for these packets, if it has one.
-    pub(super) fn notify(
-        &mut self,
-        now: Time,
-        input: PortId,
-        group: Group,
-        downstream: Option<PortId>,
-    ) {
-        let Some(upstream) = self.inputs[input.index()].upstream else {
-            return;
-        };
-        if self.outputs[upstream.index()].lane_of(&group).is_some() {
-            return;
-        }
-        let record = &mut self.outputs[upstream.index()];
-        if record.free_lane().is_none() && now >= record.check_at {
-            record.check_at = now.saturating_add(self.message_delay);
-            self.free_unused(now, upstream);
-        }
-        let output = &mut self.outputs[upstream.index()];
-        let Some(lane) = output.free_lane() else {
-            self.refused += 1;
-            return;
-        };
-        self.notifications += 1;
-        let line = Line {
-            lane,
-            from: now.saturating_add(self.message_delay),
-            used: None,
-            downstream,
-            branches: 0,
-            before: BTreeMap::new(),
-            group,
-        };
-        let below = line.group.downstream();
-        output.lines.push(line);
-        output.chosen.invalidate();
-        if let Some(line) = downstream.zip(below).and_then(|(port, group)| {
-            let output = &mut self.outputs[port.index()];
-            output.lines.iter_mut().find(|line| line.group == group)
-        }) {
-            line.branches += 1;
-        }
-    }
-
-    /// Removes a line whose queue is empty and that has no branches, and then those downstream for which this holds, too.
-    fn free(&mut self, now: Time, port: PortId, lane: usize) {
-        let mut next = Some((port, lane));
-        while let Some((port, lane)) = next.take() {
-            let output = &mut self.outputs[port.index()];
-            let Some(place) = output.lines.iter().position(|line| line.lane == lane) else {
-                return;
-            };
-            let line = &output.lines[place];
-            let Lane { bytes, ahead, .. } = output.lanes[lane];
-            let last = line.used.unwrap_or(line.from);
-            let is_over = line.used.is_some() && ahead == 0;
-            let is_unused = now >= last.saturating_add(self.idle);
-            if line.branches > 0 || bytes > 0 || !(is_over || is_unused) {
-                return;
-            }
-            let line = output.lines.remove(place);
-            output.chosen.invalidate();
-            let downstream = line.downstream.zip(line.group.downstream());
-            next = downstream.and_then(|(port, group)| {
-                let below = &mut self.outputs[port.index()].lines;
-                let below = below.iter_mut().find(|line| line.group == group)?;
-                below.branches -= 1;
-                Some((port, below.lane))
-            });
-        }
-    }
-
-    /// Removes lines of an output, and their branches, that no packet has taken for the idle time.
-    fn free_unused(&mut self, now: Time, port: PortId) {
-        let output = &self.outputs[port.index()];
-        let lines = output.lines.iter();
-        let lines: Vec<(usize, Group)> = lines
-            .map(|line| (line.lane, line.group.upstream_of(port)))
-            .collect();
-        let ports = output.switch.map(|switch| &self.ports[switch.index()]);
-        let upstream = ports.into_iter().flatten();
-        let upstream: Vec<PortId> = upstream
-            .filter_map(|port| self.inputs[port.index()].upstream)
-            .collect();
-        for (lane, group) in lines {
-            for &branch in &upstream {
-                let branches = self.outputs[branch.index()].lines.iter();
-                let mut of_this =
-                    branches.filter(|line| line.group == group && line.downstream == Some(port));
-                if of_this.next().is_some() {
-                    self.free_unused(now, branch);
-                }
-            }
-            self.free(now, port, lane);
-        }
-    }
-
     /// The port and lane of a dense index.
+    #[inline]
     fn split(&self, output: PortVl) -> (PortId, usize) {
-        let port = PortId::new((output.0 / self.vls) as usize);
-        (port, (output.0 % self.vls) as usize)
+        let place = output.0 as usize;
+        (PortId::new(place / self.vls), place % self.vls)
+    }
+
+    /// The place of an output, lane and input in `waiting` and `arrived`.
+    #[inline]
+    fn place(&self, port: PortId, lane: usize, input: u8) -> usize {
+        let (first, inputs) = self.places[port.index()];
+        first + lane * inputs + usize::from(input)
+    }
+}
+
+impl Lane {
+    #[inline]
+    fn send(&mut self) {
+        self.passed.sent = self.passed.sent.wrapping_add(1);
     }
 }
 
 impl SwitchControl for SetAside {
-    fn needs_link(&self) -> bool {
-        true
-    }
-
     fn needs_select_next_vl(&self) -> bool {
         true
     }
@@ -302,59 +172,81 @@ impl SwitchControl for SetAside {
         true
     }
 
+    fn needs_routes(&self) -> bool {
+        self.variant == Variant::Recn
+    }
+
+    fn on_routes<R: RouteView>(&mut self, port: PortId, routes: &R) {
+        self.paths.set(port, routes);
+        let paths = &self.paths;
+        let used = self
+            .outputs
+            .iter_mut()
+            .filter(|output| !output.lines.is_empty());
+        used.for_each(|output| output.choose_again(|group, to| fits(paths, group, to)));
+    }
+
     fn select_next_vl(&mut self, now: Time, hop: LaneView, flow: Flow, _: Vl) -> Option<Vl> {
         let to = flow.destination;
-        if let Some(next) = hop.next_input {
-            self.inputs[next.index()].upstream = Some(hop.output);
-        }
-        if hop.input.is_some() && self.variant == Variant::Recn {
-            self.learn(now, hop.output, to);
-        }
+        self.reach(now, hop.output);
         self.joining = hop.input.map(|input| (hop.output, input, to));
-        let lane = self.lane(now, hop.output, hop.next_output, to);
+        let place = hop.output.index();
+        let lane = self.outputs[place].lane_to(to);
+        if hop.input.is_none() {
+            self.lanes[place * self.vls + lane].send();
+        }
         if lane != NORMAL {
-            let input = hop.input.map(|input| self.inputs[input.index()].number);
-            self.outputs[hop.output.index()].take(now, lane, input);
+            let input = hop.input.map(|input| self.outputs[input.index()].number);
+            let (first, inputs) = self.places[place];
+            let waiting = &self.waiting;
+            let waiting = |lane: usize| {
+                let input = usize::from(input.unwrap_or(0));
+                waiting[first + lane * inputs + input]
+            };
+            self.outputs[place].take(now, lane, input, waiting);
         }
         Vl::try_new(lane as u8).ok()
     }
 
     fn host_vl(&mut self, now: Time, output: PortId, flow: Flow, _: Vl) -> Option<Vl> {
-        let to = flow.destination;
-        let lane = self.lane(now, output, None, to);
+        self.reach(now, output);
+        let lane = self.outputs[output.index()].lane_to(flow.destination);
         Vl::try_new(lane as u8).ok()
     }
 
     fn holds_head(&mut self, _: Time, output: PortVl, input: PortId, _: Flow) -> bool {
         let (port, lane) = self.split(output);
-        let number = self.inputs[input.index()].number;
-        lane != NORMAL && self.outputs[port.index()].holds(lane, number)
+        lane != NORMAL && {
+            let number = self.outputs[input.index()].number;
+            self.outputs[port.index()].is_held(lane, number)
+        }
     }
 
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
         let (port, lane) = self.split(output);
-        let number = self.inputs[packet.input.index()].number;
-        let record = &mut self.outputs[port.index()];
-        record.lanes[lane].bytes = queue.queued_bytes;
-        record.lanes[lane].joined[usize::from(number)] += 1;
+        self.reach(now, port);
+        let number = self.outputs[packet.input.index()].number;
+        let waiting = self.place(port, lane, number);
+        self.waiting[waiting] += 1;
+        self.lanes[output.0 as usize].bytes = queue.queued_bytes;
+        let before = packet.vl.index();
+        if before != NORMAL {
+            let place = self.place(port, before, number);
+            self.arrived[place].waiting += 1;
+        }
         let Some((_, input, to)) = self.joining.take() else {
             return;
         };
-        if lane != NORMAL {
-            let line = record.line(lane);
-            let group = line.filter(|_| queue.queued_bytes >= self.propagation);
-            if let Some(group) = group.map(|line| line.group.upstream_of(port)) {
-                self.notify(now, input, group, Some(port));
+        let congests = match lane {
+            // An output without credits waits for another switch.
+            NORMAL => {
+                let is_root = self.outputs[port.index()].to_host || queue.has_credit;
+                is_root && queue.queued_bytes >= self.detection
             }
-            return;
-        }
-        // An output without credits waits for another switch.
-        if queue.queued_bytes >= self.detection && (record.to_host || queue.has_credit) {
-            let group = match self.variant {
-                Variant::Recn => Group::Path(vec![port]),
-                Variant::Fbicm => Group::Destination(to),
-            };
-            self.notify(now, input, group, None);
+            _ => queue.queued_bytes >= self.propagation,
+        };
+        if congests {
+            self.notify(now, port, lane, input, to);
         }
     }
 
@@ -366,38 +258,70 @@ impl SwitchControl for SetAside {
         packet: PacketView,
     ) -> bool {
         let (port, lane) = self.split(output);
-        let Input { number, upstream } = self.inputs[packet.input.index()];
-        let record = &mut self.outputs[port.index()].lanes[lane];
+        self.reach(now, port);
+        let number = self.outputs[packet.input.index()].number;
+        let waiting = self.place(port, lane, number);
+        self.waiting[waiting] = self.waiting[waiting].saturating_sub(1);
+        self.outputs[port.index()].leave(lane, number);
+        let record = &mut self.lanes[output.0 as usize];
         record.bytes = queue.queued_bytes.saturating_sub(packet.wire_bytes);
-        record.left[usize::from(number)] += 1;
-        record.ahead += u64::from(packet.wire_bytes);
-        if let Some(upstream) = upstream {
-            let before = packet.vl.index();
-            let ahead = &mut self.outputs[upstream.index()].lanes[before].ahead;
-            *ahead = ahead.saturating_sub(u64::from(packet.wire_bytes));
-            if *ahead == 0 && before != NORMAL {
-                self.free(now, upstream, before);
-            }
+        record.send();
+        let before = packet.vl.index();
+        if before != NORMAL {
+            self.leave(now, port, before, packet.input);
         }
         false
     }
 
-    fn on_link(&mut self, _: Time, output: PortVl, packet: LinkView) {
-        let (port, lane) = self.split(output);
-        let output = &mut self.outputs[port.index()];
-        // What leaves a switch is counted as it departs.
-        if output.switch.is_none() {
-            output.lanes[lane].ahead += u64::from(packet.wire_bytes);
-        }
+    fn message_delay(&self) -> Option<Span> {
+        // Outputs of hosts send messages, too.
+        Some(Span::from_ps(self.message_delay.as_ps() / 2))
     }
 
-    fn on_discarded(&mut self, _: Time, output: PortVl) {
+    fn needs_exchange(&self) -> bool {
+        true
+    }
+
+    fn exchange<M: Messages>(&mut self, done: Time, messages: &mut M) -> bool {
+        self.sent.get_or_insert_default();
+        self.receive_all(done);
+        for message in self.sent.iter_mut().flat_map(|sent| sent.drain(..)) {
+            messages.send(message);
+        }
+        while let Some(message) = messages.receive() {
+            self.expect(message);
+        }
+        !self.expecting.is_empty()
+    }
+
+    fn on_discarded(&mut self, now: Time, output: PortVl) {
         let (port, lane) = self.split(output);
-        let record = &mut self.outputs[port.index()].lanes[lane];
-        record.bytes = 0;
-        record.left.clone_from(&record.joined);
+        self.reach(now, port);
+        self.lanes[output.0 as usize].bytes = 0;
+        self.outputs[port.index()].discard(lane);
+        let (first, inputs) = self.places[port.index()];
+        self.waiting[first + lane * inputs..][..inputs].fill(0);
+        // On which lanes they came is not known before all of an input have been discarded.
+        for input in 0..inputs {
+            let mut places = (0..self.vls).map(|lane| first + lane * inputs + input);
+            if places.any(|place| self.waiting[place] > 0) {
+                continue;
+            }
+            let first_port = port.index() - usize::from(self.outputs[port.index()].number);
+            for before in NORMAL + 1..self.vls {
+                let arrived = &mut self.arrived[first + before * inputs + input];
+                if arrived.waiting > 0 {
+                    arrived.left = arrived.left.wrapping_add(arrived.waiting - 1);
+                    arrived.waiting = 1;
+                    self.leave(now, port, before, PortId::new(first_port + input));
+                }
+            }
+        }
     }
 }
 
 /// Nothing of it changes during a run.
 impl Settings for SetAside {}
+
+/// An output changes by the packets of its switch, and by messages that have arrived.
+impl PerPortVl for SetAside {}

@@ -3,9 +3,8 @@
 use silvan_core::{HostId, PortId, PortNumber, Sl, SwitchId, Time, Vl};
 
 use super::super::flows::tests::{are_refused, at, setup};
-use super::lines::Group;
 use super::*;
-use crate::hooks::{Flow, LaneView, LinkView, PacketView, PortVl, QueueView, SwitchControl};
+use crate::hooks::{Flow, LaneView, PacketView, PortVl, QueueView, RouteView, SwitchControl};
 use crate::schemes::SwitchPort;
 
 /// Host 0 is connected to port 1 of a switch, whose port 2 leads to port 1 of another one. This one's ports 2 and 3 lead to
@@ -17,13 +16,28 @@ const SECOND_IN: PortId = PortId::new(3);
 const TO: [PortId; 3] = [PortId::new(6), PortId::new(4), PortId::new(5)];
 const PACKET: u32 = 1_000;
 
-fn port(switch: usize, number: u8, to_host: bool) -> Option<SwitchPort> {
+fn port(switch: usize, number: u8, peer: Option<PortId>) -> Option<SwitchPort> {
     Some(SwitchPort {
         switch: SwitchId::new(switch),
         number: PortNumber::new(number),
-        to_host,
-        peer: None,
+        to_host: peer.is_none_or(|peer| peer == HOST),
+        peer,
     })
+}
+
+/// Host 0 is behind port 1 of the first switch, the others behind the second one.
+struct Routes;
+
+impl RouteView for Routes {
+    fn output(&self, port: PortId, to: HostId) -> Option<PortId> {
+        let is_first = port == FIRST_IN || port == FIRST_OUT;
+        Some(match (is_first, to.index()) {
+            (true, 0) => FIRST_IN,
+            (true, _) => FIRST_OUT,
+            (false, 0) => SECOND_IN,
+            (false, to) => TO[to],
+        })
+    }
 }
 
 /// The packets that wait, and those in the buffers, as the engine counts them.
@@ -38,12 +52,12 @@ impl Fabric {
     fn new(variant: Variant, lanes: u8) -> Self {
         let ports = [
             None,
-            port(0, 1, true),
-            port(0, 2, false),
-            port(1, 1, false),
-            port(1, 2, true),
-            port(1, 3, true),
-            port(1, 4, true),
+            port(0, 1, Some(HOST)),
+            port(0, 2, Some(SECOND_IN)),
+            port(1, 1, Some(FIRST_OUT)),
+            port(1, 2, None),
+            port(1, 3, None),
+            port(1, 4, None),
         ];
         let scheme = Recn {
             variant,
@@ -58,8 +72,12 @@ impl Fabric {
             ..setup()
         };
         assert_eq!(scheme.check_setup(&setup), Ok(()));
+        let mut queues = scheme.build(&setup).unwrap().0;
+        for port in [FIRST_IN, SECOND_IN] {
+            queues.on_routes(port, &Routes);
+        }
         Self {
-            queues: scheme.build(&setup).unwrap().0,
+            queues,
             lanes: usize::from(lanes),
             waiting: vec![0; ports.len() * usize::from(lanes)],
         }
@@ -102,20 +120,13 @@ impl Fabric {
 
     /// A packet starts at the host.
     fn start(&mut self, now: Time, to: usize) -> usize {
-        let lane = self.choose(now, 0, to);
-        let port_vl = self.port_vl(HOST, lane);
-        let packet = LinkView {
-            source: HostId::new(0),
-            destination: HostId::new(to),
-            sl: Sl::ZERO,
-            wire_bytes: PACKET,
-            fecn: false,
-            becn: false,
-            marked_here: false,
-            waited: Span::ZERO,
-        };
-        self.queues.on_link(now, port_vl, packet);
-        lane
+        self.choose(now, 0, to)
+    }
+
+    /// All outputs have received what has arrived by an instant.
+    fn reach(&mut self, now: Time) {
+        self.queues
+            .receive_all(now.saturating_add(Span::from_ps(1)));
     }
 
     fn view(place: usize, vl: usize) -> PacketView {
@@ -175,10 +186,10 @@ const BOTH: [Variant; 2] = [Variant::Recn, Variant::Fbicm];
 fn a_root_sets_a_queue_aside_upstream_and_a_full_one_the_next() {
     for variant in BOTH {
         let mut fabric = Fabric::new(variant, 3);
-        fabric.fill(at(1), 1, 3);
+        fabric.fill(at(0), 1, 3);
+        fabric.reach(at(1));
         assert_eq!(fabric.queues.notifications(), 0);
         fabric.fill(at(1), 1, 1);
-        assert_eq!(fabric.queues.notifications(), 1);
         // The neighbour knows of it a microsecond later; packets for the other host stay.
         assert_eq!(fabric.choose(at(1), 1, 1), 0);
         assert_eq!(fabric.join(at(2), 1, 1, 0), 1);
@@ -186,7 +197,6 @@ fn a_root_sets_a_queue_aside_upstream_and_a_full_one_the_next() {
         assert_eq!(fabric.queues.notifications(), 1);
         // Two packets wait in the queue that is set aside: the host is notified.
         assert_eq!(fabric.join(at(2), 1, 1, 0), 1);
-        assert_eq!(fabric.queues.notifications(), 2);
         let host = |fabric: &mut Fabric, us| {
             let flow = Fabric::flow(1);
             let vl = fabric.queues.host_vl(at(us), HOST, flow, Vl::ZERO);
@@ -196,6 +206,7 @@ fn a_root_sets_a_queue_aside_upstream_and_a_full_one_the_next() {
         assert_eq!(host(&mut fabric, 3), 1);
         assert_eq!(fabric.choose(at(3), 0, 1), 1);
         assert_eq!(fabric.choose(at(3), 0, 2), 0);
+        assert_eq!(fabric.queues.notifications(), 2);
     }
 }
 
@@ -206,6 +217,7 @@ fn a_root_without_a_free_queue_is_refused() {
             let mut fabric = Fabric::new(variant, lanes);
             fabric.fill(at(1), 1, 4);
             fabric.fill(at(1), 2, 4);
+            fabric.reach(at(2));
             assert_eq!(fabric.queues.refused(), refused);
             assert_eq!(fabric.choose(at(2), 1, 1), 1);
             assert_eq!(fabric.choose(at(2), 1, 2), 2 * (1 - refused as usize));
@@ -249,14 +261,18 @@ fn queues_are_freed_from_the_leaves_when_they_are_empty() {
             fabric.leave(at(5), 2, 1, 0, 1);
         }
         // Its buffer is empty, but a packet still waits, and the host has a branch.
-        let in_use = |fabric: &Fabric| [HOST, FIRST_OUT].map(|port| fabric.queues.in_use(port));
-        assert_eq!(in_use(&fabric), [1, 1]);
-        fabric.leave(at(5), 1, 1, 1, 1);
-        assert_eq!(in_use(&fabric), [0, 1]);
-        fabric.join(at(5), 2, 1, 1);
-        fabric.leave(at(5), 2, 1, 0, 1);
-        assert_eq!(in_use(&fabric), [0, 0]);
-        assert_eq!(fabric.choose(at(5), 1, 1), 0);
+        let in_use = |fabric: &mut Fabric, us| {
+            fabric.reach(at(us));
+            [HOST, FIRST_OUT].map(|port| fabric.queues.in_use(port))
+        };
+        assert_eq!(in_use(&mut fabric, 6), [1, 1]);
+        fabric.leave(at(7), 1, 1, 1, 1);
+        assert_eq!(in_use(&mut fabric, 8), [0, 1]);
+        fabric.join(at(8), 2, 1, 1);
+        assert_eq!(in_use(&mut fabric, 9), [0, 1]);
+        fabric.leave(at(9), 2, 1, 0, 1);
+        assert_eq!(in_use(&mut fabric, 10), [0, 0]);
+        assert_eq!(fabric.choose(at(10), 1, 1), 0);
     }
 }
 
@@ -266,14 +282,44 @@ fn a_queue_that_no_packet_takes_is_freed_when_another_root_needs_it() {
         let mut fabric = Fabric::new(variant, 2);
         fabric.fill(at(1), 1, 4);
         fabric.fill(at(1), 2, 4);
+        fabric.reach(at(2));
         assert_eq!(fabric.queues.refused(), 1);
-        // The neighbour knew of it at 2 us, and keeps it for 100 us.
-        fabric.fill(at(101), 2, 1);
+        // The neighbour has known of it since 2 us, and keeps it for 100 us.
+        fabric.fill(at(100), 2, 1);
+        fabric.reach(at(101));
         assert_eq!(fabric.queues.refused(), 2);
         fabric.fill(at(103), 2, 1);
+        fabric.reach(at(104));
         assert_eq!(fabric.queues.refused(), 2);
         assert_eq!(fabric.choose(at(104), 1, 2), 1);
         assert_eq!(fabric.choose(at(104), 1, 1), 0);
+    }
+}
+
+/// The host has a branch of the line that no packet takes: it is asked first.
+#[test]
+fn branches_that_no_packet_takes_are_freed_before() {
+    for variant in BOTH {
+        let mut fabric = Fabric::new(variant, 2);
+        fabric.fill(at(1), 1, 4);
+        fabric.reach(at(2));
+        fabric
+            .queues
+            .notify(at(2), FIRST_OUT, 1, FIRST_IN, HostId::new(1));
+        fabric.reach(at(3));
+        let in_use = |fabric: &Fabric| [HOST, FIRST_OUT].map(|port| fabric.queues.in_use(port));
+        assert_eq!(in_use(&fabric), [1, 1]);
+        // At 111 us the switch asks the host, which has freed it at 112; the switch knows at 113.
+        fabric.fill(at(110), 2, 4);
+        fabric.reach(at(111));
+        assert_eq!(in_use(&fabric), [1, 1]);
+        assert_eq!(fabric.queues.refused(), 1);
+        fabric.reach(at(112));
+        assert_eq!(in_use(&fabric), [0, 1]);
+        fabric.reach(at(113));
+        assert_eq!(in_use(&fabric), [0, 0]);
+        fabric.fill(at(114), 2, 1);
+        assert_eq!(fabric.choose(at(115), 1, 2), 1);
     }
 }
 
@@ -297,9 +343,10 @@ fn a_root_with_two_destinations_takes_one_queue_of_recn_and_two_of_fbicm() {
                 .queues
                 .on_queued(at(1), port_vl, queue, Fabric::view(1, 0));
         }
+        fabric.reach(at(2));
         assert_eq!(fabric.queues.in_use(HOST), queues);
         let lanes = [1, 2].map(|to| fabric.choose(at(2), 0, to));
-        assert_eq!(lanes, [[1, 1], [2, 1]][queues - 1]);
+        assert_eq!(lanes, [[1, 1], [1, 2]][queues - 1]);
     }
 }
 
@@ -307,16 +354,32 @@ fn a_root_with_two_destinations_takes_one_queue_of_recn_and_two_of_fbicm() {
 #[test]
 fn packets_take_the_queue_of_the_longest_path() {
     let mut fabric = Fabric::new(Variant::Recn, 4);
-    for to in [1, 2] {
-        fabric.fill(at(1), to, 1);
+    let queues = &mut fabric.queues;
+    let to = HostId::new(1);
+    queues.notify(at(1), FIRST_OUT, 0, FIRST_IN, to);
+    queues.notify(at(1), TO[1], 0, SECOND_IN, to);
+    fabric.reach(at(2));
+    assert_eq!([1, 2].map(|to| fabric.choose(at(2), 0, to)), [1, 1]);
+    fabric.queues.notify(at(2), FIRST_OUT, 1, FIRST_IN, to);
+    assert_eq!([1, 2].map(|to| fabric.choose(at(3), 0, to)), [2, 1]);
+}
+
+#[test]
+fn other_routes_are_other_paths() {
+    struct Changed;
+    impl RouteView for Changed {
+        fn output(&self, port: PortId, to: HostId) -> Option<PortId> {
+            let is_other = port == SECOND_IN && to.index() == 2;
+            Routes.output(port, if is_other { HostId::new(1) } else { to })
+        }
     }
-    let paths = [vec![FIRST_OUT], vec![FIRST_OUT, TO[1]]];
-    for path in paths {
-        fabric
-            .queues
-            .notify(at(1), FIRST_IN, Group::Path(path), None);
-    }
-    assert_eq!([1, 2].map(|to| fabric.choose(at(2), 0, to)), [2, 1]);
+    let mut fabric = Fabric::new(Variant::Recn, 4);
+    fabric
+        .queues
+        .notify(at(1), TO[1], 0, SECOND_IN, HostId::new(1));
+    assert_eq!([1, 2].map(|to| fabric.choose(at(2), 1, to)), [1, 0]);
+    fabric.queues.on_routes(SECOND_IN, &Changed);
+    assert_eq!([1, 2].map(|to| fabric.choose(at(2), 1, to)), [1, 1]);
 }
 
 #[test]

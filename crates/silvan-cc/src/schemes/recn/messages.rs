@@ -1,0 +1,89 @@
+//! What the switches and hosts send each other.
+
+use silvan_core::{HostId, PortId, Sl, Time};
+
+use super::lines::Sender;
+use crate::hooks::{Flow, PortMessage};
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// To the output upstream: set a queue aside for the packets that go through a root. The path to it is that of packets to
+    /// the destination of the sender.
+    SetAside { sender: Sender, root: PortId },
+    /// To the sender: no queue is set aside any more, or none was free.
+    Freed(Sender),
+    /// To the output upstream: free the queue that was set aside for this sender, if no packet takes it.
+    FreeUnused(Sender),
+    /// To the output upstream: none of the packets that came on a lane waits for this output any more, and so many have left it.
+    Emptied {
+        output: PortId,
+        lane: u8,
+        packets: u32,
+    },
+}
+
+const SET_ASIDE: u8 = 0;
+const FREED: u8 = 1;
+const FREE_UNUSED: u8 = 2;
+const EMPTIED: u8 = 3;
+
+impl Content {
+    /// The message to an output.
+    pub fn message(self, arrives: Time, to: PortId) -> PortMessage {
+        let of = |kind: u8, sender: Sender, number: u32| {
+            let place = u32::from_le_bytes([kind, sender.lane, sender.input, 0]);
+            let content = [place, sender.output.index() as u32, number];
+            (sender.destination, content)
+        };
+        let (destination, content) = match self {
+            Self::SetAside { sender, root } => of(SET_ASIDE, sender, root.index() as u32),
+            Self::Freed(sender) => of(FREED, sender, 0),
+            Self::FreeUnused(sender) => of(FREE_UNUSED, sender, 0),
+            Self::Emptied {
+                output,
+                lane,
+                packets,
+            } => {
+                let place = u32::from_le_bytes([EMPTIED, lane, 0, 0]);
+                (HostId::new(0), [place, output.index() as u32, packets])
+            }
+        };
+        PortMessage {
+            arrives,
+            to,
+            flow: Flow {
+                source: HostId::new(0),
+                destination,
+                sl: Sl::ZERO,
+            },
+            content,
+        }
+    }
+
+    /// What a message says; `None` if it is that of another scheme.
+    pub fn of(message: &PortMessage) -> Option<Self> {
+        let [place, output, number] = message.content;
+        let [kind, lane, input, _] = place.to_le_bytes();
+        let sender = Sender {
+            output: PortId::new(output as usize),
+            lane,
+            input,
+            destination: message.flow.destination,
+        };
+        Some(match kind {
+            SET_ASIDE => Self::SetAside {
+                sender,
+                root: PortId::new(number as usize),
+            },
+            FREED => Self::Freed(sender),
+            FREE_UNUSED => Self::FreeUnused(sender),
+            EMPTIED => Self::Emptied {
+                output: sender.output,
+                lane,
+                packets: number,
+            },
+            _ => return None,
+        })
+    }
+}

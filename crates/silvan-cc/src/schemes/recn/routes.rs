@@ -1,0 +1,99 @@
+//! The routes of all switches, by which a path leads to a root.
+
+use std::sync::Arc;
+
+use silvan_core::{HostId, PortId};
+
+use crate::hooks::RouteView;
+use crate::schemes::SwitchPort;
+
+/// No route.
+const NONE: u8 = u8::MAX;
+
+/// By which port each switch sends packets to each host. The parts of a divided fabric share them.
+#[derive(Clone, Debug)]
+pub(super) struct Paths {
+    hosts: usize,
+    /// By port, its switch; `None` at a host.
+    switches: Arc<[Option<u32>]>,
+    /// By switch, its first port.
+    first: Arc<[u32]>,
+    /// By switch and host, the place of the port among those of the switch.
+    ports: Arc<Vec<u8>>,
+}
+
+impl Paths {
+    pub fn new(ports: &[Option<SwitchPort>], hosts: usize) -> Self {
+        let switch = |port: &SwitchPort| port.switch.index() as u32;
+        let switches: Arc<[_]> = ports.iter().map(|port| port.as_ref().map(switch)).collect();
+        let count = switches
+            .iter()
+            .flatten()
+            .max()
+            .map_or(0, |&last| last as usize + 1);
+        let mut first = vec![u32::MAX; count];
+        for (port, switch) in (0..).zip(switches.iter()) {
+            let first = switch.map(|switch| &mut first[switch as usize]);
+            if let Some(first) = first {
+                *first = port.min(*first);
+            }
+        }
+        Self {
+            hosts,
+            switches,
+            first: first.into(),
+            ports: Arc::new(Vec::new()),
+        }
+    }
+
+    /// Notes the routes of a switch.
+    pub fn set<R: RouteView>(&mut self, port: PortId, routes: &R) {
+        let Some(switch) = self.switches[port.index()] else {
+            return;
+        };
+        let ports = Arc::make_mut(&mut self.ports);
+        ports.resize(self.first.len() * self.hosts, NONE);
+        let first = self.first[switch as usize];
+        let entries = ports[switch as usize * self.hosts..].iter_mut();
+        for (host, entry) in entries.take(self.hosts).enumerate() {
+            let output = routes.output(port, HostId::new(host));
+            *entry = output.map_or(NONE, |output| (output.index() as u32 - first) as u8);
+        }
+    }
+
+    /// The output by which the switch of a port sends packets to a host.
+    fn output(&self, port: PortId, to: HostId) -> Option<PortId> {
+        let switch = self.switches[port.index()]? as usize;
+        let place = *self.ports.get(switch * self.hosts + to.index())?;
+        let first = self.first[switch] as usize;
+        (place != NONE).then(|| PortId::new(first + usize::from(place)))
+    }
+
+    /// Whether packets to a host take these outputs, wherever they enter the path.
+    pub fn are_taken(&self, path: &[PortId], to: HostId) -> bool {
+        path.iter()
+            .all(|&output| self.output(output, to) == Some(output))
+    }
+
+    /// The path of packets to a host from where a cable ends to a root; `None` if they do not come by it. `peers` are the ends
+    /// of the cables of outputs.
+    pub fn to_root(
+        &self,
+        mut entry: PortId,
+        to: HostId,
+        root: PortId,
+        peer: impl Fn(PortId) -> Option<PortId>,
+    ) -> Option<Vec<PortId>> {
+        let mut path = Vec::new();
+        // Routes that change can lead in a loop for a while.
+        while path.len() < self.first.len() {
+            let output = self.output(entry, to)?;
+            path.push(output);
+            if output == root {
+                return Some(path);
+            }
+            entry = peer(output)?;
+        }
+        None
+    }
+}
