@@ -7,7 +7,6 @@ use silvan_core::{HostId, PortId, Time};
 use super::NORMAL;
 use super::inputs::Inputs;
 use crate::hooks::PortMessage;
-use crate::schemes::SwitchPort;
 
 /// Which packets a line is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,13 +99,19 @@ struct Hold {
     packets: u32,
 }
 
+/// Packets that came by an input on the lane of a line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    /// Those that wait, and those that have left.
+    waiting: u32,
+    left: u32,
+}
+
 /// An output of a switch or a host.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     /// Whether its cable leads to a host.
     pub to_host: bool,
-    /// The place of its port among those of the switch, from 0.
-    pub number: u8,
     /// The port at the other end of its cable.
     pub peer: Option<PortId>,
     /// At most one for each lane besides lane 0.
@@ -115,6 +120,11 @@ pub(super) struct Output {
     pub chosen: Vec<u8>,
     roots: Vec<Root>,
     holds: Vec<Hold>,
+    /// How many lanes and inputs there are, and packets by both; empty before the first one.
+    lanes: usize,
+    inputs: usize,
+    waiting: Vec<u32>,
+    arrived: Vec<Arrived>,
     /// Packets on a lane to an output of the next switch, at the end of the last line for which they were.
     totals: Vec<(usize, PortId, Passed)>,
     /// Messages that have not arrived, in the order in which they will.
@@ -126,15 +136,18 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub fn new(port: Option<&SwitchPort>, peer: Option<PortId>) -> Self {
+    pub fn new(to_host: bool, peer: Option<PortId>, lanes: usize, inputs: usize) -> Self {
         Self {
-            to_host: port.is_some_and(|port| port.to_host),
-            number: port.map_or(0, |port| port.number.as_u8() - 1),
+            to_host,
             peer,
             lines: Vec::new(),
             chosen: Vec::new(),
             roots: Vec::new(),
             holds: Vec::new(),
+            lanes,
+            inputs,
+            waiting: Vec::new(),
+            arrived: Vec::new(),
             totals: Vec::new(),
             expected: VecDeque::new(),
             due: Time::MAX,
@@ -223,15 +236,76 @@ impl Output {
         message
     }
 
-    /// A packet takes the lane of a line at a switch: the first one of its input is held for those that wait on the lanes where
-    /// its packets were before. `waiting` tells how many these are.
-    pub fn take(
-        &mut self,
-        now: Time,
-        lane: usize,
-        input: Option<u8>,
-        waiting: impl Fn(usize) -> u32,
-    ) {
+    /// The place of a lane and an input in `waiting` and `arrived`.
+    #[inline]
+    const fn place(&self, lane: usize, input: u8) -> usize {
+        lane * self.inputs + input as usize
+    }
+
+    /// A packet comes to wait for a lane.
+    #[inline]
+    pub fn join(&mut self, lane: usize, input: u8) {
+        let place = self.place(lane, input);
+        if self.waiting.is_empty() {
+            self.waiting = vec![0; self.lanes * self.inputs];
+        }
+        self.waiting[place] += 1;
+    }
+
+    /// A packet came on the lane of a line.
+    #[inline]
+    pub fn arrive(&mut self, on: usize, input: u8) {
+        let place = self.place(on, input);
+        if self.arrived.is_empty() {
+            self.arrived = vec![Arrived::default(); self.lanes * self.inputs];
+        }
+        self.arrived[place].waiting += 1;
+    }
+
+    /// A packet leaves that came on the lane of a line. After the last one that waits, returns how many have left.
+    pub fn depart(&mut self, on: usize, input: u8) -> Option<u32> {
+        let place = self.place(on, input);
+        let arrived = self.arrived.get_mut(place)?;
+        arrived.waiting = arrived.waiting.saturating_sub(1);
+        arrived.left = arrived.left.wrapping_add(1);
+        (arrived.waiting == 0).then_some(arrived.left)
+    }
+
+    /// All packets that wait for a lane are gone. Returns the inputs and lanes by which all have come that are: on which lanes is
+    /// not known before all of an input are, and how many have left.
+    pub fn discard(&mut self, lane: usize) -> Vec<(u8, u8, u32)> {
+        self.holds
+            .retain(|hold| hold.before != lane && hold.lane != lane);
+        let Self {
+            lanes,
+            inputs,
+            waiting,
+            arrived,
+            ..
+        } = self;
+        if let Some(waiting) = waiting.get_mut(lane * *inputs..(lane + 1) * *inputs) {
+            waiting.fill(0);
+        }
+        let mut gone = Vec::new();
+        for input in 0..*inputs {
+            let places = || (0..*lanes).map(|lane| lane * *inputs + input);
+            if places().any(|place| waiting.get(place).is_some_and(|&count| count > 0)) {
+                continue;
+            }
+            for (lane, place) in places().enumerate() {
+                if let Some(arrived) = arrived.get_mut(place).filter(|all| all.waiting > 0) {
+                    arrived.left = arrived.left.wrapping_add(arrived.waiting);
+                    arrived.waiting = 0;
+                    gone.push((input as u8, lane as u8, arrived.left));
+                }
+            }
+        }
+        gone
+    }
+
+    /// A packet takes the lane of a line: at a switch, the first one of its input is held for those that wait on the lanes where
+    /// its packets were before.
+    pub fn take(&mut self, now: Time, lane: usize, input: Option<u8>) {
         let Some(place) = self.lines.iter().position(|line| line.lane == lane) else {
             return;
         };
@@ -251,9 +325,13 @@ impl Output {
             lane,
             input,
             before,
-            packets: waiting(before),
+            packets: self
+                .waiting
+                .get(self.place(before, input))
+                .map_or(0, |&all| all),
         });
-        self.holds.extend(holds.filter(|hold| hold.packets > 0));
+        let holds: Vec<_> = holds.filter(|hold| hold.packets > 0).collect();
+        self.holds.extend(holds);
     }
 
     /// Whether packets of a line that came before those on its lane wait on another one.
@@ -266,6 +344,10 @@ impl Output {
     /// A packet of an input leaves a lane.
     #[inline]
     pub fn leave(&mut self, lane: usize, input: u8) {
+        let place = self.place(lane, input);
+        if let Some(waiting) = self.waiting.get_mut(place) {
+            *waiting = waiting.saturating_sub(1);
+        }
         if self.holds.is_empty() {
             return;
         }
@@ -275,12 +357,6 @@ impl Output {
             }
             hold.packets > 0
         });
-    }
-
-    /// Nothing waits on a lane any more.
-    pub fn discard(&mut self, lane: usize) {
-        self.holds
-            .retain(|hold| hold.before != lane && hold.lane != lane);
     }
 
     /// Removes a line whose queue is empty; its packets take that of the longest path of the others.

@@ -12,7 +12,7 @@ use crate::hooks::{
     Flow, LaneView, Messages, PacketView, PerPortVl, PortMessage, PortVl, QueueView, RouteView,
     Settings, SwitchControl,
 };
-use crate::schemes::Setup;
+use crate::schemes::{Setup, SwitchPort};
 
 mod tokens;
 
@@ -25,14 +25,6 @@ struct Lane {
     bytes: u32,
     /// Packets of its line; of lines that have ended, the [`Output`] knows.
     passed: Passed,
-}
-
-/// Packets that came to an output on a lane by an input.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arrived {
-    /// Those that wait, and those that have left.
-    waiting: u32,
-    left: u32,
 }
 
 /// The switches, and the lines of hosts.
@@ -50,12 +42,8 @@ pub struct SetAside {
     outputs: Vec<Output>,
     /// By port and lane.
     lanes: Vec<Lane>,
-    /// By output, where its `waiting` and `arrived` begin, and how many inputs it has.
-    places: Vec<(usize, usize)>,
-    /// By output, lane and input, the packets that wait.
-    waiting: Vec<u32>,
-    /// By output, input and the lane on which they came.
-    arrived: Vec<Arrived>,
+    /// By port, its place among those of the switch, from 0.
+    numbers: Vec<u8>,
     /// The packet whose lane has been chosen last: its output, input and destination.
     joining: Option<(PortId, PortId, HostId)>,
     notifications: u64,
@@ -88,15 +76,12 @@ impl SetAside {
             inputs.resize(inputs.len().max(switch + 1), 0);
             inputs[switch] = usize::from(port.number.as_u8()).max(inputs[switch]);
         }
-        let mut first = 0;
-        let places = setup.ports.iter().map(|port| {
+        let outputs = setup.ports.iter().zip(peers).map(|(port, peer)| {
             let inputs = port.map_or(0, |port| inputs[port.switch.index()]);
-            let place = (first, inputs);
-            first += vls * inputs;
-            place
+            let to_host = port.is_some_and(|port| port.to_host);
+            Output::new(to_host, peer, vls, inputs)
         });
-        let places: Vec<_> = places.collect();
-        let outputs = setup.ports.iter().zip(peers);
+        let number = |port: &Option<SwitchPort>| port.map_or(0, |port| port.number.as_u8() - 1);
         Self {
             variant: scheme.variant,
             detection: bytes(scheme.detection),
@@ -106,13 +91,9 @@ impl SetAside {
             vls,
             hosts: setup.hosts,
             paths: Paths::new(setup.ports, setup.hosts),
-            outputs: outputs
-                .map(|(port, peer)| Output::new(port.as_ref(), peer))
-                .collect(),
+            outputs: outputs.collect(),
             lanes: vec![Lane::default(); setup.ports.len() * vls],
-            places,
-            waiting: vec![0; first],
-            arrived: vec![Arrived::default(); first],
+            numbers: setup.ports.iter().map(number).collect(),
             joining: None,
             notifications: 0,
             refused: 0,
@@ -142,13 +123,6 @@ impl SetAside {
     fn split(&self, output: PortVl) -> (PortId, usize) {
         let place = output.0 as usize;
         (PortId::new(place / self.vls), place % self.vls)
-    }
-
-    /// The place of an output, lane and input in `waiting` and `arrived`.
-    #[inline]
-    fn place(&self, port: PortId, lane: usize, input: u8) -> usize {
-        let (first, inputs) = self.places[port.index()];
-        first + lane * inputs + usize::from(input)
     }
 }
 
@@ -196,14 +170,8 @@ impl SwitchControl for SetAside {
             self.lanes[place * self.vls + lane].send();
         }
         if lane != NORMAL {
-            let input = hop.input.map(|input| self.outputs[input.index()].number);
-            let (first, inputs) = self.places[place];
-            let waiting = &self.waiting;
-            let waiting = |lane: usize| {
-                let input = usize::from(input.unwrap_or(0));
-                waiting[first + lane * inputs + input]
-            };
-            self.outputs[place].take(now, lane, input, waiting);
+            let input = hop.input.map(|input| self.numbers[input.index()]);
+            self.outputs[place].take(now, lane, input);
         }
         Vl::try_new(lane as u8).ok()
     }
@@ -217,7 +185,7 @@ impl SwitchControl for SetAside {
     fn holds_head(&mut self, _: Time, output: PortVl, input: PortId, _: Flow) -> bool {
         let (port, lane) = self.split(output);
         lane != NORMAL && {
-            let number = self.outputs[input.index()].number;
+            let number = self.numbers[input.index()];
             self.outputs[port.index()].is_held(lane, number)
         }
     }
@@ -225,24 +193,21 @@ impl SwitchControl for SetAside {
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
         let (port, lane) = self.split(output);
         self.reach(now, port);
-        let number = self.outputs[packet.input.index()].number;
-        let waiting = self.place(port, lane, number);
-        self.waiting[waiting] += 1;
-        self.lanes[output.0 as usize].bytes = queue.queued_bytes;
+        let number = self.numbers[packet.input.index()];
+        let record = &mut self.outputs[port.index()];
+        record.join(lane, number);
         let before = packet.vl.index();
         if before != NORMAL {
-            let place = self.place(port, before, number);
-            self.arrived[place].waiting += 1;
+            record.arrive(before, number);
         }
+        let to_host = record.to_host;
+        self.lanes[output.0 as usize].bytes = queue.queued_bytes;
         let Some((_, input, to)) = self.joining.take() else {
             return;
         };
         let congests = match lane {
             // An output without credits waits for another switch.
-            NORMAL => {
-                let is_root = self.outputs[port.index()].to_host || queue.has_credit;
-                is_root && queue.queued_bytes >= self.detection
-            }
+            NORMAL => queue.queued_bytes >= self.detection && (to_host || queue.has_credit),
             _ => queue.queued_bytes >= self.propagation,
         };
         if congests {
@@ -259,16 +224,19 @@ impl SwitchControl for SetAside {
     ) -> bool {
         let (port, lane) = self.split(output);
         self.reach(now, port);
-        let number = self.outputs[packet.input.index()].number;
-        let waiting = self.place(port, lane, number);
-        self.waiting[waiting] = self.waiting[waiting].saturating_sub(1);
-        self.outputs[port.index()].leave(lane, number);
+        let number = self.numbers[packet.input.index()];
+        let record = &mut self.outputs[port.index()];
+        record.leave(lane, number);
+        let before = packet.vl.index();
+        let gone = match before {
+            NORMAL => None,
+            _ => record.depart(before, number),
+        };
         let record = &mut self.lanes[output.0 as usize];
         record.bytes = queue.queued_bytes.saturating_sub(packet.wire_bytes);
         record.send();
-        let before = packet.vl.index();
-        if before != NORMAL {
-            self.leave(now, port, before, packet.input);
+        if let Some(packets) = gone {
+            self.notify_emptied(now, port, packet.input, before as u8, packets);
         }
         false
     }
@@ -298,24 +266,10 @@ impl SwitchControl for SetAside {
         let (port, lane) = self.split(output);
         self.reach(now, port);
         self.lanes[output.0 as usize].bytes = 0;
-        self.outputs[port.index()].discard(lane);
-        let (first, inputs) = self.places[port.index()];
-        self.waiting[first + lane * inputs..][..inputs].fill(0);
-        // On which lanes they came is not known before all of an input have been discarded.
-        for input in 0..inputs {
-            let mut places = (0..self.vls).map(|lane| first + lane * inputs + input);
-            if places.any(|place| self.waiting[place] > 0) {
-                continue;
-            }
-            let first_port = port.index() - usize::from(self.outputs[port.index()].number);
-            for before in NORMAL + 1..self.vls {
-                let arrived = &mut self.arrived[first + before * inputs + input];
-                if arrived.waiting > 0 {
-                    arrived.left = arrived.left.wrapping_add(arrived.waiting - 1);
-                    arrived.waiting = 1;
-                    self.leave(now, port, before, PortId::new(first_port + input));
-                }
-            }
+        let first = port.index() - usize::from(self.numbers[port.index()]);
+        for (input, lane, packets) in self.outputs[port.index()].discard(lane) {
+            let input = PortId::new(first + usize::from(input));
+            self.notify_emptied(now, port, input, lane, packets);
         }
     }
 }

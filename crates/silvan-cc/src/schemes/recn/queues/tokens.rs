@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use silvan_core::{HostId, PortId, Span, Time};
 
 use super::super::inputs::Inputs;
-use super::super::lines::{Group, Line, Output, Sender};
+use super::super::lines::{Group, Line, Sender};
 use super::super::messages::Content;
 use super::super::routes::Paths;
 use super::super::{NORMAL, Variant};
@@ -124,7 +124,7 @@ impl SetAside {
         let sender = Sender {
             output,
             lane: lane as u8,
-            input: self.outputs[input.index()].number,
+            input: self.numbers[input.index()],
             destination: to,
         };
         let destination = self.variant.root_of(to);
@@ -211,7 +211,7 @@ impl SetAside {
         }
         let (branches, destination) = (line.branches, line.sender.destination);
         for input in branches.iter() {
-            let first = port.index() - usize::from(self.outputs[port.index()].number);
+            let first = port.index() - usize::from(self.numbers[port.index()]);
             let upstream = self.outputs[first + usize::from(input)].peer;
             let sender = Sender {
                 output: port,
@@ -226,16 +226,16 @@ impl SetAside {
         self.free(now, port, lane);
     }
 
-    /// A packet leaves that came on the lane of a line; after the last one that waits, the output upstream gets to know.
-    pub(super) fn leave(&mut self, now: Time, output: PortId, lane: usize, input: PortId) {
-        let Output { number, peer, .. } = self.outputs[input.index()];
-        let place = self.place(output, lane, number);
-        let arrived = &mut self.arrived[place];
-        arrived.waiting -= 1;
-        arrived.left = arrived.left.wrapping_add(1);
-        let (waiting, packets) = (arrived.waiting, arrived.left);
-        if let Some(upstream) = peer.filter(|_| waiting == 0) {
-            let lane = lane as u8;
+    /// Tells the output upstream of an input that none of the packets that came on a lane waits any more, and how many have left.
+    pub(super) fn notify_emptied(
+        &mut self,
+        now: Time,
+        output: PortId,
+        input: PortId,
+        lane: u8,
+        packets: u32,
+    ) {
+        if let Some(upstream) = self.outputs[input.index()].peer {
             let emptied = Content::Emptied {
                 output,
                 lane,
