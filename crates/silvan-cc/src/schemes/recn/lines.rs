@@ -59,6 +59,8 @@ impl Sender {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub group: Group,
+    /// The only destination of its packets, if its root is a port to a host.
+    pub only: Option<HostId>,
     pub lane: usize,
     /// When a packet took it last, or when it was made.
     pub used: Time,
@@ -368,32 +370,32 @@ impl Output {
             self.chosen = Vec::new();
             return Some(line);
         }
-        for (host, chosen) in self.chosen.iter_mut().enumerate() {
-            if usize::from(*chosen) == lane {
-                *chosen = longest(&self.lines, |group| fits(group, HostId::new(host)));
+        let destinations = match line.only {
+            Some(only) => only.index()..only.index() + 1,
+            None => 0..self.chosen.len(),
+        };
+        for host in destinations {
+            if usize::from(self.chosen[host]) == lane {
+                let host = HostId::new(host);
+                self.chosen[host.index()] = longest(&self.lines, |group| fits(group, host));
             }
         }
         Some(line)
     }
 
-    /// Adds a line; its packets take it, but for those with a longer path.
-    pub fn add(&mut self, line: Line, hosts: usize, fits: impl Fn(&Group, HostId) -> bool) {
+    /// Adds a line; packets to these destinations take it, but for those with a longer path.
+    pub fn add(&mut self, line: Line, hosts: usize, to: impl Iterator<Item = HostId>) {
         self.chosen.resize(hosts, NORMAL as u8);
-        let lane = line.lane as u8;
-        match line.group {
-            Group::Destination(host) => self.chosen[host.index()] = lane,
-            Group::Path(_) => {
-                let length = line.group.length();
-                let longer = |lane: u8| {
-                    let mut lines = self.lines.iter();
-                    let other = lines.find(|other| other.lane == usize::from(lane));
-                    other.is_some_and(|other| other.group.length() > length)
-                };
-                for (host, chosen) in self.chosen.iter_mut().enumerate() {
-                    if fits(&line.group, HostId::new(host)) && !longer(*chosen) {
-                        *chosen = lane;
-                    }
-                }
+        let length = line.group.length();
+        let longer = |lane: u8| {
+            let mut lines = self.lines.iter();
+            let other = lines.find(|other| other.lane == usize::from(lane));
+            other.is_some_and(|other| other.group.length() > length)
+        };
+        for host in to {
+            let chosen = &mut self.chosen[host.index()];
+            if !longer(*chosen) {
+                *chosen = line.lane as u8;
             }
         }
         self.lines.push(line);

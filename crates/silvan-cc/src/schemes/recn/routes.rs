@@ -75,6 +75,28 @@ impl Paths {
             .all(|&output| self.output(output, to) == Some(output))
     }
 
+    /// All hosts to which packets take these outputs.
+    pub fn destinations(&self, path: &[PortId]) -> impl Iterator<Item = HostId> + use<> {
+        let mut all = vec![true; self.hosts];
+        for output in path {
+            let row = self.switches[output.index()].map(|switch| {
+                let place = output.index() - self.first[switch as usize] as usize;
+                (switch as usize * self.hosts, place as u8)
+            });
+            let row = row.and_then(|(first, place)| Some((self.ports.get(first..)?, place)));
+            match row {
+                Some((row, place)) => {
+                    let entries = all.iter_mut().zip(row);
+                    entries.for_each(|(is_taken, port)| *is_taken &= *port == place);
+                }
+                None => all.fill(false),
+            }
+        }
+        let hosts = all.into_iter().enumerate();
+        let taken = hosts.filter(|(_, is_taken)| *is_taken);
+        taken.map(|(host, _)| HostId::new(host))
+    }
+
     /// The path of packets to a host from where a cable ends to a root; `None` if they do not come by it. `peers` are the ends
     /// of the cables of outputs.
     pub fn to_root(

@@ -149,6 +149,7 @@ impl SetAside {
                 self.free_unused(now, port, lane);
             }
         }
+        let is_for_one = self.variant == Variant::Fbicm || self.outputs[root.index()].to_host;
         let record = &mut self.outputs[port.index()];
         let Some(lane) = record.free_lane(self.vls) else {
             self.refused += 1;
@@ -158,6 +159,7 @@ impl SetAside {
         self.notifications += 1;
         let line = Line {
             group,
+            only: is_for_one.then_some(sender.destination),
             lane,
             used: now,
             is_taken: false,
@@ -166,8 +168,13 @@ impl SetAside {
             seen: Inputs::default(),
         };
         self.lanes[port.index() * self.vls + lane].passed = *record.passed(lane, sender.output);
-        let paths = &self.paths;
-        record.add(line, self.hosts, |group, to| fits(paths, group, to));
+        match (line.only, &line.group) {
+            (None, Group::Path(path)) => {
+                let all = self.paths.destinations(path);
+                record.add(line, self.hosts, all);
+            }
+            _ => record.add(line, self.hosts, std::iter::once(sender.destination)),
+        }
     }
 
     /// The packets behind an output that go through a root as those to this destination do.
