@@ -239,7 +239,7 @@ impl Isolator {
         };
         match &mut self.sent {
             Some(sent) => sent.push(message),
-            None => self.outputs[upstream.index()].expect(message),
+            None => self.outputs[upstream.index()].expected.add(message),
         }
     }
 
@@ -360,7 +360,7 @@ impl SwitchControl for Isolator {
             messages.send(message);
         }
         while let Some(message) = messages.receive() {
-            self.outputs[message.to.index()].expect(message);
+            self.outputs[message.to.index()].expected.add(message);
         }
         false
     }

@@ -21,6 +21,7 @@
 
 pub mod callbacks;
 mod choice;
+mod expected;
 mod flows;
 mod red;
 #[macro_use]

@@ -1,11 +1,12 @@
 //! What an output keeps: the packets that wait on its lanes, and the flows that congest it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use silvan_core::{PortId, Span, Time};
 
+use super::super::expected::Expected;
 use super::{CONGESTING, LANES, MONITORED};
-use crate::hooks::{Flow, PortMessage};
+use crate::hooks::Flow;
 use crate::schemes::SwitchPort;
 
 /// From so many entries of an output on, those that are over are removed as entries are added.
@@ -40,8 +41,7 @@ pub(super) struct Output {
     pub lanes: [Lane; LANES],
     /// The output at the other end of the cable that leads into this port.
     pub upstream: Option<PortId>,
-    /// Messages that have not arrived, in the order in which they will.
-    pub expected: VecDeque<PortMessage>,
+    pub expected: Expected,
     /// When flows that congest another output, behind this one, are on its congesting lane, by messages.
     pub root_is_behind: Period,
     /// Flows that congest this output, or one behind it.
@@ -139,23 +139,15 @@ impl Output {
             number: 0,
             lanes: [lane(), lane()],
             upstream: None,
-            expected: VecDeque::new(),
+            expected: Expected::new(),
             root_is_behind: Period::default(),
             flows: BTreeMap::new(),
         }
     }
 
-    /// Keeps a message until it arrives.
-    pub fn expect(&mut self, message: PortMessage) {
-        let later = self.expected.iter().rev();
-        let later = later.take_while(|other| **other > message).count();
-        self.expected.insert(self.expected.len() - later, message);
-    }
-
     /// Takes in the messages that have arrived by `now`: flows count as congesting from then on, for `hold`.
     pub fn receive(&mut self, now: Time, hold: Span) {
-        while let Some(&message) = self.expected.front().filter(|next| next.arrives <= now) {
-            self.expected.pop_front();
+        while let Some(message) = self.expected.receive(now) {
             let until = message.arrives.saturating_add(hold);
             self.root_is_behind.extend(message.arrives, until);
             let entry = self.entry(message.arrives, message.flow);

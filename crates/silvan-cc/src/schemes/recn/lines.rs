@@ -1,12 +1,10 @@
 //! What an output keeps: its set-aside queues with their lines, and the messages that have not arrived.
 
-use std::collections::VecDeque;
-
 use silvan_core::{HostId, PortId, Time};
 
+use super::super::expected::Expected;
 use super::NORMAL;
 use super::inputs::Inputs;
-use crate::hooks::PortMessage;
 
 /// Which packets a line is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,10 +127,7 @@ pub(super) struct Output {
     arrived: Vec<Arrived>,
     /// Packets on a lane to an output of the next switch, at the end of the last line for which they were.
     totals: Vec<(usize, PortId, Passed)>,
-    /// Messages that have not arrived, in the order in which they will.
-    expected: VecDeque<PortMessage>,
-    /// When the first of them arrives.
-    pub due: Time,
+    pub expected: Expected,
     /// When to look again for lines that are not used.
     pub check_at: Time,
 }
@@ -151,8 +146,7 @@ impl Output {
             waiting: Vec::new(),
             arrived: Vec::new(),
             totals: Vec::new(),
-            expected: VecDeque::new(),
-            due: Time::MAX,
+            expected: Expected::new(),
             check_at: Time::ZERO,
         }
     }
@@ -218,24 +212,6 @@ impl Output {
             self.totals.len() - 1
         });
         &mut self.totals[place].2
-    }
-
-    /// Keeps a message until it arrives.
-    pub fn expect(&mut self, message: PortMessage) {
-        let later = self.expected.iter().rev();
-        let later = later.take_while(|other| **other > message).count();
-        self.expected.insert(self.expected.len() - later, message);
-        self.due = self.expected[0].arrives;
-    }
-
-    /// The first message that has arrived.
-    pub fn receive(&mut self, now: Time) -> Option<PortMessage> {
-        if self.due > now {
-            return None;
-        }
-        let message = self.expected.pop_front();
-        self.due = self.expected.front().map_or(Time::MAX, |next| next.arrives);
-        message
     }
 
     /// The place of a lane and an input in `waiting` and `arrived`.

@@ -24,7 +24,7 @@ impl SetAside {
 
     /// Keeps a message for an output of this part.
     pub(super) fn expect(&mut self, message: PortMessage) {
-        self.outputs[message.to.index()].expect(message);
+        self.outputs[message.to.index()].expected.add(message);
         self.expecting.push(Reverse((message.arrives, message.to)));
         self.plan();
     }
@@ -57,7 +57,7 @@ impl SetAside {
             let half = self.message_delay.as_ps() / 2;
             self.receive_all(Time::from_ps(now.as_ps() - half));
         }
-        if self.outputs[port.index()].due <= now {
+        if self.outputs[port.index()].expected.is_due(now) {
             self.receive(now, port);
         }
     }
@@ -66,7 +66,7 @@ impl SetAside {
     #[cold]
     #[inline(never)]
     fn receive(&mut self, now: Time, port: PortId) {
-        while let Some(message) = self.outputs[port.index()].receive(now) {
+        while let Some(message) = self.outputs[port.index()].expected.receive(now) {
             let at = message.arrives;
             match Content::of(&message) {
                 Some(Content::SetAside { sender, root }) => self.set_aside(at, port, sender, root),
