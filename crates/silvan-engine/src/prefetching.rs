@@ -37,7 +37,7 @@ const HEAD_RECORDS: usize = 7;
 const HEAD_LAST: usize = 2;
 /// First stage of an output that arbitrates, or of another event of the wheel: its records.
 const EVENT_FIRST: usize = 9;
-/// Second stage: the next queue in a large fabric; what a notification changes.
+/// Second stage: the next queue; what a notification changes.
 const EVENT_SECOND: usize = 5;
 /// Last stage: the first packet of that queue, and the credits that it returns.
 const EVENT_LAST: usize = 2;
@@ -87,19 +87,6 @@ impl Plane {
         }
     }
 
-    /// Prefetches the records of the following heads of a window, once their outputs are known.
-    #[inline(always)]
-    fn prefetch_window_head<F: EngineVariant>(&self, heads: &[Head], index: usize) {
-        if let Some(head) = heads.get(index + HEAD_RECORDS) {
-            self.prefetch_hop::<F>(head.port, head.output, head.packet.vl());
-        }
-        if self.working_set == WorkingSet::ExceedsCaches {
-            if let Some(head) = heads.get(index + HEAD_LAST) {
-                self.prefetch_target::<F>(head);
-            }
-        }
-    }
-
     /// Prefetches what the arbitration of an output among its lanes needs besides their records.
     #[inline(always)]
     fn prefetch_state_of_lanes(&self, output: u32) {
@@ -146,15 +133,15 @@ impl Plane {
         }
     }
 
-    /// In a large fabric, prefetches the next queue of an output, and the records of a delivery.
+    /// Prefetches the next queue of an output, in a large fabric also the records of a delivery.
     #[inline(always)]
     fn prefetch_next_queue<F: EngineVariant>(&self, output: u32) {
-        if self.working_set != WorkingSet::ExceedsCaches {
-            return;
-        }
         if let Some((queue, input)) = self.next_queue::<F>(output) {
             prefetch(&self.queues, queue);
             prefetch(&self.ins, input);
+        }
+        if self.working_set != WorkingSet::ExceedsCaches {
+            return;
         }
         let lane = self.probable_lane::<F>(output);
         self.prefetch_sink(&self.outs[output as usize], output, lane);
@@ -318,6 +305,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
+    /// Prefetches the records of the first outputs of the open window, which are too near its beginning for
+    /// [`prefetch_window_output`](Self::prefetch_window_output).
+    #[inline(always)]
+    pub(crate) fn prefetch_first_outputs(&mut self) {
+        if self.plane.working_set == WorkingSet::FitsFirstCache {
+            return;
+        }
+        for index in 0..EVENT_FIRST {
+            let outputs = self.plane.events.calendar.outputs();
+            let Some(&output) = outputs.get(index) else {
+                return;
+            };
+            self.prefetch_output(output);
+        }
+    }
+
     /// Prefetches the records of the following outputs of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_output(&mut self, index: usize) {
@@ -343,18 +346,39 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Prefetches the records of the following heads of a window, once their outputs are known.
+    /// Prefetches the records of the first heads of a window, once their outputs are known.
+    #[inline(always)]
+    pub(crate) fn prefetch_first_heads(&self, heads: &[Head]) {
+        if self.plane.working_set != WorkingSet::FitsFirstCache {
+            for head in heads.iter().take(HEAD_RECORDS) {
+                self.prefetch_head(head);
+            }
+        }
+    }
+
+    /// Prefetches the records of the following heads of a window.
     #[inline(always)]
     pub(crate) fn prefetch_window_head(&self, heads: &[Head], index: usize) {
-        if self.plane.working_set == WorkingSet::FitsFirstCache {
+        let plane = &self.plane;
+        if plane.working_set == WorkingSet::FitsFirstCache {
             return;
         }
-        self.plane.prefetch_window_head::<F>(heads, index);
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
-            if head.output < UNREAD {
-                let lane = self.plane.lane_in::<F>(head.output, head.packet.vl());
-                self.prefetch_control(lane);
+            self.prefetch_head(head);
+        }
+        if plane.working_set == WorkingSet::ExceedsCaches {
+            if let Some(head) = heads.get(index + HEAD_LAST) {
+                plane.prefetch_target::<F>(head);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_head(&self, head: &Head) {
+        let (plane, vl) = (&self.plane, head.packet.vl());
+        plane.prefetch_hop::<F>(head.port, head.output, vl);
+        if head.output < UNREAD {
+            self.prefetch_control(plane.lane_in::<F>(head.output, vl));
         }
     }
 

@@ -214,6 +214,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.resolve_window_heads(&mut heads);
         let mut together = std::mem::take(self.plane.events.calendar.together());
         let mut later = Vec::new();
+        self.prefetch_first_heads(&heads);
         for index in 0..heads.len() {
             self.prefetch_window_head(&heads, index);
             let head = heads[index];
@@ -289,6 +290,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_of_outputs(&mut self, limit: u64, window_end: u64) {
         let mut index = 0;
         let mut later = Vec::new();
+        self.prefetch_first_outputs();
         while let Some(&output) = self.plane.events.calendar.outputs().get(index) {
             index += 1;
             self.prefetch_window_output(index);
