@@ -67,7 +67,7 @@ impl Fifos {
     }
 
     /// Takes the place of the first packet, or holds this one back. Returns whether it is held back.
-    fn join(&mut self, input: u32, lane: usize, packet: Packet, now: u64) -> bool {
+    fn join(&mut self, input: u32, lane: usize, packet: &Packet, now: u64) -> bool {
         let Some(buffer) = self.buffer_mut(input, packet.vl()) else {
             return false;
         };
@@ -76,7 +76,7 @@ impl Fifos {
             return false;
         }
         buffer.behind.push_back(HeldBack {
-            packet,
+            packet: *packet,
             lane: lane as u32,
             since: now,
         });
@@ -223,7 +223,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Holds a packet back if it has arrived behind another one in its input buffer. Returns whether it
     /// is held back.
     #[inline(always)]
-    pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: Packet) -> bool {
+    pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: &Packet) -> bool {
         match &mut self.plane.fifos {
             Some(fifos) if !F::PLAIN => fifos.join(port, lane, packet, now),
             _ => false,
@@ -262,7 +262,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             plane.pool.insert(queue, packet, since);
             record.queued_bytes += u32::from(packet.wire());
         } else {
-            plane.queue_packet::<F>(output, lane as usize, local, packet, since);
+            plane.queue_packet::<F>(output, lane as usize, local, &packet, since);
         }
         plane.outs[output as usize].waiting += 1;
         let at = plane.outs[output as usize].free_at.max(now);

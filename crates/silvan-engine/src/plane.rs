@@ -398,7 +398,7 @@ impl Plane {
         output: u32,
         lane: usize,
         local: u32,
-        packet: Packet,
+        packet: &Packet,
         since: u64,
     ) {
         if self.vls_in::<F>() > 1 {
@@ -407,7 +407,7 @@ impl Plane {
         let record = &mut self.lanes[lane];
         let queue = &mut self.queues[(record.queues + local) as usize];
         let was_empty = !record.has_input(local);
-        self.pool.push(queue, was_empty, packet, since);
+        self.pool.push(queue, was_empty, *packet, since);
         record.set_input(local);
         record.queued_bytes += u32::from(packet.wire());
     }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
+use silvan_core::prefetch::prefetch;
 
 use crate::engine::Engine;
 use crate::packet::{CONTROL, Packet};
@@ -21,8 +22,30 @@ pub(crate) struct Reordering {
     hosts: Vec<Receiver>,
     /// Whether packets are delivered in order.
     in_order: bool,
+    /// The last one, not yet counted where packets are not delivered in order: its flow is being prefetched.
+    last: Option<Arrival>,
     /// Those that the last arrival has released.
     ready: Vec<(Delivery, Packet)>,
+}
+
+/// A data packet that has arrived.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    host: u32,
+    class: u16,
+    source: u32,
+    sent: u64,
+}
+
+impl Arrival {
+    fn of(delivery: &Delivery) -> Self {
+        Self {
+            host: delivery.host,
+            class: delivery.class,
+            source: delivery.source,
+            sent: delivery.done - delivery.latency,
+        }
+    }
 }
 
 /// What one host receives.
@@ -85,6 +108,22 @@ impl Receiver {
         place
     }
 
+    /// Counts an arrival. Returns the place of its flow.
+    #[inline]
+    fn count(&mut self, arrival: &Arrival, in_order: bool) -> usize {
+        let place = self.place(arrival.class, arrival.source, in_order);
+        let newest = &mut self.newest[place].sent;
+        self.reordered += u64::from(arrival.sent < *newest);
+        *newest = arrival.sent.max(*newest);
+        place
+    }
+
+    /// Whether a later packet of its flow has arrived.
+    fn is_reordered(&self, arrival: &Arrival) -> bool {
+        let key = key_of(arrival.class, arrival.source);
+        !self.newest.is_empty() && arrival.sent < self.newest[self.search(key)].sent
+    }
+
     /// Where a key is, or the free place for it. There is a free one.
     #[inline]
     fn search(&self, key: u64) -> usize {
@@ -134,13 +173,16 @@ impl Reordering {
         Self {
             hosts: vec![Receiver::default(); hosts],
             in_order,
+            last: None,
             ready: Vec::new(),
         }
     }
 
     /// Packets that arrived at a host after later ones of their flow.
     pub fn reordered(&self, host: HostId) -> u64 {
-        self.hosts[host.index()].reordered
+        let receiver = &self.hosts[host.index()];
+        let last = self.last.filter(|last| last.host as usize == host.index());
+        receiver.reordered + u64::from(last.is_some_and(|last| receiver.is_reordered(&last)))
     }
 
     /// Most payload that a host has held at once, in bytes.
@@ -174,22 +216,22 @@ impl Reordering {
         }
     }
 
-    /// A data packet has arrived: whether a later one of its flow has before. Returns the place of the flow.
+    /// Counts an arrival when the next one comes: until then what that reads can be prefetched.
     #[inline]
-    fn note(&mut self, delivery: &Delivery) -> usize {
-        let receiver = &mut self.hosts[delivery.host as usize];
-        let place = receiver.place(delivery.class, delivery.source, self.in_order);
-        let newest = &mut receiver.newest[place].sent;
-        let sent = delivery.done - delivery.latency;
-        receiver.reordered += u64::from(sent < *newest);
-        *newest = sent.max(*newest);
-        place
+    fn count_later(&mut self, arrival: Arrival) {
+        let newest = &self.hosts[arrival.host as usize].newest;
+        let key = key_of(arrival.class, arrival.source);
+        prefetch(newest, first_place(key, newest.len()));
+        if let Some(last) = self.last.replace(arrival) {
+            self.hosts[last.host as usize].count(&last, false);
+        }
     }
 
     /// The packet is to be delivered in order. `ready` has what is delivered then.
-    fn bring_into_order(&mut self, place: usize, delivery: Delivery, packet: Packet) {
+    fn bring_into_order(&mut self, delivery: Delivery, packet: Packet) {
         let receiver = &mut self.hosts[delivery.host as usize];
-        let sent = delivery.done - delivery.latency;
+        let arrival = Arrival::of(&delivery);
+        let (place, sent) = (receiver.count(&arrival, true), arrival.sent);
         let flow = &mut receiver.flows[place];
         flow.held.push((sent, delivery, packet));
         let mut released = 0;
@@ -237,15 +279,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(reordering) = &mut self.plane.reordering else {
             return;
         };
-        let place = reordering.note(&delivery);
         if !reordering.in_order {
+            reordering.count_later(Arrival::of(&delivery));
             self.hand_over(delivery, packet);
             return;
         }
         let Some(mut reordering) = self.plane.reordering.take() else {
             return;
         };
-        reordering.bring_into_order(place, delivery, packet);
+        reordering.bring_into_order(delivery, packet);
         for (delivery, packet) in reordering.ready.drain(..) {
             self.hand_over(delivery, packet);
         }

@@ -116,7 +116,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return;
             }
         }
-        self.enqueue(now, port, local, output, lane, packet);
+        self.enqueue(now, port, local, output, lane, &packet);
         if self.needs_buffer_full() {
             // Only now, so that the packet that fills the buffer counts among those that wait, but
             // not if it leaves at once.
@@ -132,13 +132,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         local: u32,
         output: u32,
         lane: usize,
-        packet: Packet,
+        packet: &Packet,
     ) {
-        if self.needs_select_discard() && self.discard(now, port, lane, &packet, false) {
+        if self.needs_select_discard() && self.discard(now, port, lane, packet, false) {
             return;
         }
         if self.hold_back(now, port, lane, packet) {
-            self.notify_queued(now, output, lane, port, &packet, 0);
+            self.notify_queued(now, output, lane, port, packet, 0);
             return;
         }
         let plane = &mut self.plane;
@@ -154,7 +154,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             None
         };
-        self.notify_queued(now, output, lane, port, &packet, 0);
+        self.notify_queued(now, output, lane, port, packet, 0);
         if dry {
             // With too few credits in hand for any that wait, the next ones wake the port.
             self.plane.credits[lane].starved = true;
