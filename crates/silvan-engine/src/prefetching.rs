@@ -400,6 +400,27 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
+    /// Prefetches the records of the first hosts of the open window, each stage of all before the next one.
+    #[inline(always)]
+    pub(crate) fn prefetch_first_hosts(&mut self) {
+        if self.plane.working_set == WorkingSet::FitsFirstCache {
+            return;
+        }
+        for (count, last) in [(HOST_FIRST, false), (HOST_LAST, true)] {
+            for index in 0..count {
+                let hosts = self.plane.events.calendar.hosts();
+                let Some(&host) = hosts.get(index) else {
+                    break;
+                };
+                if last {
+                    self.prefetch_host_data(host);
+                } else {
+                    self.prefetch_host(host);
+                }
+            }
+        }
+    }
+
     /// Prefetches the records of the following hosts of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_host(&mut self, index: usize) {

@@ -424,6 +424,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn window_of_hosts(&mut self, limit: u64, window_end: u64) {
         let mut index = 0;
         let mut later = Vec::new();
+        self.prefetch_first_hosts();
         while let Some(&host) = self.plane.events.calendar.hosts().get(index) {
             index += 1;
             self.prefetch_window_host(index);

@@ -262,7 +262,8 @@ impl Parking {
     /// Whether no further queue pair should be throttled.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.held.queues.len() >= MAX_QUEUES
+        // The set is at hand, the number of queues a line of memory away.
+        self.filter != 0 && self.held.queues.len() >= MAX_QUEUES
     }
 
     /// Holds a whole message to `dst` back if others to it are held already, at most `limit`.
