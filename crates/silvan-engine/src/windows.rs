@@ -215,23 +215,36 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let mut together = std::mem::take(self.plane.events.calendar.together());
         let mut later = Vec::new();
         self.prefetch_first_heads(&heads);
-        for index in 0..heads.len() {
-            self.prefetch_window_head(&heads, index);
-            let head = heads[index];
-            if head.time >= limit {
-                later.push(head);
-            } else if self.plane.events.calendar.is_contended(head.output)
-                || !F::PLAIN && self.plane.routing.choices.is_alternative(head.output)
-            {
-                together.push(self.order_of(&head, index));
+        let (mut index, mut ordered) = (0, 0);
+        // What a head does is a third of the first-level cache for instructions, so it is compiled once.
+        loop {
+            let head = if let Some(&head) = heads.get(index) {
+                self.prefetch_window_head(&heads, index);
+                index += 1;
+                if head.time >= limit {
+                    later.push(head);
+                    continue;
+                }
+                if self.plane.events.calendar.is_contended(head.output)
+                    || !F::PLAIN && self.plane.routing.choices.is_alternative(head.output)
+                {
+                    together.push(self.order_of(&head, index - 1));
+                    continue;
+                }
+                head
             } else {
-                self.window_head(head);
-            }
+                if ordered == 0 {
+                    together.sort_unstable();
+                }
+                let Some(&order) = together.get(ordered) else {
+                    break;
+                };
+                ordered += 1;
+                heads[order as u32 as usize]
+            };
+            self.window_head(head);
         }
-        together.sort_unstable();
-        for order in together.drain(..) {
-            self.window_head(heads[order as u32 as usize]);
-        }
+        together.clear();
         *self.plane.events.calendar.together() = together;
         heads.clear();
         heads.append(&mut later);
