@@ -13,6 +13,7 @@ mod event;
 mod ring;
 mod slab;
 mod wheel;
+mod window_length;
 
 use crate::packet::Packet;
 use crate::table::Table;
@@ -23,6 +24,7 @@ pub(crate) use event::{Event, phase};
 use ring::{Keyed, Ring};
 use slab::PacketSlab;
 use wheel::{BUCKET_SHIFT, Wheel};
+pub(crate) use window_length::WindowLength;
 
 /// A packet head on its way to an input port.
 #[derive(Clone, Copy, Debug)]

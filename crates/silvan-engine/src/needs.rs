@@ -35,7 +35,7 @@ impl CompiledFabric {
     pub fn knows_messages<S: SwitchControl>(&self, switch: &S) -> bool {
         switch.message_delay().is_none_or(|delay| {
             let window = self.0.window();
-            window.is_some_and(|(shift, _)| delay.as_ps() >> shift > 0)
+            window.is_some_and(|window| delay.as_ps() >= window)
         })
     }
 

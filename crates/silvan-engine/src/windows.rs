@@ -19,7 +19,7 @@ use std::ops::Range;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
-use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, phase};
+use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, WindowLength, phase};
 use crate::linked_hosts::link_hosts;
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
@@ -31,15 +31,19 @@ use silvan_core::HostId;
 use silvan_core::prefetch::prefetch;
 use silvan_model::BecnPath;
 
-/// Shortest window that is worth opening, 2^14 ps.
-const SHORTEST: u32 = 14;
+/// Shortest window that is worth opening, in ps.
+const SHORTEST: u64 = 1 << 14;
 /// Distance in heads at which tables are prefetched.
 const TABLES_AHEAD: usize = 16;
 
 impl Plane {
-    /// The longest window, as a power of two in ps, and the longest flight of a head; `None` if there are no
-    /// windows worth opening.
-    pub fn window(&self) -> Option<(u32, u64)> {
+    /// The longest window in ps; `None` if there are no windows worth opening.
+    pub fn window(&self) -> Option<u64> {
+        self.window_and_flight().map(|(window, _)| window)
+    }
+
+    /// The longest window, and the longest flight of a head.
+    fn window_and_flight(&self) -> Option<(u64, u64)> {
         let outs = self.outs.iter().zip(self.head_delay.iter());
         // What is between a switch and its output buffers stays within the switch.
         let leaves =
@@ -51,9 +55,9 @@ impl Plane {
         let inputs = self.ins.iter().take(self.fabric_ports);
         let cabled = inputs.filter(|port| port.upstream != NONE);
         let credit_delay = cabled.map(|port| self.credit_delays[usize::from(port.credit_delay)]);
-        let shift = delays().chain(credit_delay).min()?.checked_ilog2()?;
+        let window = delays().chain(credit_delay).min()?;
         let longest = delays().max().unwrap_or(0) + self.longest_wait();
-        (shift >= SHORTEST && longest >> shift < HEAD_WINDOWS).then_some((shift, longest))
+        (window >= SHORTEST && longest / window < HEAD_WINDOWS).then_some((window, longest))
     }
 
     /// Whether a notification past the fabric that is sent in a window arrives after it.
@@ -62,8 +66,7 @@ impl Plane {
             return true;
         };
         let shortest = self.shortest_to_host().unwrap_or(0) + delay.as_ps();
-        self.window()
-            .is_some_and(|(shift, _)| shortest >> shift > 0)
+        self.window().is_some_and(|window| shortest >= window)
     }
 
     /// Whether a grant past the fabric arrives after the window that follows that in which it is sent: a host may send it
@@ -73,7 +76,7 @@ impl Plane {
             return true;
         };
         self.window()
-            .is_some_and(|(shift, _)| delay.as_ps() >> shift > 1)
+            .is_some_and(|window| delay.as_ps() >= 2 * window)
     }
 
     /// Shortest propagation to a host.
@@ -104,8 +107,10 @@ impl Plane {
 
     /// Makes the calendar.
     pub fn make_windows(&mut self) {
-        if let Some((shift, longest)) = self.window() {
-            self.events.calendar = Calendar::new(shift, longest, self.outs.len(), self.hosts.len());
+        if let Some((window, longest)) = self.window_and_flight() {
+            let length = WindowLength::new(window);
+            self.events.calendar =
+                Calendar::new(length, longest, self.outs.len(), self.hosts.len());
         }
     }
 }

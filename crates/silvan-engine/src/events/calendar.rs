@@ -1,5 +1,6 @@
 //! Events by windows of time, within which their order does not matter.
 
+use super::window_length::WindowLength;
 use super::{Event, Head};
 use crate::packet::NONE;
 use crate::table::Table;
@@ -29,8 +30,7 @@ pub(crate) struct Posted {
 /// since, the note is stale, and there is another one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
-    /// A window lasts 2^shift ps.
-    shift: u32,
+    length: WindowLength,
     /// The window that is open, or that was open last.
     window: u64,
     /// By window, round and round; as many as a power of two.
@@ -58,12 +58,12 @@ pub(crate) struct Calendar {
 
 impl Calendar {
     /// A calendar for this many outputs and hosts, whose heads travel for at most `longest` ps.
-    pub fn new(shift: u32, longest: u64, outputs: usize, hosts: usize) -> Self {
+    pub fn new(length: WindowLength, longest: u64, outputs: usize, hosts: usize) -> Self {
         // The window that is open, and the one that a head from its end may just reach.
-        let heads = ((longest >> shift) + 2).next_power_of_two();
+        let heads = (length.window_of(longest) + 2).next_power_of_two();
         let lists = |count| vec![Vec::new(); count as usize];
         Self {
-            shift,
+            length,
             window: 0,
             heads: vec![Vec::new(); heads as usize].into(),
             outputs: lists(WINDOWS).into(),
@@ -82,8 +82,8 @@ impl Calendar {
     /// Opens the window of this instant; returns where it ends.
     #[inline]
     pub fn open(&mut self, now: u64) -> u64 {
-        self.window = now >> self.shift;
-        (self.window + 1) << self.shift
+        self.window = self.length.window_of(now);
+        self.length.start_of(self.window + 1)
     }
 
     /// Whether nothing is noted for the open window.
@@ -105,7 +105,7 @@ impl Calendar {
     pub fn next_noted(&self) -> Option<u64> {
         let mut ahead = self.window + 1..self.window + WINDOWS;
         let window = ahead.find(|&window| !self.is_empty_at(window))?;
-        Some(window << self.shift)
+        Some(self.length.start_of(window))
     }
 
     /// The same for a window that has a place. Heads that share their place with it are on their way to an
@@ -119,7 +119,7 @@ impl Calendar {
 
     #[inline(always)]
     pub fn add_head(&mut self, head: Head) {
-        let window = head.time >> self.shift;
+        let window = self.length.window_of(head.time);
         debug_assert!(window - self.window < self.heads.len() as u64);
         let place = window as usize & (self.heads.len() - 1);
         self.heads[place].push(head);
@@ -128,7 +128,7 @@ impl Calendar {
     /// The place of an instant among outputs and hosts, if it is near enough to have one.
     #[inline(always)]
     fn place(&self, time: u64) -> Option<usize> {
-        let window = time >> self.shift;
+        let window = self.length.window_of(time);
         debug_assert!(window >= self.window, "an event in the past");
         (window - self.window < WINDOWS).then_some((window % WINDOWS) as usize)
     }
@@ -205,7 +205,7 @@ impl Calendar {
     /// Notes the end of a read if it is in the open window. Returns whether it is.
     #[inline]
     pub fn add_read_end(&mut self, event: Event) -> bool {
-        let is_now = event.time >> self.shift == self.window;
+        let is_now = self.length.window_of(event.time) == self.window;
         if is_now {
             self.read_ends.push(event);
         }
