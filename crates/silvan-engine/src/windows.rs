@@ -4,8 +4,8 @@
 //! flight to the port upstream. Both are in flight for some time. Within a window no longer than the
 //! shortest of these times, outputs and hosts are independent of each other. The engine processes them one
 //! after the other, each with all of its own events in their order, and needs no order among the events of
-//! different ones (conservative synchronisation: Chandy and Misra, "Distributed simulation", 1979; here it
-//! serves one core). Congestion control fits in if it has a part of its own for each Port VL and each host.
+//! different ones (conservative synchronisation: Chandy and Misra, "Distributed simulation", 1979). Congestion
+//! control fits in if it has a part of its own for each Port VL and each host.
 //!
 //! Heads come first. An output at which an arbitration is due before its head has it then. Heads that share
 //! an output are sorted. Then come the outputs that are still to arbitrate, then notifications that reach

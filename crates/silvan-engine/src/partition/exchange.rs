@@ -1,7 +1,7 @@
 //! What the parts of a fabric send each other.
 //!
-//! A part collects what it sends in a window ([`Remote`]), hands it over at the end of the window, and receives
-//! what the others have sent at the beginning of the next. All of it takes effect later than that: this is
+//! A part collects what its switches send in a window ([`Remote`]) and hands it over when they have done the window. It receives
+//! what the others have sent before its hosts do the window. All of it takes effect later than the window, or at hosts: this is
 //! how long a lookahead window may be.
 
 use super::assignment::{Assignment, PartId};
