@@ -9,6 +9,9 @@ import pytest
 
 import silvan
 from silvan.errors import ScenarioError
+from silvan.sweeping.local import run_here
+from silvan.sweeping.outcome import Succeeded
+from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
 from tests.conftest import Command
 
@@ -143,6 +146,26 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
     assert caught.value.hint == 'threads are a whole number from 1 to 65535, or "auto"'
 
 
+def test_several_processes_simulate_with_one_thread_each() -> None:
+    text = TREE.override({"run.threads": 2, "run.duration": "50 us"}).to_toml()
+    tasks = [Task(text, seed, tables=True) for seed in (1, 2)]
+    used = {
+        workers: [
+            outcome.finished.result.summary["threads"]
+            for outcome in run_here(tasks, workers)
+            if isinstance(outcome, Succeeded) and outcome.finished.result is not None
+        ]
+        for workers in (1, 2)
+    }
+    assert used == {1: [2, 2], 2: [1, 1]}
+
+
+def test_no_threads_are_refused_with_what_to_write() -> None:
+    with pytest.raises(ScenarioError, match="expected a number of threads, 1 to 65535") as caught:
+        TREE.override({"run.threads": 0})
+    assert caught.value.hint == 'write 1, or "auto" to choose by fabric and idle processors'
+
+
 def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "in-order.toml"
     keys = {"fabric.path-choice": "adaptive", "host.in-order": True, "run.duration": "50 us"}
@@ -150,7 +173,13 @@ def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> 
     outcome = command("run", str(file), "--threads", "2", "--json")
     (run,) = json.loads(outcome.stdout)["runs"]
     assert run["summary"]["threads"] == 1
-    assert "1 of 2 threads used" in outcome.stderr
+    assert "1 of 2 threads used: the page on the engine" in outcome.stderr
+    of_file = command("run", str(file), "--set", "run.threads=2")
+    assert "1 of 2 threads used: the page on the engine" in of_file.stderr
+    many = command("run", str(file), "--threads", "5000")
+    assert "warning: 5000 threads take longer than" in many.stderr
+    of_seeds = command("run", str(file), "--threads", "2", "--seeds", "2")
+    assert "1 of 2 threads used: several seeds run at once" in of_seeds.stderr
     refused = command("run", str(file), "--threads", "none")
     assert refused.status == 2
     assert "'none' is not a number of threads" in refused.stderr

@@ -132,6 +132,7 @@ def run(
     from silvan._silvan import latency_percentile_resolution
     from silvan.folders import claimed_results
     from silvan.packet_trace import Traced
+    from silvan.processes import cores
     from silvan.scenario import warn_without_traffic
     from silvan.simulation import checked_threads
     from silvan.workers import run_jobs
@@ -144,6 +145,9 @@ def run(
     traced = None if trace is None else Traced.parse(trace)
     loaded = with_packets(loaded, traced, pcap)
     count = None if threads is None else checked_threads(_number(threads))
+    wanted = loaded.to_dict().get("run", {}).get("threads", 1) if count is None else count
+    if isinstance(wanted, int) and wanted > cores():
+        note(f"warning: {wanted} threads take longer than {cores()}, one for each processor here")
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
     check_one_run(len(jobs), traced, pcap)
     if not loaded.has_traffic:
@@ -164,8 +168,13 @@ def run(
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
     used = min(report["summary"]["threads"] for report in ordered)
-    if count is not None and used < count:
-        note(f"{used} of {count} threads used: see run.threads in the reference of scenario keys")
+    if isinstance(wanted, int) and used < wanted:
+        why = (
+            "the page on the engine in silvan's documentation lists the runs that use one"
+            if len(jobs) == 1
+            else "several seeds run at once, each on one"
+        )
+        note(f"{used} of {wanted} threads used: {why}")
     resolution = latency_percentile_resolution()
     try:
         if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from silvan.errors import describe
 from silvan.processes import Died, Pool, Raised, Report, cores
@@ -17,6 +18,9 @@ ATTEMPTS = 3
 
 def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outcome]:
     """Run tasks in processes of this machine.
+
+    Several processes at once have the cores, so each simulates with one thread, whatever
+    ``run.threads`` is.
 
     Parameters
     ----------
@@ -33,7 +37,10 @@ def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outc
     waiting = deque(range(len(tasks)))
     deaths = [0] * len(tasks)
     deadlines: dict[int, float] = {}
-    with Pool(min(workers or cores(), max(len(tasks), 1))) as pool:
+    count = min(workers or cores(), max(len(tasks), 1))
+    if count > 1:
+        tasks = [replace(task, threads=1) for task in tasks]
+    with Pool(count) as pool:
         while waiting or not pool.is_idle:
             while waiting and pool.has_room:
                 index = waiting.popleft()

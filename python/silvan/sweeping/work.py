@@ -40,6 +40,8 @@ class Task:
     measure : str, optional
         ``MODULE:FUNCTION`` of what measures the result, in the worker; by default what a sweep
         measures. It must return numbers, or lists of them, by name.
+    threads : int, optional
+        Threads that simulate it; by default as many as the scenario says.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Task:
     tables: bool
     limit_s: float | None = None
     measure: str = "silvan.sweeping.work:measures"
+    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
 
     begun_s = time.process_time()
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
-    result = simulate(scenario, task.seed, progress=report)
+    result = simulate(scenario, task.seed, progress=report, threads=task.threads)
     return Finished(
         measures=_function(task.measure)(result),
         wall_s=result.summary["wall_s"],

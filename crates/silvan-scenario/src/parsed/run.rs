@@ -116,7 +116,8 @@ pub struct RunSection {
     pub seed: u64,
     /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
     /// idle processors. Results do not depend on it. `ugal-g`, `host.in-order` where packets may overtake each other, links with
-    /// PFC, sequences, delays below 16 ns, recorded packets, and the scheme `python` use one thread.
+    /// PFC, flows, sequences, delays below 16 ns, recorded packets, and the scheme `python` use one thread; so does each of
+    /// several runs at once.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
 }
@@ -136,7 +137,8 @@ impl Default for RunSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected a number of threads, 1 to 65535, or \"auto\""
+    expecting = "expected a number of threads, 1 to 65535, or \"auto\"\u{1f}write 1, or \"auto\" to \
+                 choose by fabric and idle processors"
 )]
 pub enum Threads {
     /// So many.
