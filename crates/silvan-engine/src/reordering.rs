@@ -165,7 +165,8 @@ fn key_of(class: u16, source: u32) -> u64 {
 /// spreads sources evenly whatever the distance between them is (Knuth, The Art of Computer Programming, 6.4).
 #[inline]
 fn first_place(key: u64, places: usize) -> usize {
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize * places >> 32
+    let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    ((spread * places as u64) >> 32) as usize
 }
 
 impl Reordering {
