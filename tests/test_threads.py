@@ -116,6 +116,60 @@ def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlVa
         assert several.summary["packet_hops"] == one.summary["packet_hops"]
 
 
+# Behind a busy sink, ACKs and messages of no bytes take no time.
+BUSY_SINKS = silvan.Scenario.from_toml(
+    """
+[fabric]
+generator = "xgft"
+children = [2, 3]
+parents = [1, 2]
+[host]
+sink-rate = "9.7 Gbit/s"
+[probe]
+messages = true
+[run]
+duration = "150 us"
+"""
+)
+SHIFTS: dict[str, TomlValue] = {
+    "traffic.permutation": [
+        {"pattern": "shift", "shift": 1, "load": 0.5},
+        {"pattern": "shift", "shift": 5},
+    ],
+    "probe.messages": False,
+    "control.feedback.path": "in-band",
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**SHIFTS, "control.scheme": "timely"},
+        {**SHIFTS, "control.scheme": "reps", "fabric.path-choice": "ecmp"},
+        {
+            "traffic.messaging.overhead": "0 ns",
+            "traffic.program": [
+                {"kind": "barrier"},
+                {"kind": "scatter", "ranks-per-host": 4, "bytes": "64 B"},
+            ],
+        },
+    ],
+    ids=["timely", "reps", "barriers"],
+)
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_what_takes_no_time_in_a_busy_sink_has_an_order(
+    changes: dict[str, TomlValue], seed: int
+) -> None:
+    scenario = BUSY_SINKS.override(changes)
+    one = silvan.run(scenario, seed=seed)
+    traced = scenario.override({"probe.packets": {"ports": ["host-0000"]}})
+    in_order_of_time = silvan.run(traced, seed=seed)
+    for name, table in one.tables.items():
+        assert in_order_of_time.tables[name] == table, name
+    for threads in (2, 3):
+        assert silvan.run(scenario, seed=seed, threads=threads).tables == one.tables
+
+
 def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     scenario = TREE.override({"run.threads": 2})
     assert scenario.hash == TREE.hash

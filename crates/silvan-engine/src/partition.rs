@@ -220,33 +220,40 @@ where
 
     /// Lets the threads process the windows before `end`, each those of its parts.
     fn run_windows(&mut self, end: u64) {
+        // A fabric in which little happens is at the end sooner than threads could start.
+        self.run_slice(end, 1, Instant::now());
         let fails = |part: &Engine<S, C, W, F>| part.fault.is_some();
         while self.parts[0].now < end && !self.parts.iter().any(fails) {
             let before = self.events();
             let (threads, time) = self.threads.next();
             let started = Instant::now();
-            let each = self.parts.len().div_ceil(threads);
-            let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
-            let meeting = &Meeting::new(parts.len().div_ceil(each));
-            let (parts, exchange) = (&parts[..], &self.exchange);
-            let run = move |first: usize, deadline| {
-                let own = first..(first + each).min(parts.len());
-                run_group(parts, own, (end, deadline), exchange, meeting)
-            };
-            let samples = std::thread::scope(|scope| {
-                let others = (0..parts.len()).step_by(each).skip(1);
-                let spawn = |first| scope.spawn(move || run(first, None));
-                let others: Vec<_> = others.map(spawn).collect();
-                let mut samples = vec![run(0, Some(started + time))];
-                for other in others {
-                    samples.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-                }
-                samples
-            });
+            let samples = self.run_slice(end, threads, started + time);
             self.sums.add(&samples);
             self.threads
                 .record(self.events() - before, started.elapsed());
         }
+    }
+
+    /// Processes windows before `end` until it is `deadline`, of which the clock is asked now and then.
+    fn run_slice(&mut self, end: u64, threads: usize, deadline: Instant) -> Vec<Vec<Sample>> {
+        let each = self.parts.len().div_ceil(threads);
+        let parts: Vec<_> = self.parts.iter_mut().map(Mutex::new).collect();
+        let meeting = &Meeting::new(parts.len().div_ceil(each));
+        let (parts, exchange) = (&parts[..], &self.exchange);
+        let run = move |first: usize, deadline| {
+            let own = first..(first + each).min(parts.len());
+            run_group(parts, own, (end, deadline), exchange, meeting)
+        };
+        std::thread::scope(|scope| {
+            let others = (0..parts.len()).step_by(each).skip(1);
+            let spawn = |first| scope.spawn(move || run(first, None));
+            let others: Vec<_> = others.map(spawn).collect();
+            let mut samples = vec![run(0, Some(deadline))];
+            for other in others {
+                samples.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            samples
+        })
     }
 }
 
@@ -310,7 +317,7 @@ where
             break;
         };
         let is_late = |deadline| Instant::now() >= deadline;
-        if number % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late) {
+        if (number + 1) % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late) {
             flags |= STOP;
         }
         if W::LINKS_HOSTS {

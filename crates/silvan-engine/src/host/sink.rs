@@ -39,11 +39,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             (payload, plane.sink_time::<F>(to, payload))
         };
         let arrives = tail + propagation;
-        let done = if plane.sink_cuts_through {
+        let sink_free = plane.hosts[to as usize].sink_free;
+        let mut done = if plane.sink_cuts_through {
             plane.cut_through::<F>(to, output, &packet, (now, arrives), service)
         } else {
-            plane.hosts[to as usize].sink_free.max(arrives) + service
+            sink_free.max(arrives) + service
         };
+        if done == sink_free {
+            // An ACK and a message of no bytes take no time. Behind a busy sink they would be done with the packet before, and
+            // events of one instant have no order.
+            done += 1;
+        }
         plane.hosts[to as usize].sink_free = done;
         if F::TRACES {
             self.trace_delivery(done);
