@@ -220,7 +220,7 @@ where
 
     /// Lets the threads process the windows before `end`, each those of its parts.
     fn run_windows(&mut self, end: u64) {
-        // A fabric in which little happens is at the end sooner than threads could start.
+        // One window, from which a fabric in which nothing happens comes to the end before threads could start.
         self.run_slice(end, 1, Instant::now());
         let fails = |part: &Engine<S, C, W, F>| part.fault.is_some();
         while self.parts[0].now < end && !self.parts.iter().any(fails) {
@@ -317,7 +317,7 @@ where
             break;
         };
         let is_late = |deadline| Instant::now() >= deadline;
-        if (number + 1) % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late) {
+        if number % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late) {
             flags |= STOP;
         }
         if W::LINKS_HOSTS {

@@ -146,9 +146,9 @@ def run(
     loaded = with_packets(loaded, traced, pcap)
     count = None if threads is None else checked_threads(_number(threads))
     wanted = loaded.to_dict().get("run", {}).get("threads", 1) if count is None else count
-    if isinstance(wanted, int) and wanted > cores():
-        note(f"warning: {wanted} threads take longer than {cores()}, one for each processor here")
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
+    if isinstance(wanted, int) and wanted > cores() and len(jobs) == 1:
+        note(f"warning: {wanted} threads take longer than {cores()}, one for each processor here")
     check_one_run(len(jobs), traced, pcap)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
