@@ -9,9 +9,7 @@ use silvan_core::document::SourceText;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
-use silvan_fabric::routing::{
-    Alternatives, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
-};
+use silvan_fabric::routing::{Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
@@ -21,8 +19,9 @@ use crate::build::at;
 use crate::build::classes::check_classes;
 use crate::build::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
 use crate::build::engine::{build_engine, check_engine_routes};
-use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes, check_lids, tabulate};
+use crate::build::fabric::{build_fabric, build_routes, check_lids, tabulate};
 use crate::build::import::{import_fabric, import_tables};
+use crate::build::kept::{RoutedFabric, keep, kept};
 use crate::build::limits::{check_flows, check_name, check_runs, check_series};
 use crate::build::packets::build_packets;
 use crate::build::pfc::{check_pfc, fill_ethernet, warn_of_credits};
@@ -74,16 +73,9 @@ pub struct Scenario {
     overrides: Vec<Override>,
     effective: String,
     given: Given,
-    fabric: Arc<Fabric>,
-    tables: Arc<ForwardingTables>,
+    routed: RoutedFabric,
     /// The tables, where routes follow a rule and somebody has asked for tables.
     tabulated: OnceLock<Arc<ForwardingTables>>,
-    lanes: Option<Arc<PathLanes>>,
-    alternatives: Option<Arc<Alternatives>>,
-    steps: Option<Arc<LaneSteps>>,
-    waypoints: Option<Arc<Waypoints>>,
-    choice: PathChoice,
-    routes: Arc<RouteReport>,
     engine: EngineConfig,
     control: ControlPlan,
     programs: Option<Arc<Plan>>,
@@ -177,7 +169,11 @@ impl Scenario {
         fill_ethernet(source, &mut file);
         effective::fill_defaults(&mut file);
         check_run(&file)?;
-        let fabric = build_fabric(&file.fabric, &file.link)?;
+        let kept = kept(&file);
+        let fabric = match &kept {
+            Some(routed) => Arc::clone(&routed.fabric),
+            None => Arc::new(build_fabric(&file.fabric, &file.link)?),
+        };
         let origin = file.fabric.routing_file.is_some();
         let origin = origin.then(|| at("fabric.routing-file"));
         import_tables(&mut file.fabric, &fabric, base)?;
@@ -186,15 +182,16 @@ impl Scenario {
             effective::leave_lanes_to_paths(&mut file);
         }
         let engine = build_engine(&file)?;
-        let CheckedRoutes {
-            tables,
-            lanes,
-            alternatives,
-            steps,
-            waypoints,
-            choice,
-            report,
-        } = build_routes(&file, &engine, &fabric, origin.as_ref())?;
+        let routed = match kept {
+            Some(routed) => routed,
+            None => {
+                let routes = build_routes(&file, &engine, &fabric, origin.as_ref())?;
+                let routed = RoutedFabric::new(Arc::clone(&fabric), routes);
+                keep(&file, &routed);
+                routed
+            }
+        };
+        let report = &routed.report;
         let missing = report.first_missing.as_ref();
         if let Some(missing) = missing.filter(|_| file.fabric.routing() != Routing::None) {
             warnings.push(format!(
@@ -202,16 +199,9 @@ impl Scenario {
                 report.unreachable, report.pairs
             ));
         }
-        let routes = Routes {
-            tables: &tables,
-            lanes: lanes.as_ref(),
-            alternatives: alternatives.as_ref(),
-            steps: steps.as_ref(),
-            waypoints: waypoints.as_ref(),
-            choice,
-        };
+        let routes = routed.routes();
         check_engine_routes(&file, &engine, routes)?;
-        check_classes(&file, lanes.as_ref())?;
+        check_classes(&file, routes.lanes)?;
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
         warnings.extend(warn_of_credits(&file));
@@ -221,7 +211,6 @@ impl Scenario {
         let setup = setup(&file, &engine, routes, &ports, hosts, file.run.seed);
         check_setup(&file.control, &setup)?;
         check_traffic(&file.traffic)?;
-        let fabric = Arc::new(fabric);
         let seed = file.run.seed;
         let send_queue = file.host.send_queue;
         let environment = environment(&fabric, &engine.host, send_queue, &engine.packet, seed);
@@ -244,15 +233,8 @@ impl Scenario {
             text: text.to_owned(),
             source_name: source_name.to_owned(),
             overrides: overrides.to_vec(),
-            fabric,
-            tables: Arc::new(tables),
+            routed,
             tabulated: OnceLock::new(),
-            lanes: lanes.map(Arc::new),
-            alternatives: alternatives.map(Arc::new),
-            steps: steps.map(Arc::new),
-            waypoints: waypoints.map(Arc::new),
-            choice,
-            routes: Arc::new(report),
             engine,
             control,
             programs: programs.map(Arc::new),
@@ -335,14 +317,14 @@ impl Scenario {
     ///
     /// If the fabric has more nodes than there are LIDs.
     pub fn ibsim_net(&self) -> Result<String, ScenarioError> {
-        check_lids(&self.fabric, "generator")?;
-        Ok(silvan_fabric::import::ibsim_net(&self.fabric))
+        check_lids(&self.routed.fabric, "generator")?;
+        Ok(silvan_fabric::import::ibsim_net(&self.routed.fabric))
     }
 
     /// What the scenario builds: counts of hosts, switches, cables and ports, the data rates of cables,
     /// and the lengths of its routes in hops.
     pub fn describe(&self) -> Value {
-        let fabric = &self.fabric;
+        let fabric = &self.routed.fabric;
         json!({
             "name": self.name(),
             "hosts": fabric.host_count(),
@@ -350,9 +332,9 @@ impl Scenario {
             "links": fabric.links.len(),
             "ports": fabric.ports.len(),
             "cable_rates_bits_per_s": cable_rates(fabric).iter().map(|rate| rate.bits_per_sec()).collect::<Vec<_>>(),
-            "max_hops": self.routes.max_hops,
-            "mean_hops": self.routes.mean_hops,
-            "has_credit_loop": self.routes.dependency_cycle.is_some(),
+            "max_hops": self.routed.report.max_hops,
+            "mean_hops": self.routed.report.mean_hops,
+            "has_credit_loop": self.routed.report.dependency_cycle.is_some(),
             "duration_ps": self.duration().as_ps(),
             "hash": self.hash(),
         })
@@ -360,7 +342,7 @@ impl Scenario {
 
     /// Switches, hosts and cables.
     pub fn fabric(&self) -> &Arc<Fabric> {
-        &self.fabric
+        &self.routed.fabric
     }
 
     /// The forwarding tables; they connect every pair of hosts without loops. Where routes follow a rule, the first call makes
@@ -370,11 +352,11 @@ impl Scenario {
     ///
     /// Never: the routes have been built before.
     pub fn tables(&self) -> &Arc<ForwardingTables> {
-        if self.tables.rule().is_none() {
-            return &self.tables;
+        if self.routed.tables.rule().is_none() {
+            return &self.routed.tables;
         }
         self.tabulated.get_or_init(|| {
-            let tables = tabulate(&self.file, &self.engine, &self.fabric);
+            let tables = tabulate(&self.file, &self.engine, &self.routed.fabric);
             Arc::new(tables.expect("a rule stands for tables that can be made"))
         })
     }
@@ -382,19 +364,12 @@ impl Scenario {
     /// All that decides where packets go: the tables, or the rule that they follow, lanes that change along the way, and ports
     /// among which switches choose.
     pub fn forwarding(&self) -> Routes<'_> {
-        Routes {
-            tables: &self.tables,
-            lanes: self.lanes.as_deref(),
-            alternatives: self.alternatives.as_deref(),
-            steps: self.steps.as_deref(),
-            waypoints: self.waypoints.as_deref(),
-            choice: self.choice,
-        }
+        self.routed.routes()
     }
 
     /// What the scheme in force is built for; `ports` are those of [`switch_ports`].
     pub fn setup<'a>(&self, ports: &'a [Option<SwitchPort>], seed: u64) -> Setup<'a> {
-        let hosts = self.fabric.host_count();
+        let hosts = self.routed.fabric.host_count();
         setup(
             &self.file,
             &self.engine,
@@ -414,7 +389,7 @@ impl Scenario {
 
     /// What the check of the tables found out.
     pub fn routes(&self) -> &RouteReport {
-        &self.routes
+        &self.routed.report
     }
 
     /// Parameters of the data plane.
@@ -462,7 +437,7 @@ impl Scenario {
     pub fn environment(&self, seed: u64) -> Environment {
         let send_queue = self.file.host.send_queue;
         environment(
-            &self.fabric,
+            &self.routed.fabric,
             &self.engine.host,
             send_queue,
             &self.engine.packet,

@@ -205,19 +205,23 @@ fn check_tables_by_lid(section: &FabricSection, fabric: &Fabric) -> Result<(), S
     Ok(())
 }
 
+/// Whether forwarding tables, levels of paths or SL to VL tables are given.
+pub(crate) fn has_given_routes(section: &FabricSection) -> bool {
+    !section.tables.is_empty()
+        || !section.linear_tables.is_empty()
+        || !section.path_sl.is_empty()
+        || !section.sl_to_vl.is_empty()
+}
+
 /// Routes that follow a rule of the topology, with the same decisions as the tables of the routing; `None` if there is no rule.
 fn by_rule(
     section: &FabricSection,
     fabric: &Fabric,
 ) -> Option<(ForwardingTables, Option<PathLanes>)> {
-    let given = !section.tables.is_empty()
-        || !section.linear_tables.is_empty()
-        || !section.path_sl.is_empty()
-        || !section.sl_to_vl.is_empty();
     let topology = section.topology.as_ref();
     match section.routing() {
         // Errors about these name them.
-        _ if given => None,
+        _ if has_given_routes(section) => None,
         Routing::DModK => {
             let routes = routing::computed_d_mod_k(fabric)?;
             Some((ForwardingTables::computed(fabric, routes), None))

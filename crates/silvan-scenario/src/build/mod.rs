@@ -12,6 +12,7 @@ pub(crate) mod dcms;
 pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;
+pub(crate) mod kept;
 mod levels;
 pub(crate) mod limits;
 mod linear;

@@ -1,5 +1,8 @@
 //! Fabrics that cannot be built, and routes that do not work.
 
+use silvan_core::LinkId;
+use silvan_scenario::Scenario;
+
 use crate::{SHIPPED, message, read, read_with};
 
 /// The two-switch fabric of the example, whose tables are given.
@@ -208,6 +211,30 @@ fn a_torus_needs_lanes() {
     );
     assert!(read(&format!("{TORUS}[vl]\ndata-vls = 2\n")).is_ok());
     assert!(read(&format!("{TORUS}allow-credit-loops = true\n")).is_ok());
+}
+
+/// Fabrics and routes of scenarios that were read before are taken again where all that they follow from is equal.
+#[test]
+fn what_was_read_before_has_no_influence() {
+    let torus = |more: &str| format!("{TORUS}{more}[run]\nduration = \"1 ms\"\n");
+    let lanes = torus("[vl]\ndata-vls = 2\n");
+    let refused = message(&torus(""));
+    for _ in 0..2 {
+        let first = read(&lanes).unwrap();
+        assert_eq!(message(&torus("")), refused);
+        let faster = read(&format!("{lanes}[link]\nspeed = \"HDR\"\n")).unwrap();
+        let rates =
+            [&first, &faster].map(|one| one.fabric().links[LinkId::new(0)].kind.data_rate());
+        assert!(rates[0] < rates[1]);
+        let loops = read(&torus("allow-credit-loops = true\n")).unwrap();
+        assert!(loops.routes().dependency_cycle.is_some());
+        assert!(first.routes().dependency_cycle.is_none());
+        let other = read(&lanes.replace("[5, 3]", "[3, 5]")).unwrap();
+        assert_eq!(first.fabric().host_count(), other.fabric().host_count());
+        let tables = |one: &Scenario| format!("{:?}", one.forwarding().tables);
+        assert_ne!(tables(&first), tables(&other));
+        assert_eq!(tables(&first), tables(&read(&lanes).unwrap()));
+    }
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! Fabrics and routes of the scenarios that were read last, for those that are read next: the points of a sweep or of the arena
+//! differ in traffic and settings, and the proof that the routes of a dragonfly of 1,056 hosts cannot deadlock takes a third of a second.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use silvan_fabric::Fabric;
+use silvan_fabric::ForwardingTables;
+use silvan_fabric::check::RouteReport;
+use silvan_fabric::routing::{
+    Alternatives, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
+};
+
+use super::fabric::{CheckedRoutes, has_given_routes};
+use crate::parsed::{FabricSection, LinkSection, ScenarioFile};
+
+/// How many are kept.
+const MOST: usize = 4;
+/// Most hosts of one that is kept, so that it takes some megabytes.
+const MOST_HOSTS: usize = 2048;
+
+/// A fabric and its checked routes.
+#[derive(Debug, Clone)]
+pub(crate) struct RoutedFabric {
+    pub fabric: Arc<Fabric>,
+    pub tables: Arc<ForwardingTables>,
+    pub lanes: Option<Arc<PathLanes>>,
+    pub alternatives: Option<Arc<Alternatives>>,
+    pub steps: Option<Arc<LaneSteps>>,
+    pub waypoints: Option<Arc<Waypoints>>,
+    pub choice: PathChoice,
+    pub report: Arc<RouteReport>,
+}
+
+impl RoutedFabric {
+    pub fn new(fabric: Arc<Fabric>, routes: CheckedRoutes) -> Self {
+        Self {
+            fabric,
+            tables: Arc::new(routes.tables),
+            lanes: routes.lanes.map(Arc::new),
+            alternatives: routes.alternatives.map(Arc::new),
+            steps: routes.steps.map(Arc::new),
+            waypoints: routes.waypoints.map(Arc::new),
+            choice: routes.choice,
+            report: Arc::new(routes.report),
+        }
+    }
+
+    pub fn routes(&self) -> Routes<'_> {
+        Routes {
+            tables: &self.tables,
+            lanes: self.lanes.as_deref(),
+            alternatives: self.alternatives.as_deref(),
+            steps: self.steps.as_deref(),
+            waypoints: self.waypoints.as_deref(),
+            choice: self.choice,
+        }
+    }
+}
+
+/// What a fabric and its routes follow from, where no tables are given: those may depend on the service levels of the traffic.
+#[derive(Debug, Clone, PartialEq)]
+struct Key {
+    fabric: FabricSection,
+    link: LinkSection,
+    data_vls: u8,
+}
+
+impl Key {
+    fn of(file: &ScenarioFile) -> Option<Self> {
+        let section = &file.fabric;
+        let given = has_given_routes(section)
+            || matches!(section.routing(), Routing::Explicit | Routing::Lfts);
+        (!given).then(|| Self {
+            fabric: section.clone(),
+            link: file.link.clone(),
+            data_vls: file.vl.data_vls,
+        })
+    }
+}
+
+/// The last values by their keys, the one that was used last at the end.
+#[derive(Debug)]
+struct Recent<K, V>(Vec<(K, V)>);
+
+impl<K: PartialEq, V: Clone> Recent<K, V> {
+    fn find(&mut self, key: &K) -> Option<V> {
+        let place = self.0.iter().position(|(other, _)| other == key)?;
+        let found = self.0.remove(place);
+        let value = found.1.clone();
+        self.0.push(found);
+        Some(value)
+    }
+
+    fn add(&mut self, key: K, value: V) {
+        if self.0.len() == MOST {
+            self.0.remove(0);
+        }
+        self.0.push((key, value));
+    }
+}
+
+static KEPT: Mutex<Recent<Key, RoutedFabric>> = Mutex::new(Recent(Vec::new()));
+
+fn all() -> MutexGuard<'static, Recent<Key, RoutedFabric>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The fabric and routes of a scenario whose defaults are filled in, if they are kept.
+pub(crate) fn kept(file: &ScenarioFile) -> Option<RoutedFabric> {
+    all().find(&Key::of(file)?)
+}
+
+/// Keeps them.
+pub(crate) fn keep(file: &ScenarioFile, routed: &RoutedFabric) {
+    let is_small = routed.fabric.host_count() <= MOST_HOSTS;
+    if let Some(key) = Key::of(file).filter(|_| is_small) {
+        all().add(key, routed.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_were_used_last_are_found() {
+        let mut recent = Recent(Vec::new());
+        for number in 0..MOST {
+            assert_eq!(recent.find(&number), None);
+            recent.add(number, 10 * number);
+        }
+        assert_eq!(recent.find(&0), Some(0));
+        recent.add(MOST, 10 * MOST);
+        assert_eq!(recent.find(&1), None);
+        for number in (0..=MOST).filter(|number| *number != 1) {
+            assert_eq!(recent.find(&number), Some(10 * number));
+        }
+        assert_eq!(recent.0.len(), MOST);
+    }
+}
