@@ -52,6 +52,12 @@ SCHEMES = [
     *("none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn"),
     *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
+EQUAL = {"sizes": {"fixed": "20 KiB"}}
+PACES: list[dict[str, Any]] = [
+    {"outstanding": 3, "sl": 1},
+    {"outstanding": 1, "pause": "7 us"},
+    {"pattern": "incast", "senders": 3, "interval": "30 us"},
+]
 ALLTOALL = {"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}
 ALLREDUCE = {"kind": "allreduce", "bytes": "64 KiB", "iterations": 2}
 
@@ -138,6 +144,7 @@ def traffic(rng: random.Random) -> dict[str, Any]:
         "incast": [{"to": "host-0000", "load": rng.choice([0.3, 1.0])}],
         "permutation": [{"pattern": "shift", "shift": 1, "spacing": "periodic", "load": 0.5}],
         "flow": [{"from": "host-0001", "to": "host-0003", "bytes": "64 KiB"}],
+        "flows": [{"sizes": "web-search", "load": 0.4}, {**EQUAL, **rng.choice(PACES)}],
         "sequence": [{"from": "host-0002", "to": ["host-0000", "host-0003"], "iterations": 2}],
         "nodes": {"v": 0.3, "c": 0.4, "b": 0.3, "p": 40, "hotspots": 1},
         "program": [{"name": "job", "background": True, **rng.choice([ALLTOALL, ALLREDUCE])}],

@@ -110,7 +110,7 @@ pub trait Workload {
     ///
     /// There, deliveries and timers of a window come before its polls. So what they give a host to send must not be seen by
     /// [`poll`](Self::poll) before [`on_woken`](Self::on_woken) is called for it, and they must not depend on polls
-    /// of their window.
+    /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its polls.
     const LINKS_HOSTS: bool = false;
 
     /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
@@ -132,6 +132,14 @@ pub trait Workload {
     fn needs_delivery_of(&self, class: u16) -> bool {
         let _ = class;
         self.needs_delivery()
+    }
+
+    /// Whether a delivery of this class has an effect on the host that has sent it alone; always the same answer. The order of
+    /// deliveries to different hosts at one instant must not matter.
+    #[inline]
+    fn tells_only_sender_of(&self, class: u16) -> bool {
+        let _ = class;
+        false
     }
 
     /// Asks for the memory that tells [`prefetch_poll_data`](Self::prefetch_poll_data) where to look, some events

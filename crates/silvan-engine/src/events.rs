@@ -174,7 +174,7 @@ impl EventQueue {
             match event.phase() {
                 phase::ARBITRATE => self.calendar.outputs().push(event.id()),
                 phase::HOST => self.calendar.hosts().push(event.id()),
-                phase::RECEIVED | phase::FEEDBACK | phase::CREDIT => {
+                phase::RECEIVED | phase::ARRIVED | phase::FEEDBACK | phase::CREDIT => {
                     self.calendar.for_hosts().push(event);
                 }
                 phase::DELIVERED => self.calendar.deliveries().push(event),

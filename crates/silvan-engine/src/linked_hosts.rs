@@ -63,7 +63,7 @@ where
         match delivery {
             Some(event) => {
                 let packet = part.plane.events.remove_packet(event.argument());
-                part.notify_workload(now, event.id(), &packet);
+                part.notify_workload(now, &packet);
             }
             None => {
                 let part = &mut **part;

@@ -3,8 +3,8 @@
 //! The fabric is divided into parts, each a group of neighbouring switches with their hosts. A part is an
 //! [`Engine`] of its own with the records of its switches and hosts, its calendar of events, its packets, and its
 //! copy of congestion control and traffic, of which it uses its own Port VLs and hosts. The parts process the
-//! same lookahead window at the same time. What one sends to another (heads, credits, and notifications that travel
-//! past the fabric) comes from its switches and takes effect after the window, or in it at hosts, so it is exchanged when all
+//! same lookahead window at the same time. What one sends to another (heads, credits, notifications that travel
+//! past the fabric, and deliveries) comes from its switches and takes effect after the window, or in it at hosts, so it is exchanged when all
 //! have come to the end of the window at their switches. Then each goes on with its hosts, and with the switches of the next window.
 //! Therefore neither the number of parts nor that of threads has an influence on what happens: it is what happens in
 //! one engine with the same windows.
@@ -70,10 +70,7 @@ impl CompiledFabric {
     /// Whether a fabric with windows can be divided into parts: notifications past the fabric arrive after the
     /// window in which they are sent, destinations do not bring packets into order, and there is more than one switch.
     pub fn is_divisible(&self) -> bool {
-        let reorders = self.0.reordering.is_some();
-        self.0.notifies_later()
-            && !(reorders && self.0.config.host.in_order)
-            && Assignment::new(&self.0, 2).parts() > 1
+        self.0.notifies_later() && !self.restores_order() && Assignment::new(&self.0, 2).parts() > 1
     }
 }
 
@@ -147,7 +144,7 @@ where
         }
         Self {
             exchange: Exchange::new(parts.len()),
-            threads: ThreadCount::new(threads.min(parts.len())),
+            threads: ThreadCount::new(threads.min(parts.len()), processors()),
             sums: Sums::default(),
             parts,
             now: 0,
@@ -157,6 +154,11 @@ where
     }
 }
 
+/// Processors that this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl<S, C, W, F> Partitioned<S, C, W, F>
 where
     S: PerPortVl,
@@ -164,6 +166,11 @@ where
     W: Workload + Send,
     F: EngineVariant,
 {
+    /// Starts as many threads as there may be, also where there are fewer processors.
+    pub fn start_all_threads(&mut self) {
+        self.threads = ThreadCount::new(self.threads.most(), usize::MAX);
+    }
+
     /// Processes every event before `end`; events at `end` itself belong to the next call.
     ///
     /// # Errors
@@ -379,6 +386,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         for (at, mut notification) in parcel.notifications.drain(..) {
             self.plane.extensions.receive(&mut notification, sent);
             self.plane.schedule_arrival(at, notification);
+        }
+        for (done, packet) in parcel.deliveries.drain(..) {
+            self.plane.schedule_arrived(done, packet);
         }
         for (at, host, nack) in parcel.nacks.drain(..) {
             self.plane.schedule_sending(at, host, nack);

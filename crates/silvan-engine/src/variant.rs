@@ -106,6 +106,11 @@ impl CompiledFabric {
             && plane.window().is_some()
     }
 
+    /// Whether destinations bring packets into order, so that they may hand over several at one instant.
+    pub fn restores_order(&self) -> bool {
+        self.0.reordering.is_some() && self.0.config.host.in_order
+    }
+
     /// Whether what congestion control changes at hosts, whose state is separate for each, is known before its window.
     pub fn knows_feedback(&self) -> bool {
         self.0.knows_feedback()

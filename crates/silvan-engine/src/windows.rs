@@ -33,6 +33,9 @@ use silvan_model::BecnPath;
 
 /// Shortest window that is worth opening, in ps.
 const SHORTEST: u64 = 1 << 14;
+/// Length up to which a window may be longer than half the time of a full packet. In one that is longer two heads want the same
+/// output more often: they are sorted and come last, when their records have left the caches.
+const ROOMY: u64 = 1 << 15;
 /// Distance in heads at which tables are prefetched.
 const TABLES_AHEAD: usize = 16;
 
@@ -55,9 +58,17 @@ impl Plane {
         let inputs = self.ins.iter().take(self.fabric_ports);
         let cabled = inputs.filter(|port| port.upstream != NONE);
         let credit_delay = cabled.map(|port| self.credit_delays[usize::from(port.credit_delay)]);
-        let window = delays().chain(credit_delay).min()?;
+        let lookahead = delays().chain(credit_delay).min()?;
         let longest = delays().max().unwrap_or(0) + self.longest_wait();
-        (window >= SHORTEST && longest / window < HEAD_WINDOWS).then_some((window, longest))
+        let packets = outs.clone().filter(|(out, _)| leaves(out));
+        let packets = packets.map(|(out, _)| self.rates[usize::from(out.rate)].ser_mtu);
+        let short = packets.min().unwrap_or(u64::MAX) / 2;
+        let short = lookahead.min(short.max(ROOMY));
+        let fits = |window| window >= SHORTEST && longest / window < HEAD_WINDOWS;
+        let window = [short, lookahead]
+            .into_iter()
+            .find(|&window| fits(window))?;
+        Some((window, longest))
     }
 
     /// Whether a notification past the fabric that is sent in a window arrives after it.
@@ -187,8 +198,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// The second part: what happens at hosts, each of which is on its own.
     #[inline(never)]
     pub(crate) fn window_at_hosts(&mut self, window: OpenWindow) {
-        if self.needs_select_discard() {
-            // Switches of other parts may have discarded packets to or from hosts of this one.
+        if self.needs_select_discard() || W::LINKS_HOSTS && self.plane.remote.is_part() {
+            // Switches of other parts may have discarded packets to or from hosts of this one, or delivered what these have sent.
             self.fill_window(window.end);
         }
         if S::ACTIVE || C::ACTIVE {
@@ -387,6 +398,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     let packet = self.plane.events.remove_packet(event.argument());
                     self.receive(now, host, event.argument(), &packet);
                     due += self.add_granted(&mut events, index..due, limit);
+                }
+                phase::ARRIVED => {
+                    self.events += 1;
+                    self.arrived(now, event.argument());
                 }
                 phase::DELIVERED => {
                     self.workload

@@ -271,6 +271,10 @@ where
         self.0.workload().traffic()
     }
 
+    fn traffic_of(&self, host: HostId) -> &Traffic {
+        self.0.workload_of(host).traffic()
+    }
+
     fn classes(&self) -> &[String] {
         self.0.workload().classes()
     }

@@ -66,7 +66,8 @@ impl Engines for Fastest {
             }
             false => !fabric.acknowledges(),
         };
-        let has_windows = fabric.has_windows() && independent && load.fits_windows();
+        let has_windows =
+            fabric.has_windows() && independent && load.fits_windows(fabric.restores_order());
         let pays = fabric.gains_on_one_thread(&control.switch)
             || network.threads > 1 && fabric.is_divisible();
         if network.discards_unroutable || !has_windows || !pays {
@@ -100,21 +101,21 @@ struct Fast {
 }
 
 impl Fast {
-    /// An engine with lookahead windows for one scheme. Traffic without programs has one of its own.
+    /// An engine with lookahead windows for one scheme. Traffic that need not know of deliveries has one of its own.
     fn by_windows<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
     where
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
-        let has_programs = self.load.programs().is_some();
+        let is_unaware = self.load.is_unaware();
         let Self {
             fabric,
             load,
             threads,
         } = self.divided();
-        match has_programs {
-            true => windows(fabric, switch, source, load, threads),
-            false => windows(fabric, switch, source, load.into_traffic(), threads),
+        match is_unaware {
+            true => windows(fabric, switch, source, load.into_traffic(), threads),
+            false => windows(fabric, switch, source, load, threads),
         }
     }
 

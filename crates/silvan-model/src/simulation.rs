@@ -149,8 +149,15 @@ pub trait Simulation {
         Vec::new()
     }
 
-    /// The traffic that is described by rates and patterns.
+    /// The traffic that is described by rates and patterns. How far it has come at a host,
+    /// [`traffic_of`](Self::traffic_of) knows.
     fn traffic(&self) -> &Traffic;
+
+    /// The traffic, as far as it has come at this host.
+    fn traffic_of(&self, host: HostId) -> &Traffic {
+        let _ = host;
+        self.traffic()
+    }
 
     /// Names of all traffic classes.
     fn classes(&self) -> &[String];

@@ -9,7 +9,10 @@ use silvan_scenario::Scenario;
 
 /// The sequences; `None` if there are none.
 pub(crate) fn table(scenario: &Scenario, engine: &dyn Simulation) -> Option<Table> {
-    let states = engine.traffic().sequences();
+    let hosts = scenario.fabric().host_ids();
+    let states = hosts.flat_map(|host| engine.traffic_of(host).sequences_of(host));
+    let mut states: Vec<_> = states.collect();
+    states.sort_by_key(|state| state.class);
     if states.is_empty() {
         return None;
     }

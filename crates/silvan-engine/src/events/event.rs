@@ -14,14 +14,16 @@ pub(crate) mod phase {
     pub const RECEIVED: u32 = 3;
     /// The destination has received a packet.
     pub const DELIVERED: u32 = 4;
+    /// With windows: the destination has received a packet, which the traffic of its source is notified of.
+    pub const ARRIVED: u32 = 5;
     /// A notification reaches its source, or is to be sent by the destination.
-    pub const FEEDBACK: u32 = 5;
+    pub const FEEDBACK: u32 = 6;
     /// A credit reaches a host that watches its credits.
-    pub const CREDIT: u32 = 6;
+    pub const CREDIT: u32 = 7;
     /// The traffic changes by itself.
-    pub const CHANGE: u32 = 7;
+    pub const CHANGE: u32 = 8;
     /// A host may inject.
-    pub const HOST: u32 = 8;
+    pub const HOST: u32 = 9;
 }
 
 pub(super) const PHASE_SHIFT: u32 = 28;

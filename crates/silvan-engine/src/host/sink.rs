@@ -6,7 +6,7 @@ use silvan_core::HostId;
 use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::packet::{ACK, CONTROL, LAST, MARKED, Packet, service_level};
-use crate::plane::time;
+use crate::plane::{Plane, time};
 use crate::records::FARTHEST;
 use crate::stats::Delivery;
 use crate::variant::EngineVariant;
@@ -115,7 +115,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             receives = false;
         }
         let tells = !F::LOOKAHEAD || W::LINKS_HOSTS;
-        if tells && (receives || self.notifies(packet.class(), packet.is(LAST))) {
+        if !tells || !receives && !self.notifies(packet.class(), packet.is(LAST)) {
+            return;
+        }
+        if F::LOOKAHEAD && self.workload.tells_only_sender_of(packet.class()) {
+            if self.plane.remote.has_host(packet.source()) {
+                self.plane.remote.send_delivery(done, packet);
+            } else {
+                self.plane.schedule_arrived(done, packet);
+            }
+        } else {
             let behind = receives.then_some(delivery.behind);
             self.schedule_receipt(done, phase::DELIVERED, to, packet, behind);
         }
@@ -153,14 +162,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.receive(now, host, slot, &packet);
         }
         if self.notifies(packet.class(), packet.is(LAST)) {
-            self.notify_workload(now, host, &packet);
+            self.notify_workload(now, &packet);
             self.wake_all(now);
             self.check_pause();
         }
     }
 
+    /// With windows: notifies the traffic of the source of a delivery, and lets the source go on.
+    pub(crate) fn arrived(&mut self, now: u64, slot: u32) {
+        let packet = self.plane.events.remove_packet(slot);
+        self.notify_workload(now, &packet);
+        while let Some(host) = self.woken.pop() {
+            let host = self.plane.known_host(host);
+            self.wake_host(host, now);
+        }
+    }
+
     /// Notifies the workload of a delivery. The hosts that have something to send because of it are in `woken`.
-    pub(crate) fn notify_workload(&mut self, now: u64, host: u32, packet: &Packet) {
+    pub(crate) fn notify_workload(&mut self, now: u64, packet: &Packet) {
+        let host = packet.destination();
         let routing = &self.plane.routing;
         let class = routing.class_of(packet.source(), host, packet.sl_bits());
         let offer = Offer {
@@ -182,5 +202,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             time(now),
             &mut self.woken,
         );
+    }
+}
+
+impl Plane {
+    /// Schedules when the traffic of its source is notified of a delivered packet.
+    pub fn schedule_arrived(&mut self, done: u64, packet: Packet) {
+        let source = packet.source();
+        let slot = self.events.store_packet(packet);
+        self.events
+            .push(Event::new(done, phase::ARRIVED, source, slot));
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Parcel {
     pub credits: Vec<RemoteCredits>,
     /// Notifications that travel past the fabric, and when they arrive.
     pub notifications: Vec<(u64, Packet)>,
+    /// Delivered packets that the traffic of their sources is notified of, and when they were.
+    pub deliveries: Vec<(u64, Packet)>,
     /// Negative acknowledgements that hosts send through the fabric, with these hosts, and when they are ready.
     pub nacks: Vec<(u64, u32, Packet)>,
     /// What heads and notifications carry.
@@ -124,6 +126,13 @@ impl Remote {
         parcel.notifications.push((at, notification));
     }
 
+    /// Notifies the traffic of a packet's source in another part of its delivery.
+    pub fn send_delivery(&mut self, done: u64, packet: Packet) {
+        let part = self.assignment.of_host(packet.source());
+        let deliveries = &mut self.parcels[usize::from(part)].deliveries;
+        deliveries.push((done, packet));
+    }
+
     /// Has a host of another part send a negative acknowledgement through the fabric.
     pub fn send_from(&mut self, host: u32, at: u64, nack: Packet) {
         let part = self.assignment.of_host(host);
@@ -137,6 +146,7 @@ impl Contents for Parcel {
         self.heads.is_empty()
             && self.credits.is_empty()
             && self.notifications.is_empty()
+            && self.deliveries.is_empty()
             && self.nacks.is_empty()
             && self.messages.is_empty()
     }

@@ -34,7 +34,7 @@ where
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitioned<S, C, W, F> {
-    /// The number of threads, of which fewer are used while others keep the processors busy.
+    /// The number of threads, of which fewer are used where there are fewer processors, or others keep them busy.
     pub fn threads(&self) -> usize {
         self.threads.most()
     }

@@ -21,6 +21,8 @@ const GAIN: f64 = 0.05;
 /// The number of threads that is in use, and what is known of it and of its neighbours.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadCount {
+    /// The most that may be used.
+    most: usize,
     /// Numbers to choose from, ascending.
     counts: Vec<usize>,
     /// The place in `counts` of the number in use.
@@ -37,12 +39,14 @@ pub(super) struct ThreadCount {
 }
 
 impl ThreadCount {
-    /// Up to `most` threads, which are used first.
-    pub fn new(most: usize) -> Self {
+    /// Up to `most` threads, but no more than there are `processors`. Those are used first.
+    pub fn new(most: usize, processors: usize) -> Self {
+        let highest = most.min(processors).max(1);
         let powers = (0..usize::BITS).map(|power| 1 << power);
-        let mut counts: Vec<usize> = powers.take_while(|&count| count < most).collect();
-        counts.push(most);
+        let mut counts: Vec<usize> = powers.take_while(|&count| count < highest).collect();
+        counts.push(highest);
         Self {
+            most,
             current: counts.len() - 1,
             counts,
             cost: None,
@@ -55,7 +59,7 @@ impl ThreadCount {
 
     /// The most threads that may be used.
     pub fn most(&self) -> usize {
-        self.counts[self.counts.len() - 1]
+        self.most
     }
 
     /// How many threads to use next, and for how long.
@@ -122,7 +126,8 @@ mod tests {
 
     #[test]
     fn the_fastest_number_of_threads_is_found_again_and_again() {
-        let mut threads = ThreadCount::new(16);
+        let mut threads = ThreadCount::new(40, 16);
+        assert_eq!(threads.most(), 40);
         // A quiet machine, a busy one, and one of four processors.
         let quiet = |count: usize| 1e-7 / count as f64;
         let busy = |count: usize| 1e-7 * (count * count) as f64;

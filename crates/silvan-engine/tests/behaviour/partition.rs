@@ -32,13 +32,13 @@ const DIVISIONS: [(usize, usize); 12] = [
 ];
 
 /// Makes an engine with so many threads and parts for each.
-type Make<S, C, F> =
-    fn(CompiledFabric, S, C, Script, (usize, usize)) -> Partitioned<S, C, Script, F>;
+type Make<S, C, F, const TOLD: bool> =
+    fn(CompiledFabric, S, C, Script<TOLD>, (usize, usize)) -> Partitioned<S, C, Script<TOLD>, F>;
 
 /// Runs both engines step by step; they must agree after each. Returns the number of parts.
-fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
+fn compare<const TOLD: bool, S: PerPortVl, C: PerHost, F: EngineVariant>(
     (case, routed): (&Case, &Routed),
-    make: Make<S, C, F>,
+    make: Make<S, C, F, TOLD>,
     control: impl Fn() -> (S, C),
     division: (usize, usize),
 ) -> Result<usize, TestCaseError> {
@@ -46,15 +46,12 @@ fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
     if !compiled().has_windows() || !compiled().is_divisible() {
         return Ok(0);
     }
-    let script = || {
-        let mut script = Script::new(&case.flows, routed.fabric.host_count());
-        script.follows = false;
-        script
-    };
+    let script = || case.script(routed).by_windows::<TOLD>();
     let (switch, source) = control();
     let mut ordered = Engine::general(compiled(), switch, source, script());
     let (switch, source) = control();
     let mut divided = make(compiled(), switch, source, script(), division);
+    divided.start_all_threads();
     let last = Span::from_ms(40).as_ps();
     for end in case.steps.iter().copied().chain([last]) {
         ordered.run_until(Time::from_ps(end)).unwrap();
@@ -64,7 +61,9 @@ fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
         prop_assert_eq!(divided.delivered_packets(), ordered.delivered_packets());
         for (flow, record) in ordered.workload().records.iter().enumerate() {
             let source = HostId::new(case.flows[flow].source);
-            prop_assert_eq!(&divided.workload_of(source).records[flow], record);
+            let own = divided.workload_of(source);
+            prop_assert_eq!(&own.records[flow], record);
+            prop_assert_eq!(&own.arrived[flow], &ordered.workload().arrived[flow]);
             let class = u16::try_from(flow).unwrap();
             let delivered = divided.class(class).map(|class| class.delivered_bytes);
             let expected = ordered.class(class).map(|class| class.delivered_bytes);
@@ -126,7 +125,7 @@ fn with_divisions(
 fn partitioned_engine_equals_general_engine() {
     with_divisions(Case::lookahead, |case, routed, division| {
         let none = || (NoControl, NoControl);
-        compare((case, routed), Partitioned::new, none, division)
+        compare::<false, _, _, _>((case, routed), Partitioned::new, none, division)
     });
 }
 
@@ -135,7 +134,21 @@ fn partitioned_engine_equals_general_engine() {
 fn partitioned_engine_with_congestion_control_equals_general_engine() {
     with_divisions(Case::lookahead, |case, routed, division| {
         let control = || case.control(routed);
-        compare((case, routed), Partitioned::new, control, division)
+        compare::<false, _, _, _>((case, routed), Partitioned::new, control, division)
+    });
+}
+
+/// The same, where the workload is notified of deliveries at the hosts that have sent the packets.
+#[test]
+fn partitioned_engine_that_tells_of_deliveries_equals_general_engine() {
+    with_divisions(Case::lookahead, |case, routed, division| {
+        let control = || case.control(routed);
+        compare::<true, _, _, _>((case, routed), Partitioned::new, control, division)
+    });
+    with_divisions(Case::general_lookahead, |case, routed, division| {
+        let none = || (NoControl, NoControl);
+        let make = Partitioned::general_lookahead;
+        compare::<true, _, _, _>((case, routed), make, none, division)
     });
 }
 
@@ -144,7 +157,7 @@ fn partitioned_engine_with_congestion_control_equals_general_engine() {
 fn partitioned_engine_of_any_kind_equals_general_engine() {
     with_divisions(Case::general_lookahead, |case, routed, division| {
         let none = || (NoControl, NoControl);
-        compare(
+        compare::<false, _, _, _>(
             (case, routed),
             Partitioned::general_lookahead,
             none,
@@ -153,7 +166,7 @@ fn partitioned_engine_of_any_kind_equals_general_engine() {
     });
     with_divisions(Case::general_lookahead, |case, routed, division| {
         let control = || case.control(routed);
-        compare(
+        compare::<false, _, _, _>(
             (case, routed),
             Partitioned::general_lookahead,
             control,
@@ -167,7 +180,7 @@ fn partitioned_engine_of_any_kind_equals_general_engine() {
 fn partitioned_engine_with_full_buffers_equals_general_engine() {
     with_divisions(Case::general_lookahead, |case, routed, division| {
         let control = || case.starving_control(routed);
-        compare(
+        compare::<false, _, _, _>(
             (case, routed),
             Partitioned::general_lookahead,
             control,
@@ -177,7 +190,7 @@ fn partitioned_engine_with_full_buffers_equals_general_engine() {
     let acknowledged = |case: Case| case.general_lookahead().acknowledged();
     with_divisions(acknowledged, |case, routed, division| {
         let control = || case.control_by_buffers(routed);
-        compare(
+        compare::<false, _, _, _>(
             (case, routed),
             Partitioned::general_lookahead,
             control,

@@ -70,9 +70,10 @@ impl Record {
     }
 }
 
-/// Flows, each a traffic class of its own; those of one host take turns.
+/// Flows, each a traffic class of its own; those of one host take turns. With `TOLD` an engine with windows tells their
+/// hosts of deliveries, too.
 #[derive(Clone, Debug)]
-pub struct Script {
+pub struct Script<const TOLD: bool = false> {
     pub flows: Vec<Flow>,
     pub records: Vec<Record>,
     /// The flow of each delivery, in the order of deliveries.
@@ -106,6 +107,32 @@ impl Script {
         }
     }
 
+    /// The same for an engine with windows, which wants to know of deliveries if `TOLD`.
+    pub fn by_windows<const TOLD: bool>(self) -> Script<TOLD> {
+        let Self {
+            flows,
+            records,
+            order,
+            in_order,
+            arrived,
+            polls,
+            hosts,
+            follows: _,
+        } = self;
+        Script {
+            flows,
+            records,
+            order,
+            in_order,
+            arrived,
+            polls,
+            hosts,
+            follows: TOLD,
+        }
+    }
+}
+
+impl<const TOLD: bool> Script<TOLD> {
     /// Payload of the first `count` packets of a flow.
     pub fn payload(&self, flow: usize, count: usize) -> u64 {
         let sizes = (0..count).map(|sequence| self.flows[flow].size(sequence));
@@ -113,9 +140,15 @@ impl Script {
     }
 }
 
-impl Workload for Script {
+impl<const TOLD: bool> Workload for Script<TOLD> {
+    const LINKS_HOSTS: bool = TOLD;
+
     fn needs_delivery(&self) -> bool {
         self.follows
+    }
+
+    fn tells_only_sender_of(&self, _: u16) -> bool {
+        true
     }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {

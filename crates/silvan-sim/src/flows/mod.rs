@@ -53,7 +53,7 @@ impl FlowRow {
         }
     }
 
-    fn of_record(scenario: &Scenario, (class, source, record): (u16, HostId, FlowRecord)) -> Self {
+    fn of_record(scenario: &Scenario, source: HostId, (class, record): &(u16, FlowRecord)) -> Self {
         let ideal = || {
             let tables = scenario.forwarding().tables;
             let ends = (source, record.destination);
@@ -67,7 +67,7 @@ impl FlowRow {
             )
         };
         Self {
-            class,
+            class: *class,
             source,
             destination: record.destination,
             bytes: record.bytes,
@@ -97,8 +97,14 @@ pub(crate) fn tables(scenario: &Scenario, engine: &dyn Simulation) -> Vec<Table>
     let mut rows: Vec<FlowRow> = entries
         .map(|flow| FlowRow::of_entry(scenario, engine, flow))
         .collect();
-    let records = traffic.flow_records(engine.now()).into_iter();
-    rows.extend(records.map(|record| FlowRow::of_record(scenario, record)));
+    for source in scenario.fabric().host_ids() {
+        let records = engine.traffic_of(source).flows_of(source, engine.now());
+        rows.extend(
+            records
+                .iter()
+                .map(|record| FlowRow::of_record(scenario, source, record)),
+        );
+    }
     if rows.is_empty() {
         return Vec::new();
     }

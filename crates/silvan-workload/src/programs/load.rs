@@ -128,10 +128,17 @@ impl Load {
         }
     }
 
-    /// Whether an engine with lookahead windows can run it: it pauses no run, and its traffic need not know of deliveries.
-    pub fn fits_windows(&self) -> bool {
-        let driven = self.programs().is_some_and(Programs::is_driven);
-        !driven && !self.traffic.needs_delivery()
+    /// Whether an engine with lookahead windows can run it: it pauses no run, need not know of packets from a host to itself, and
+    /// where several may be `delivered_together`, traffic need not know of deliveries.
+    pub fn fits_windows(&self, delivered_together: bool) -> bool {
+        let is_driven = self.programs().is_some_and(Programs::is_driven);
+        let is_told_together = delivered_together && self.traffic.needs_delivery();
+        !is_driven && !is_told_together && !self.traffic.comes_back
+    }
+
+    /// Whether it is traffic that need not know of deliveries, and nothing else.
+    pub fn is_unaware(&self) -> bool {
+        self.programs.is_none() && !self.traffic.needs_delivery()
     }
 
     /// Lets the programs of a host ask congestion control again.
@@ -166,6 +173,12 @@ impl Workload for Load {
             true => self.programs.is_some(),
             false => self.traffic.needs_delivery(),
         }
+    }
+
+    /// Flows and sequences are each of one host.
+    #[inline]
+    fn tells_only_sender_of(&self, class: u16) -> bool {
+        class < self.first_class
     }
 
     #[inline]

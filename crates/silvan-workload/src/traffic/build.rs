@@ -188,7 +188,15 @@ impl<'a> Builder<'a> {
             offered.push_host(of_host.iter().map(|(_, contribution)| *contribution));
             sources.extend(of_host.into_iter().map(|(source, _)| source));
         }
+        let comes_back = |(host, record): (usize, &HostSources)| {
+            let own = &sources[record.first as usize..][..record.count as usize];
+            own.iter().any(|source| match source {
+                Source::ClosedLoop(sequence) => sequence.sends_to(HostId::new(host)),
+                _ => false,
+            })
+        };
         Traffic {
+            comes_back: hosts.iter().enumerate().any(comes_back),
             needs_delivery: sources
                 .iter()
                 .any(|source| matches!(source, Source::ClosedLoop(_) | Source::Flows(_))),

@@ -143,6 +143,11 @@ impl ClosedLoop {
         true
     }
 
+    /// Whether a host is among the receivers.
+    pub(crate) fn sends_to(&self, host: HostId) -> bool {
+        self.plan.to.contains(&host)
+    }
+
     /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class

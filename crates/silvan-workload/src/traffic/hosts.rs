@@ -98,6 +98,8 @@ pub struct Traffic {
     pub(crate) finite: Vec<FiniteFlow>,
     /// Whether there are sequences, which start messages because of deliveries, or flows, which record them.
     pub(crate) needs_delivery: bool,
+    /// Whether there are sequences that come back to their sender.
+    pub(crate) comes_back: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
     /// By host, where each has one queue for all messages; else empty.
@@ -146,20 +148,20 @@ impl Traffic {
         &self.finite
     }
 
-    /// The sequences, ordered by class.
-    pub fn sequences(&self) -> Vec<SequenceState> {
-        let of_host = |(host, record): (usize, &HostSources)| {
-            let first = record.first as usize;
-            let end = first + (record.count + record.stopped) as usize;
-            let sources = self.sources[first..end].iter();
-            sources.filter_map(move |source| match source {
-                Source::ClosedLoop(sequence) => Some(sequence.state(HostId::new(host))),
-                _ => None,
-            })
-        };
-        let mut states: Vec<_> = self.hosts.iter().enumerate().flat_map(of_host).collect();
-        states.sort_unstable_by_key(|state| state.class);
-        states
+    /// The sources of a host, those included that have been stopped.
+    fn sources_of(&self, host: HostId) -> &[Source] {
+        let record = &self.hosts[host.index()];
+        let first = record.first as usize;
+        &self.sources[first..first + (record.count + record.stopped) as usize]
+    }
+
+    /// The sequences of a host. Panics if the fabric has no such host.
+    pub fn sequences_of(&self, host: HostId) -> impl Iterator<Item = SequenceState> {
+        let sources = self.sources_of(host).iter();
+        sources.filter_map(move |source| match source {
+            Source::ClosedLoop(sequence) => Some(sequence.state(host)),
+            _ => None,
+        })
     }
 
     /// About how many flows of entries of many start before `end`.
@@ -174,17 +176,14 @@ impl Traffic {
             .fold(0, u64::saturating_add)
     }
 
-    /// The flows of entries of many, up to `now`, each with its class and sender; by sender, and by start for each class.
-    pub fn flow_records(&self, now: Time) -> Vec<(u16, HostId, FlowRecord)> {
+    /// The flows that a host sends because of entries of many, up to `now`, each with its class; by start for each class.
+    /// Panics if the fabric has no such host.
+    pub fn flows_of(&self, host: HostId, now: Time) -> Vec<(u16, FlowRecord)> {
         let mut all = Vec::new();
-        for (host, record) in self.hosts.iter().enumerate() {
-            let first = record.first as usize;
-            let end = first + (record.count + record.stopped) as usize;
-            for source in &self.sources[first..end] {
-                if let Source::Flows(flows) = source {
-                    let records = flows.records(now).into_iter();
-                    all.extend(records.map(|record| (flows.class(), HostId::new(host), record)));
-                }
+        for source in self.sources_of(host) {
+            if let Source::Flows(flows) = source {
+                let records = flows.records(now).into_iter();
+                all.extend(records.map(|record| (flows.class(), record)));
             }
         }
         all

@@ -28,10 +28,13 @@ fn fixed(bytes: u64) -> SizeMix {
 /// The flows that begin up to an instant, by sender.
 fn records(entry: Flows, hosts: usize, until: Time) -> Vec<(HostId, FlowRecord)> {
     let traffic = traffic(entry, hosts, 5).unwrap();
-    let records = traffic.flow_records(until).into_iter();
-    records
-        .map(|(_, source, record)| (source, record))
-        .collect()
+    let of = |host| {
+        traffic
+            .flows_of(host, until)
+            .into_iter()
+            .map(move |(_, record)| (host, record))
+    };
+    (0..hosts).map(HostId::new).flat_map(of).collect()
 }
 
 fn after_ms(ms: u64) -> Time {
@@ -284,20 +287,18 @@ fn closed_loop_keeps_its_flows_on_their_way() {
                 &mut Vec::new(),
             );
         }
-        let flows = traffic.flow_records(mock.now);
-        let open = flows
-            .iter()
-            .filter(|(_, from, flow)| from.index() == 2 && flow.end.is_none());
+        let flows = traffic.flows_of(HostId::new(2), mock.now);
+        let open = flows.iter().filter(|(_, flow)| flow.end.is_none());
         assert!(open.count() <= 3);
         assert!(more, "a closed loop goes on");
     }
-    let flows = traffic.flow_records(mock.now);
+    let flows = traffic.flows_of(HostId::new(2), mock.now);
     let ended: Vec<_> = flows
         .iter()
-        .filter(|(_, _, flow)| flow.end.is_some())
+        .filter(|(_, flow)| flow.end.is_some())
         .collect();
     assert!(ended.len() > 100, "{}", ended.len());
-    for (_, _, flow) in ended {
+    for (_, flow) in ended {
         assert_eq!((flow.delivered, flow.marks, flow.hops), (5_000, 3, 2));
     }
 }
@@ -459,7 +460,7 @@ proptest! {
         };
         let mut mock = MockHost::new(1, weather, seed);
         mock.run(&mut traffic, after_ms(100));
-        let flows = traffic.flow_records(mock.now);
+        let flows = traffic.flows_of(HostId::new(1), mock.now);
         let mut sent: BTreeMap<HostId, Vec<u64>> = BTreeMap::new();
         let mut open: BTreeMap<HostId, u64> = BTreeMap::new();
         for packet in &mock.log {
@@ -470,10 +471,8 @@ proptest! {
             }
         }
         let mut expected: BTreeMap<HostId, Vec<u64>> = BTreeMap::new();
-        for (_, from, flow) in flows {
-            if from.index() == 1 {
-                expected.entry(flow.destination).or_default().push(flow.bytes);
-            }
+        for (_, flow) in flows {
+            expected.entry(flow.destination).or_default().push(flow.bytes);
         }
         prop_assert_eq!(sent, expected);
     }

@@ -20,7 +20,7 @@ use silvan_fabric::routing::{LaneSteps, PathChoice, Routes, Waypoints, minimal_a
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width, check};
 
 use crate::common::Routed;
-use crate::script::Flow;
+use crate::script::{Flow, Script};
 
 /// No flow starts a packet after this instant, in ps.
 const STOP: u64 = 60_000_000;
@@ -101,6 +101,13 @@ impl Case {
             buffer.speedup_percent = 100;
         }
         self
+    }
+
+    /// The traffic.
+    pub fn script(&self, routed: &Routed) -> Script {
+        let mut script = Script::new(&self.flows, routed.fabric.host_count());
+        script.in_order = !self.choice.reorders();
+        script
     }
 
     /// The fabric ready to be run.

@@ -124,24 +124,22 @@ fn with_congestion_control_and_notifications_in_band() {
 }
 
 /// The same run window by window, and event by event.
-type EnginePair<S, C, F> = (Engine<S, C, Script, F>, Engine<S, C, Script>);
+type EnginePair<S, C, F, const TOLD: bool> =
+    (Engine<S, C, Script<TOLD>, F>, Engine<S, C, Script<TOLD>>);
 
 /// Makes an engine with windows.
-type Make<S, C, F> = fn(CompiledFabric, S, C, Script) -> Engine<S, C, Script, F>;
+type Make<S, C, F, const TOLD: bool> =
+    fn(CompiledFabric, S, C, Script<TOLD>) -> Engine<S, C, Script<TOLD>, F>;
 
 /// Runs both engines step by step; they must agree after each.
-fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
+fn compare<const TOLD: bool, S: PerPortVl, C: PerHost, F: EngineVariant>(
     case: &Case,
     routed: &Routed,
-    make: Make<S, C, F>,
+    make: Make<S, C, F, TOLD>,
     control: impl Fn() -> (S, C),
-) -> Result<EnginePair<S, C, F>, TestCaseError> {
+) -> Result<EnginePair<S, C, F, TOLD>, TestCaseError> {
     let compiled = || case.compile(routed);
-    let script = || {
-        let mut script = Script::new(&case.flows, routed.fabric.host_count());
-        script.follows = false;
-        script
-    };
+    let script = || case.script(routed).by_windows::<TOLD>();
     let (switch, source) = control();
     let mut general = Engine::general(compiled(), switch, source, script());
     let (switch, source) = control();
@@ -152,6 +150,7 @@ fn compare<S: PerPortVl, C: PerHost, F: EngineVariant>(
         lookahead.run_until(Time::from_ps(end)).unwrap();
         prop_assert_eq!(lookahead.audit(), Ok(()));
         prop_assert_eq!(&lookahead.workload().records, &general.workload().records);
+        prop_assert_eq!(&lookahead.workload().arrived, &general.workload().arrived);
         prop_assert_eq!(lookahead.packet_hops(), general.packet_hops());
         for host in routed.fabric.host_ids() {
             prop_assert_eq!(lookahead.host_counters(host), general.host_counters(host));
@@ -184,7 +183,8 @@ fn lookahead_engine_equals_general_engine() {
     let result = runner(512).run(&cases(), |case| {
         let case = case.lookahead();
         let (routed, _) = case.build();
-        compare(&case, &routed, Engine::lookahead, || (NoControl, NoControl)).map(|_| ())
+        compare::<false, _, _, _>(&case, &routed, Engine::lookahead, || (NoControl, NoControl))
+            .map(|_| ())
     });
     if let Err(error) = result {
         panic!("{error}");
@@ -200,7 +200,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
         let case = case.lookahead();
         let (routed, _) = case.build();
         let (engine, general) =
-            compare(&case, &routed, Engine::lookahead, || case.control(&routed))?;
+            compare::<false, _, _, _>(&case, &routed, Engine::lookahead, || case.control(&routed))?;
         // What a workload does when it is polled may depend on what congestion control answers then.
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let received = |host| engine.host_counters(host).becn_received;
@@ -218,6 +218,41 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
     // The drawn cases have the intended properties.
     assert!(becns.get() > 1000, "{} BECNs", becns.get());
     assert!(charged.get() > 10, "{} cases with charges", charged.get());
+}
+
+/// The same oracle, where the workload is notified of deliveries at the hosts that have sent the packets.
+#[test]
+fn lookahead_engines_that_tell_of_deliveries_equal_general_engine() {
+    let told = Cell::new(0);
+    let result = runner(256).run(&cases(), |case| {
+        let plain = case.clone().lookahead();
+        let (routed, _) = plain.build();
+        let control = || plain.control(&routed);
+        let (engine, general) =
+            compare::<true, _, _, _>(&plain, &routed, Engine::lookahead, control)?;
+        prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
+        let delivered = engine.workload().records.iter();
+        told.set(
+            told.get()
+                + delivered
+                    .map(|record| record.delivered.len())
+                    .sum::<usize>(),
+        );
+
+        let case = case.general_lookahead();
+        let (routed, _) = case.build();
+        let compiled = case.compile(&routed);
+        // Packets that are put in order are delivered several at one instant.
+        if compiled.has_windows() && !compiled.restores_order() {
+            let none = || (NoControl, NoControl);
+            compare::<true, _, _, _>(&case, &routed, Engine::general_lookahead, none)?;
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(told.get() > 10_000, "{} deliveries", told.get());
 }
 
 /// The same oracle on fabrics of every kind that has windows: lanes, links of different speed, chosen paths, ports of a switch that
@@ -245,9 +280,10 @@ fn general_lookahead_engine_equals_general_engine() {
             *count += u32::from(is_drawn);
         }
         ordered.set(counts);
-        let (engine, _) = compare(&case, &routed, Engine::general_lookahead, || {
-            (NoControl, NoControl)
-        })?;
+        let (engine, _) =
+            compare::<false, _, _, _>(&case, &routed, Engine::general_lookahead, || {
+                (NoControl, NoControl)
+            })?;
         let late = |host| engine.host_counters(host).reordered_packets;
         let late: u64 = routed.fabric.host_ids().map(late).sum();
         reordered.set(reordered.get() + late);
@@ -285,9 +321,10 @@ fn general_lookahead_engine_with_congestion_control_equals_general_engine() {
         if !case.compile(&routed).has_windows() {
             return Ok(());
         }
-        let (engine, general) = compare(&case, &routed, Engine::general_lookahead, || {
-            case.control(&routed)
-        })?;
+        let (engine, general) =
+            compare::<false, _, _, _>(&case, &routed, Engine::general_lookahead, || {
+                case.control(&routed)
+            })?;
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let received = |host| engine.host_counters(host).becn_received;
         let received: u64 = routed.fabric.host_ids().map(received).sum();
@@ -310,9 +347,10 @@ fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
         if !case.compile(&routed).has_windows() {
             return Ok(());
         }
-        let (engine, general) = compare(&case, &routed, Engine::general_lookahead, || {
-            case.starving_control(&routed)
-        })?;
+        let (engine, general) =
+            compare::<false, _, _, _>(&case, &routed, Engine::general_lookahead, || {
+                case.starving_control(&routed)
+            })?;
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let mut script = Script::new(&case.flows, routed.fabric.host_count());
         script.follows = false;
@@ -323,9 +361,10 @@ fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
         starved.set(starved.get() + u32::from(is_later));
 
         let case = case.acknowledged();
-        let (engine, general) = compare(&case, &routed, Engine::general_lookahead, || {
-            case.control_by_buffers(&routed)
-        })?;
+        let (engine, general) =
+            compare::<false, _, _, _>(&case, &routed, Engine::general_lookahead, || {
+                case.control_by_buffers(&routed)
+            })?;
         prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
         let received = |host| engine.host_counters(host).fecn_received;
         let received: u64 = routed.fabric.host_ids().map(received).sum();
