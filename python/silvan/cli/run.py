@@ -148,8 +148,8 @@ def run(
     wanted = loaded.to_dict().get("run", {}).get("threads", 1) if count is None else count
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
     if isinstance(wanted, int) and wanted > cores() and len(jobs) == 1:
-        run = f"of {wanted} threads {cores()} run at a time, one for each processor here"
-        note(f"warning: {run}; that takes longer than {cores()} threads")
+        share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
+        note(f"warning: {share}; that takes longer than {cores()} threads")
     check_one_run(len(jobs), traced, pcap)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
