@@ -112,8 +112,10 @@ pub(crate) fn kept(file: &ScenarioFile) -> Option<RoutedFabric> {
 
 /// Keeps them.
 pub(crate) fn keep(file: &ScenarioFile, routed: &RoutedFabric) {
-    let is_small = routed.fabric.host_count() <= MOST_HOSTS;
-    if let Some(key) = Key::of(file).filter(|_| is_small) {
+    if routed.fabric.host_count() > MOST_HOSTS {
+        return;
+    }
+    if let Some(key) = Key::of(file) {
         all().add(key, routed.clone());
     }
 }
