@@ -164,6 +164,7 @@ pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload
         && fabric.knows_grants(source)
         && fabric.knows_discards(switch)
         && fabric.knows_messages(switch)
+        && fabric.knows_buffers(switch)
         && (W::LINKS_HOSTS || !workload.needs_delivery());
     assert!(alone, "hosts and ports depend on each other at once");
 }

@@ -39,6 +39,12 @@ impl CompiledFabric {
         })
     }
 
+    /// Whether what a scheme asks of input buffers is known within a window. Under PFC the lane upstream replays the bytes in a buffer,
+    /// and that may still have to do what comes before now.
+    pub fn knows_buffers<S: SwitchControl>(&self, switch: &S) -> bool {
+        self.0.config.pfc.is_none() || !switch.needs_buffer_full()
+    }
+
     /// Whether windows are worth it on one thread, too: where switches count their buffers or discard packets, they cost as
     /// much as they save.
     pub fn gains_on_one_thread<S: SwitchControl>(&self, switch: &S) -> bool {

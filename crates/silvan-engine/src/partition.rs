@@ -42,8 +42,8 @@ use silvan_cc::hooks::{PortMessage, SourceControl, SwitchControl};
 
 use assignment::Assignment;
 use balance::{Sample, Sums, Watch};
-pub(crate) use exchange::Remote;
 use exchange::{Exchange, Parcel, PartMessages};
+pub(crate) use exchange::{Remote, RemoteDeparture};
 use meeting::Meeting;
 use thread_count::ThreadCount;
 pub(crate) use whole::Whole;
@@ -205,12 +205,22 @@ where
             }
             self.run_windows(until);
             self.fault = earliest(self.parts.iter().map(|part| part.fault.clone()));
+            if let Some(EngineError::Loss(loss)) = &self.fault {
+                // Another part may have had one before that it has not found yet.
+                self.fault = self.first_loss(loss.at.as_ps());
+            }
             if let Some(fault) = &self.fault {
                 return Err(fault.clone());
             }
             self.now = until;
             let events = self.events();
             let at_end = check_at_end && until == end_ps;
+            if at_end || self.deadlock_checks.next == until {
+                self.fault = self.first_loss(until.saturating_sub(1));
+                if let Some(fault) = &self.fault {
+                    return Err(fault.clone());
+                }
+            }
             if self.deadlock_checks.is_due(until, at_end, events) {
                 if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
@@ -223,6 +233,15 @@ where
             part.stats.count_batch();
         }
         Ok(())
+    }
+
+    /// The first packet that was lost until then.
+    fn first_loss(&self, until: u64) -> Option<EngineError> {
+        let losses = self.parts.iter().map(|part| part.plane.first_loss(until));
+        let (loss, _) = losses
+            .flatten()
+            .min_by_key(|(loss, lane)| (loss.at, *lane))?;
+        Some(EngineError::Loss(loss))
     }
 
     /// Lets the threads process the windows before `end`, each those of its parts.
@@ -382,6 +401,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 let free_at = plane.outs[credits.output as usize].free_at;
                 self.wake_output(credits.output, credits.due.max(free_at));
             }
+        }
+        for departure in parcel.departures.drain(..) {
+            self.receive_departure(departure);
         }
         for (at, mut notification) in parcel.notifications.drain(..) {
             self.plane.extensions.receive(&mut notification, sent);

@@ -318,7 +318,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         if F::PFC && plane.pauses.is_some() && plane.record_start(now, lane, packet.wire()) {
-            self.check_losses(now);
+            self.end_by_loss();
         }
         let plane = &mut self.plane;
         let out = &mut plane.outs[output as usize];

@@ -23,7 +23,7 @@ pub trait EngineVariant: sealed::Sealed + Send {
     /// Whether it can record packets hop by hop.
     const TRACES: bool = false;
     /// Whether it has links with PFC.
-    const PFC: bool = !Self::LOOKAHEAD;
+    const PFC: bool = !Self::PLAIN;
 }
 
 /// An engine for every fabric.
@@ -36,7 +36,7 @@ pub struct General;
 pub struct Lookahead;
 
 /// The same for every fabric whose switches have no immediate effect on each other: with several virtual lanes, links of different
-/// speed, packets whose switches choose among ports, output buffers, single queues, limits on reads or overtaking.
+/// speed or with PFC, packets whose switches choose among ports, output buffers, single queues, limits on reads or overtaking.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneralLookahead;
 
@@ -97,12 +97,11 @@ impl CompiledFabric {
         self.is_plain() && !self.0.orders_ports() && self.has_windows()
     }
 
-    /// Whether the variant [`GeneralLookahead`] can run it: heads and credits need some time to reach the next switch, paths do
-    /// not depend on the state of other switches, and links have credits.
+    /// Whether the variant [`GeneralLookahead`] can run it: heads, and credits or pauses, need some time to reach the next switch,
+    /// and paths do not depend on the state of other switches.
     pub fn has_windows(&self) -> bool {
         let plane = &self.0;
-        plane.pauses.is_none()
-            && (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
+        (plane.routing.detours.as_ref()).is_none_or(|detours| detours.is_local())
             && plane.window().is_some()
     }
 

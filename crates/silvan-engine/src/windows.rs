@@ -57,7 +57,10 @@ impl Plane {
         };
         let inputs = self.ins.iter().take(self.fabric_ports);
         let cabled = inputs.filter(|port| port.upstream != NONE);
-        let credit_delay = cabled.map(|port| self.credit_delays[usize::from(port.credit_delay)]);
+        let credit_delay = cabled.map(|port| {
+            let pause_delay = self.pause_delay(port.upstream as usize);
+            pause_delay.unwrap_or(self.credit_delays[usize::from(port.credit_delay)])
+        });
         let lookahead = delays().chain(credit_delay).min()?;
         let longest = delays().max().unwrap_or(0) + self.longest_wait();
         let packets = outs.clone().filter(|(out, _)| leaves(out));
@@ -410,8 +413,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 }
                 _ => {
                     let posted = self.plane.events.calendar.posted()[event.argument() as usize];
-                    if self.plane.credits[posted.lane as usize].starved {
-                        self.wake_host(host, posted.due);
+                    let lane = posted.lane as usize;
+                    if self.plane.credits[lane].starved {
+                        let due = match F::PFC && self.plane.is_under_pfc(lane) {
+                            true => self.plane.when_resumes(lane),
+                            false => Some(posted.due),
+                        };
+                        if let Some(due) = due {
+                            self.wake_host(host, due);
+                        }
                     }
                 }
             }

@@ -63,6 +63,7 @@ impl Engines for Fastest {
                     && fabric.knows_grants(&control.source)
                     && fabric.knows_messages(&control.switch)
                     && fabric.knows_discards(&control.switch)
+                    && fabric.knows_buffers(&control.switch)
             }
             false => !fabric.acknowledges(),
         };

@@ -248,8 +248,13 @@ fn drawn(number: u64, schemes: &[&str]) -> String {
         "srp" => "",
         _ => ["", "[host]\nsink-rate = \"9.7 Gbit/s\"\n"][draw(2) as usize],
     };
+    let pauses = match scheme.ends_with("pft") {
+        // It reads credits.
+        true => "",
+        false => ["", "", "flow-control = \"pfc\"\n"][draw(3) as usize],
+    };
     format!(
-        "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n[packet]\nmtu = \"{mtu}\"\n{lanes}[control]\nscheme = \"{scheme}\"\n{mapping}\
+        "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n{pauses}[packet]\nmtu = \"{mtu}\"\n{lanes}[control]\nscheme = \"{scheme}\"\n{mapping}\
          {sink}{programs}{background}{flows}[traffic.messaging]\neager-limit = \"{eager}\"\noverhead = \"{overhead}\"\n\
          [probe]\ninterval = \"74 us\"\nports = true\nclasses = true\nlatency = \"host\"\nmessages = true\n[run]\nduration = \"29600 us\"\n"
     )

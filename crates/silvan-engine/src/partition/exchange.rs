@@ -23,11 +23,24 @@ pub(crate) struct RemoteCredits {
     pub blocks: i32,
 }
 
+/// A packet that leaves the buffer behind an output of another part, under PFC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RemoteDeparture {
+    /// When its tail leaves.
+    pub tail: u64,
+    /// The lane of the output.
+    pub lane: u32,
+    pub output: u32,
+    /// Its bytes on the wire.
+    pub bytes: u16,
+}
+
 /// What one part sends another in a window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcel {
     pub heads: Vec<Head>,
     pub credits: Vec<RemoteCredits>,
+    pub departures: Vec<RemoteDeparture>,
     /// Notifications that travel past the fabric, and when they arrive.
     pub notifications: Vec<(u64, Packet)>,
     /// Delivered packets that the traffic of their sources is notified of, and when they were.
@@ -113,6 +126,13 @@ impl Remote {
         });
     }
 
+    /// Tells the part of an output that a packet leaves the buffer behind it.
+    #[inline(never)]
+    pub fn send_departure(&mut self, departure: RemoteDeparture) {
+        let part = self.assignment.of_port(departure.output);
+        self.parcels[usize::from(part)].departures.push(departure);
+    }
+
     /// Sends a notification past the fabric to a host of another part, with what it carries.
     pub fn send_notification(
         &mut self,
@@ -145,6 +165,7 @@ impl Contents for Parcel {
     fn is_empty(&self) -> bool {
         self.heads.is_empty()
             && self.credits.is_empty()
+            && self.departures.is_empty()
             && self.notifications.is_empty()
             && self.deliveries.is_empty()
             && self.nacks.is_empty()

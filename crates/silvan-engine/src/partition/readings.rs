@@ -99,6 +99,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
             let sender = &self.of_port(upstream).plane.outs[upstream as usize];
             counters.rcv_bytes = sender.xmit_bytes;
             counters.rcv_pkts = sender.xmit_packets;
+            let sender = PortId::new(plane.fabric_port(upstream) as usize);
+            let pauses = self
+                .of_port(upstream)
+                .plane
+                .pause_counts(self.now, plane.link_port(sender));
+            counters.pause_sent = pauses.frames;
         }
         counters
     }

@@ -4,9 +4,11 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{PortId, Vl};
 use silvan_model::{EngineError, Loss};
 
-use super::{Change, Link, OPEN, PauseCounts};
+use super::{Change, OPEN, PauseCounts};
 use crate::engine::Engine;
+use crate::events::Posted;
 use crate::packet::Packet;
+use crate::partition::RemoteDeparture;
 use crate::plane::{Plane, time};
 use crate::records::{Next, Sender};
 use crate::variant::EngineVariant;
@@ -59,7 +61,8 @@ impl Plane {
         self.credits[lane].in_hand = if paused { 0 } else { OPEN } - withheld;
     }
 
-    fn when_resumes(&self, lane: usize) -> Option<u64> {
+    /// When a lane that is paused resumes, as far as departures from the buffer behind it are known.
+    pub fn when_resumes(&self, lane: usize) -> Option<u64> {
         let (link, state) = self.pauses.as_ref()?.lane(lane)?;
         state.resumes(link)
     }
@@ -152,20 +155,25 @@ impl Plane {
         sum
     }
 
-    /// The earliest loss before `end`, by which everything has been processed, or up to one that has been found.
-    fn first_loss(&self, end: u64) -> Option<Loss> {
+    /// Time from a change of the buffer behind an output with PFC to its effect there.
+    pub fn pause_delay(&self, output: usize) -> Option<u64> {
+        let link = self.pauses.as_ref()?.links[output].as_ref()?;
+        Some(link.delay)
+    }
+
+    /// When the loss was that has been found.
+    fn found_loss(&self) -> Option<u64> {
         let pauses = self.pauses.as_ref()?;
-        // Of an instant before, all departures are known.
-        let until = |link: &Link| match pauses.lost {
-            Some((at, lane)) => {
-                let of_loss = pauses.link(lane).map_or(0, |link| link.delay);
-                at - of_loss + link.delay
-            }
-            None => (end + link.delay).saturating_sub(1),
-        };
+        let (effect, lane) = pauses.lost?;
+        Some(effect - pauses.link(lane)?.delay)
+    }
+
+    /// The earliest loss until then, and its lane, if everything has been processed that comes before or at this instant.
+    pub fn first_loss(&self, until: u64) -> Option<(Loss, usize)> {
+        let pauses = self.pauses.as_ref()?;
         let losses = (0..pauses.lanes.len()).filter_map(|lane| {
             let (link, state) = pauses.lane(lane)?;
-            let (effect, over) = state.lost_until(link, until(link))?;
+            let (effect, over) = state.lost_until(link, until + link.delay)?;
             Some((effect - link.delay, lane, over, link.limits))
         });
         let (at, lane, over, limits) = losses.min_by_key(|&(at, lane, ..)| (at, lane))?;
@@ -174,47 +182,95 @@ impl Plane {
             Next::Host => self.hosts[out.next as usize].port,
             _ => out.next,
         };
-        Some(Loss {
+        let loss = Loss {
             at: time(at),
             port: PortId::new(input as usize),
             priority: Vl::try_new((lane % self.vls) as u8).ok()?,
             over,
             limits,
-        })
+        };
+        Some((loss, lane))
     }
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Ends the run if a packet has been lost before `end`.
+    /// Ends the run if a packet has been lost before `end`, by which everything has been processed.
     pub(crate) fn check_losses(&mut self, end: u64) {
-        if let Some(loss) = self.plane.first_loss(end) {
+        self.note_loss(end.saturating_sub(1));
+    }
+
+    /// Ends the run because a packet has been lost. That is found when its loss has its effect at the sender: whatever came before
+    /// the loss has been processed, also in a window.
+    #[cold]
+    pub(crate) fn end_by_loss(&mut self) {
+        if let Some(until) = self.plane.found_loss() {
+            self.note_loss(until);
+        }
+    }
+
+    fn note_loss(&mut self, until: u64) {
+        if let Some((loss, _)) = self.plane.first_loss(until) {
             self.note_fault(EngineError::Loss(loss));
         }
     }
 
-    /// A packet leaves the buffer behind an output at `tail`: the sender may resume because of it.
+    /// A packet begins to leave the buffer behind an output now, until `tail`: the sender may resume because of it.
     #[inline(never)]
     pub(crate) fn post_departure(
         &mut self,
-        tail: u64,
+        (now, tail): (u64, u64),
         upstream: u32,
         sender: Sender,
         packet: &Packet,
     ) {
         let plane = &mut self.plane;
         let lane = plane.lane(upstream, packet.vl());
-        plane.record_departure(tail, lane, packet.wire());
-        if !plane.credits[lane].starved {
+        if F::LOOKAHEAD && sender == Sender::Remote {
+            plane.remote.send_departure(RemoteDeparture {
+                tail,
+                lane: lane as u32,
+                output: upstream,
+                bytes: packet.wire(),
+            });
             return;
         }
-        let Some(resumes) = plane.when_resumes(lane) else {
-            return;
-        };
-        if sender == Sender::Host {
-            self.wake_host_of(upstream, resumes);
+        plane.record_departure(tail, lane, packet.wire());
+        if F::LOOKAHEAD && (S::ACTIVE || C::ACTIVE) && sender == Sender::Host {
+            // The host may still have to send, or begin to wait, before now.
+            let host = plane.host_behind(plane.ins[upstream as usize].upstream);
+            plane.events.calendar.posted().push(Posted {
+                at: now,
+                due: u64::MAX,
+                host,
+                lane: lane as u32,
+            });
+        } else if sender == Sender::Host {
+            if let Some(resumes) = self.when_awaited_resumes(lane) {
+                self.wake_host_of(upstream, resumes);
+            }
         } else {
-            let free_at = self.plane.outs[upstream as usize].free_at;
-            self.wake_output(upstream, resumes.max(free_at));
+            self.resume_output(upstream, lane);
+        }
+    }
+
+    /// A packet leaves the buffer behind an output of this part in another one.
+    pub(crate) fn receive_departure(&mut self, departure: RemoteDeparture) {
+        let lane = departure.lane as usize;
+        self.plane
+            .record_departure(departure.tail, lane, departure.bytes);
+        self.resume_output(departure.output, lane);
+    }
+
+    /// When a lane for which something waits resumes.
+    fn when_awaited_resumes(&self, lane: usize) -> Option<u64> {
+        let is_awaited = self.plane.credits[lane].starved;
+        is_awaited.then(|| self.plane.when_resumes(lane)).flatten()
+    }
+
+    fn resume_output(&mut self, output: u32, lane: usize) {
+        if let Some(resumes) = self.when_awaited_resumes(lane) {
+            let free_at = self.plane.outs[output as usize].free_at;
+            self.wake_output(output, resumes.max(free_at));
         }
     }
 }

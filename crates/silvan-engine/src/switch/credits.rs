@@ -53,7 +53,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             plane.free_room::<F>(now, tail, input, packet);
         }
         if F::PFC && plane.is_under_pfc(lane) {
-            self.post_departure(tail, upstream, sender, packet);
+            self.post_departure((now, tail), upstream, sender, packet);
             return;
         }
         let blocks = packet.blocks();

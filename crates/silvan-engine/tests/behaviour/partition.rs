@@ -175,6 +175,47 @@ fn partitioned_engine_of_any_kind_equals_general_engine() {
     });
 }
 
+/// The same with PFC in the place of credits.
+#[test]
+fn partitioned_engine_with_pauses_equals_general_engine() {
+    let paused = |case: Case| case.general_lookahead().paused();
+    with_divisions(paused, |case, routed, division| {
+        let none = || (NoControl, NoControl);
+        let make = Partitioned::general_lookahead;
+        compare::<false, _, _, _>((case, routed), make, none, division)
+    });
+    with_divisions(paused, |case, routed, division| {
+        let control = || case.control(routed);
+        let make = Partitioned::general_lookahead;
+        compare::<false, _, _, _>((case, routed), make, control, division)
+    });
+}
+
+/// Buffers of several parts may overflow in one window: the first loss ends the run.
+#[test]
+fn partitioned_engine_finds_the_loss_that_the_general_engine_finds() {
+    let lost = Cell::new(0);
+    let short = |case: Case| case.general_lookahead().short_of_headroom();
+    with_divisions(short, |case, routed, division| {
+        let compiled = || case.compile(routed);
+        if !compiled().has_windows() || !compiled().is_divisible() {
+            return Ok(0);
+        }
+        let script = || case.script(routed).by_windows::<false>();
+        let mut ordered = Engine::general(compiled(), NoControl, NoControl, script());
+        let (fabric, script) = (compiled(), script());
+        let mut divided =
+            Partitioned::general_lookahead(fabric, NoControl, NoControl, script, division);
+        for &step in &case.steps {
+            let ended = ordered.run_until(Time::from_ps(step));
+            prop_assert_eq!(&divided.run_until(Time::from_ps(step)), &ended);
+            lost.set(lost.get() + u32::from(ended.is_err()));
+        }
+        Ok(divided.parts())
+    });
+    assert!(lost.get() > 20, "{} losses", lost.get());
+}
+
 /// The same with schemes that ask how full input buffers are.
 #[test]
 fn partitioned_engine_with_full_buffers_equals_general_engine() {

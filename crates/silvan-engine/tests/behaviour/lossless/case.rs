@@ -14,7 +14,8 @@ use silvan_cc::schemes::{SeparateSource, SeparateSwitch};
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, CompiledFabric, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    LatencyStats, OutputBuffer, PacketParams, PfcParams, Queueing, Sink, SwitchParams,
+    VlArbitration,
 };
 use silvan_fabric::routing::{LaneSteps, PathChoice, Routes, Waypoints, minimal_alternatives};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width, check};
@@ -229,6 +230,38 @@ impl Case {
         if let BecnPath::OutOfBand { delay } = &mut case.config.feedback.path {
             // As long as no window is.
             *delay = (*delay).max(switch.latency + switch.credit_delay);
+        }
+        case
+    }
+
+    /// The same with PFC in the place of credits: thresholds after up to six packets or by themselves, frames that take up to
+    /// 2 us, and the headroom of the formula.
+    pub fn paused(mut self) -> Self {
+        if self.config.data_vls > 8 {
+            // PFC has eight priorities, which are too few for these waypoints.
+            self.choice = PathChoice::Table;
+            (self.config.data_vls, self.config.sl_to_vl) = (1, [0; 16]);
+            self.config.switch.vl_arbitration = VlArbitration::default();
+        }
+        let wire = (self.config.packet.mtu + self.config.packet.header).as_u64();
+        let xoff = (self.seed >> 16) % (6 * wire);
+        let thresholds = (self.seed & 1 == 0).then_some((xoff, (self.seed >> 32) % (xoff + 1)));
+        self.config.pfc = Some(PfcParams {
+            xoff: thresholds.map(|(xoff, _)| Bytes::from_bytes(xoff)),
+            xon: thresholds.map(|(_, xon)| Bytes::from_bytes(xon)),
+            response: Span::from_ps((self.seed >> 8) % 2_000_000),
+            interface_delay: Span::from_ps((self.seed >> 24) % 200_000),
+            ..PfcParams::default()
+        });
+        self
+    }
+
+    /// The same with up to four packets of headroom, which may be too little.
+    pub fn short_of_headroom(self) -> Self {
+        let mut case = self.paused();
+        let wire = (case.config.packet.mtu + case.config.packet.header).as_u64();
+        if let Some(pfc) = &mut case.config.pfc {
+            pfc.headroom = Some(Bytes::from_bytes((case.seed >> 40) % (4 * wire)));
         }
         case
     }

@@ -337,6 +337,66 @@ fn general_lookahead_engine_with_congestion_control_equals_general_engine() {
     assert!(becns.get() > 1000, "{} BECNs", becns.get());
 }
 
+/// The same with PFC in the place of credits.
+#[test]
+fn general_lookahead_engine_with_pauses_equals_general_engine() {
+    let (frames, polls) = (Cell::new(0), Cell::new(0));
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.general_lookahead().paused();
+        let (routed, _) = case.build();
+        if !case.compile(&routed).has_windows() {
+            return Ok(());
+        }
+        let make = Engine::general_lookahead;
+        let none = || (NoControl, NoControl);
+        let (engine, _) = compare::<false, _, _, _>(&case, &routed, make, none)?;
+        let paused = |port| engine.port_counters(port).pause_rcv;
+        let paused: u64 = routed.fabric.ports.ids().map(paused).sum();
+        frames.set(frames.get() + paused);
+        let make = Engine::general_lookahead;
+        let control = || case.control(&routed);
+        let (engine, general) = compare::<false, _, _, _>(&case, &routed, make, control)?;
+        prop_assert_eq!(&engine.workload().polls, &general.workload().polls);
+        let of_hosts = engine.workload().polls.iter();
+        polls.set(polls.get() + of_hosts.map(Vec::len).sum::<usize>());
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(frames.get() > 10_000, "{} frames", frames.get());
+    assert!(polls.get() > 10_000, "{} polls", polls.get());
+}
+
+/// A buffer that overflows ends the run with the same error.
+#[test]
+fn general_lookahead_engine_finds_the_loss_that_the_general_engine_finds() {
+    let lost = Cell::new(0);
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.general_lookahead().short_of_headroom();
+        let (routed, _) = case.build();
+        if !case.compile(&routed).has_windows() {
+            return Ok(());
+        }
+        let (compiled, script) = (
+            || case.compile(&routed),
+            || case.script(&routed).by_windows::<false>(),
+        );
+        let mut general = Engine::general(compiled(), NoControl, NoControl, script());
+        let mut engine = Engine::general_lookahead(compiled(), NoControl, NoControl, script());
+        for &step in &case.steps {
+            let ended = general.run_until(Time::from_ps(step));
+            prop_assert_eq!(&engine.run_until(Time::from_ps(step)), &ended);
+            lost.set(lost.get() + u32::from(ended.is_err()));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(lost.get() > 100, "{} losses", lost.get());
+}
+
 /// The same with schemes that ask how full input buffers are.
 #[test]
 fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
