@@ -29,6 +29,9 @@ fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     Ok(fabric)
 }
 
+/// Most parts of a fabric for each processor: some more than one, as the same run may be simulated on machines with more.
+const PARTS_PER_PROCESSOR: usize = 4;
+
 /// The fastest engine for these settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fastest;
@@ -120,9 +123,12 @@ impl Fast {
         }
     }
 
-    /// The same on one thread if the fabric cannot be divided; on several the programs are shared.
+    /// The same on one thread if the fabric cannot be divided; on several the programs are shared. Far more parts of a fabric than
+    /// processors would only cost time.
     fn divided(mut self) -> Self {
         if self.threads > 1 && self.fabric.is_divisible() {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            self.threads = self.threads.min(PARTS_PER_PROCESSOR * processors.max(2));
             self.load = self.load.shared();
         } else {
             self.threads = 1;
