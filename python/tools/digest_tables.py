@@ -120,6 +120,8 @@ def drawn(rng: random.Random) -> dict[str, Any]:
                 {"at": "80 us", **port_setting(rng)},
                 {"at": "120 us", "ccti-timer": 20, "ccti-increase": 4, "sl": rng.randrange(2)},
             ]
+    if rng.random() < 0.3:
+        sections["link"]["flow-control"] = "pfc"
     return sections
 
 
