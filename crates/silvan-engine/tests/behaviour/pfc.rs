@@ -391,3 +391,29 @@ fn pfc_has_windows_in_the_engine_for_every_fabric() {
     assert_eq!(fits(&EngineConfig::default()), (true, true));
     assert_eq!(fits(&with(PfcParams::default())), (false, true));
 }
+
+/// Windows are no longer than a pause takes, and those below 2^14 ps are not opened: a frame and a pause frame, at 25 bytes in
+/// 1 ns, and the cables. Heads and credits would allow longer ones.
+#[test]
+fn windows_are_no_longer_than_a_pause_takes() {
+    let kind = LinkKind::new(Width::X4, Speed::Hdr, Length::from_mm(100));
+    let routed = Routed::star(&[kind; 3]);
+    let frames = 40 * (200 + 84);
+    let cables = propagation(kind).as_ps();
+    let has_windows = |delay: u64| {
+        let mut config = with(PfcParams {
+            response: Span::from_ps(delay - frames - cables),
+            max_frame: bytes(200),
+            ..PfcParams::default()
+        });
+        config.switch.latency = Span::from_ns(200);
+        config.packet.mtu = Bytes::from_bytes(180);
+        config.packet.header = Bytes::from_bytes(20);
+        let limits = limits(&routed, &config);
+        assert_eq!(limits.delay.as_ps(), delay);
+        let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, &config);
+        fabric.unwrap().has_windows()
+    };
+    assert!(!has_windows((1 << 14) - 1));
+    assert!(has_windows(1 << 14));
+}

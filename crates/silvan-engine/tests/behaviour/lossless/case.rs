@@ -234,7 +234,7 @@ impl Case {
         case
     }
 
-    /// The same with PFC in the place of credits: thresholds after up to six packets or by themselves, frames that take up to
+    /// The same with PFC in the place of credits: thresholds after up to six packets or by themselves, a response of up to
     /// 2 us, and the headroom of the formula.
     pub fn paused(mut self) -> Self {
         if self.config.data_vls > 8 {
@@ -245,12 +245,13 @@ impl Case {
         }
         let wire = (self.config.packet.mtu + self.config.packet.header).as_u64();
         let xoff = (self.seed >> 16) % (6 * wire);
+        let slowest = [1, 20_000, 2_000_000][(self.seed >> 4) as usize % 3];
         let thresholds = (self.seed & 1 == 0).then_some((xoff, (self.seed >> 32) % (xoff + 1)));
         self.config.pfc = Some(PfcParams {
             xoff: thresholds.map(|(xoff, _)| Bytes::from_bytes(xoff)),
             xon: thresholds.map(|(_, xon)| Bytes::from_bytes(xon)),
-            response: Span::from_ps((self.seed >> 8) % 2_000_000),
-            interface_delay: Span::from_ps((self.seed >> 24) % 200_000),
+            response: Span::from_ps((self.seed >> 8) % slowest),
+            interface_delay: Span::from_ps((self.seed >> 24) % slowest / 10),
             ..PfcParams::default()
         });
         self
