@@ -30,6 +30,21 @@ def test_an_unknown_benchmark_is_bad_input(tmp_path: Path) -> None:
     assert "uniform-50" in hint
 
 
+def test_more_threads_than_a_run_takes_are_bad_input(tmp_path: Path) -> None:
+    done = benchmark("--only", "uniform-50", "--threads", "70000", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: '70000': no numbers of threads",
+        'hint: give whole numbers from 1 to 65535, as in "1,2,4"',
+    ]
+
+
+@pytest.mark.parametrize("threads", ["1,0", "2,", "all", "9" * 5000])
+def test_numbers_of_threads_are_whole_and_above_0(threads: str) -> None:
+    with pytest.raises(silvan.SilvanError, match="no numbers of threads"):
+        bench("uniform-50", 1, threads, as_json=False)
+
+
 @pytest.mark.slow
 def test_bench_prints_every_measure(tmp_path: Path) -> None:
     done = benchmark("--only", "uniform-50", "--repeats", "1", "--json", cwd=tmp_path)

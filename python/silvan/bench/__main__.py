@@ -101,12 +101,17 @@ def bench(
 
 def _counts(text: str) -> list[int]:
     """Read numbers of threads, separated by commas."""
-    from silvan.errors import SilvanError
+    from silvan.errors import SilvanError, shown
+    from silvan.quantities import whole_number
+    from silvan.simulation import MOST_THREADS
 
-    words = text.split(",")
-    if not all(word.isascii() and word.isdigit() and int(word) > 0 for word in words):
-        raise SilvanError(f"{text!r}: no numbers of threads", 'give them as in "1,2,4"')
-    return sorted({int(word) for word in words})
+    counts = {whole_number(word) or 0 for word in text.split(",")}
+    if min(counts) < 1 or max(counts) > MOST_THREADS:
+        raise SilvanError(
+            f"{shown(repr(text))}: no numbers of threads",
+            hint=f'give whole numbers from 1 to {MOST_THREADS}, as in "1,2,4"',
+        )
+    return sorted(counts)
 
 
 @contextmanager
