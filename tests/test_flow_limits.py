@@ -12,13 +12,16 @@ TIMER_PS = 150 * 1_024_000
 """An expiry of CCTI_Timer lowers each CCTI by one."""
 
 
-def incast(**changes: object) -> silvan.Scenario:
+ONE_SWITCH = 'generator = "single-switch"\nhosts = 7'
+TREE = 'generator = "k-ary-n-tree"\nk = 2\nn = 3'
+
+
+def incast(fabric: str = ONE_SWITCH, **changes: object) -> silvan.Scenario:
     """Six hosts send to the seventh, and stop after the fourth of 20 samples."""
-    text = """
+    text = f"""
 name = "limits"
 [fabric]
-generator = "single-switch"
-hosts = 7
+{fabric}
 [[traffic.incast]]
 to = "host-0006"
 end = "614400 ns"
@@ -90,5 +93,7 @@ def test_without_the_probe_there_is_no_table_and_the_rest_is_the_same() -> None:
 
 
 def test_threads_sample_the_same_limits() -> None:
-    one, two = (silvan.run(incast(), threads=count) for count in (1, 2))
+    one, two = (silvan.run(incast(TREE), threads=count) for count in (1, 2))
+    assert two.summary["threads"] == 2
+    assert one.tables["flow_limits"].num_rows > 0
     assert one.tables["flow_limits"] == two.tables["flow_limits"]

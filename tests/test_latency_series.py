@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import silvan
 
+ONE_SWITCH: dict[str, object] = {"generator": "single-switch", "hosts": 6}
+TREE: dict[str, object] = {"generator": "k-ary-n-tree", "k": 2, "n": 3}
 
-def scenario(warm_up: str = "0 us") -> silvan.Scenario:
+
+def scenario(warm_up: str = "0 us", fabric: Mapping[str, object] = ONE_SWITCH) -> silvan.Scenario:
     return silvan.Scenario(
-        fabric={"generator": "single-switch", "hosts": 6},
+        fabric=fabric,
         traffic={"incast": [{"to": "host-0000"}], "uniform": [{"load": 0.3}]},
         probe={"latency": "host", "interval": "20 us"},
         run={"duration": "200 us", "warm-up": warm_up},
@@ -50,5 +54,7 @@ def test_a_run_until_an_instant_has_the_packets_up_to_it() -> None:
 
 
 def test_threads_have_the_same_latencies() -> None:
-    one, two = (silvan.run(scenario(), threads=count) for count in (1, 2))
+    one, two = (silvan.run(scenario(fabric=TREE), threads=count) for count in (1, 2))
+    assert two.summary["threads"] == 2
+    assert one.tables["latency_series"].num_rows > 0
     assert one.tables["latency_series"] == two.tables["latency_series"]

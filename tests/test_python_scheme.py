@@ -101,6 +101,9 @@ def test_runs_do_not_touch_each_other() -> None:
     first, second = (silvan.run(scenario, control=half) for _ in range(2))
     assert first.hosts.equals(second.hosts)
     assert half.state[..., 0].min() == 1
+    # There is one interpreter.
+    with pytest.warns(silvan.ScenarioWarning, match="1 of 2 threads used"):
+        silvan.run(scenario, control=half, threads=2)
 
 
 def test_host_calls_arrive() -> None:

@@ -212,8 +212,28 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     ],
 )
 def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
-    result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
+    scenario = TREE.override({**changes, "run.duration": "100 us", "name": "whole"})
+    said = "whole: 1 of 2 threads used: the page on the engine"
+    with pytest.warns(silvan.ScenarioWarning, match=said) as caught:
+        result = silvan.run(scenario, threads=2)
     assert result.summary["threads"] == 1
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(silvan.ScenarioWarning, match=said):
+        silvan.run(scenario.override({"run.threads": 2}))
+    # No number is too small where silvan chooses it. Warnings are errors here.
+    silvan.run(scenario, threads="auto")
+    silvan.run(scenario.override({"run.threads": 2}), threads=1)
+
+
+def test_a_part_needs_a_switch() -> None:
+    """Oracle: the fabric has four switches."""
+    four = silvan.Scenario(
+        fabric={"generator": "k-ary-n-tree", "k": 2, "n": 2},
+        traffic={"uniform": [{"load": 0.5}]},
+        run={"duration": "50 us"},
+    )
+    with pytest.warns(silvan.ScenarioWarning, match="the fabric has too few switches for more"):
+        assert 2 <= silvan.run(four, threads=5).summary["threads"] <= 4
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, 65536, "all"])
@@ -260,3 +280,15 @@ def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> 
     refused = command("run", str(file), "--threads", "none")
     assert refused.status == 2
     assert "'none' is not a number of threads" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_live_fabric_says_that_it_runs_on_one_thread(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "live.toml"
+    file.write_text(TREE.to_toml())
+    words = ("emulate", str(file), "--no-opensm", "--set")
+    said = "of 3 threads used"
+    three = command(*words, "run.threads=3", "--", "true")
+    assert three.status == 0
+    assert "1 of 3 threads used: the live fabric runs on one\n" in three.stderr
+    assert said not in command(*words, "run.threads=1", "--", "true").stderr

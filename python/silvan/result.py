@@ -59,7 +59,8 @@ class Result:
     tables : Mapping of str to pyarrow.Table
         All tables by name. Each column that has a unit ends with it.
     summary : Mapping
-        ``events``, ``packet_hops``, ``wall_s``, ``simulated_ps`` and the memory used.
+        ``events``, ``packet_hops``, ``wall_s``, ``simulated_ps``, ``threads`` (the most that the
+        run could use) and the memory used.
     version : str
         Version of silvan that made the result.
 

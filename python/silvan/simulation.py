@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import operator
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from silvan import _silvan
-from silvan.errors import ScenarioError, checked_argument, shown
+from silvan.errors import ScenarioWarning, checked_argument
 from silvan.foreign_code import foreign_code
 from silvan.progress_bar import Update, progress_bar
 from silvan.result import Result
+from silvan.run_threads import checked_threads, fewer_threads, wanted_threads
 from silvan.scenario import (
     Scenario,
     checked_scenario,
@@ -80,8 +81,9 @@ def run(
         that the scenario names needs none.
     threads : int or "auto", optional
         Threads that simulate the run, in place of ``run.threads`` of the scenario. Results do not
-        depend on it. ``result.summary["threads"]`` is how many were used: one for fabrics, loads
-        and schemes that cannot be divided.
+        depend on it. ``result.summary["threads"]`` is the most that the run could use: one for
+        fabrics, loads and schemes that cannot be divided. While the machine is busy, the run uses
+        fewer of them.
 
     Returns
     -------
@@ -101,7 +103,8 @@ def run(
     Warns
     -----
     ScenarioWarning
-        No host sends anything.
+        No host sends anything; or the run uses fewer threads than the number that is asked for,
+        because it cannot be divided among so many.
 
     See Also
     --------
@@ -135,37 +138,14 @@ def run(
     if progress is True:
         with progress_bar(scenario.name) as update:
             show = partial(_show, update)
-            return simulate(scenario, number, progress=show, control=control, threads=count)
-    report = progress or None
-    return simulate(scenario, number, progress=report, control=control, threads=count)
-
-
-MOST_THREADS = 65535
-"""Most threads of a run."""
-
-
-def checked_threads(threads: SupportsIndex | str) -> int:
-    """Give a number of threads as the compiled code takes it: 0 for ``"auto"``.
-
-    Raises
-    ------
-    ScenarioError
-        It is no such number.
-    """
-    if isinstance(threads, str):
-        if threads == "auto":
-            return 0
+            result = simulate(scenario, number, progress=show, control=control, threads=count)
     else:
-        try:
-            number = operator.index(threads)
-        except TypeError:
-            number = 0
-        if not isinstance(threads, bool) and 1 <= number <= MOST_THREADS:
-            return number
-    raise ScenarioError(
-        f"{shown(repr(threads))} is not a number of threads",
-        hint=f'threads are a whole number from 1 to {MOST_THREADS}, or "auto"',
-    )
+        report = progress or None
+        result = simulate(scenario, number, progress=report, control=control, threads=count)
+    remark = fewer_threads(wanted_threads(scenario, count), result.summary["threads"])
+    if remark is not None:
+        warnings.warn(f"{scenario.name}: {remark}", ScenarioWarning, stacklevel=2)
+    return result
 
 
 def _show(update: Update, state: Progress) -> None:

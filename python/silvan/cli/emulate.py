@@ -308,6 +308,7 @@ def emulate(
     """
     from silvan import mounted
     from silvan.emulation import DEFAULT_SOCKNAME, Emulation
+    from silvan.run_threads import fewer_threads, wanted_threads
 
     path, command = _scenario_path(scenario, command, example)
     if serve and command:
@@ -317,6 +318,8 @@ def emulate(
     loaded = load(path, set_)
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
+    if remark := fewer_threads(wanted_threads(loaded), 1, "the live fabric runs on one"):
+        note(remark)
     is_shell = not serve and not command
     if is_shell and opensm is None and not blank:
         opensm = _has_opensm()

@@ -133,8 +133,8 @@ def run(
     from silvan.folders import claimed_results
     from silvan.packet_trace import Traced
     from silvan.processes import cores
+    from silvan.run_threads import checked_threads, fewer_threads, wanted_threads
     from silvan.scenario import warn_without_traffic
-    from silvan.simulation import checked_threads
     from silvan.workers import run_jobs
 
     loaded = load(scenario, set_, scheme)
@@ -145,9 +145,9 @@ def run(
     traced = None if trace is None else Traced.parse(trace)
     loaded = with_packets(loaded, traced, pcap)
     count = None if threads is None else checked_threads(_number(threads))
-    wanted = loaded.to_dict().get("run", {}).get("threads", 1) if count is None else count
+    wanted = wanted_threads(loaded, count)
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
-    if isinstance(wanted, int) and wanted > cores() and len(jobs) == 1:
+    if wanted > cores() and len(jobs) == 1:
         share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
         note(f"warning: {share}; that takes longer than {cores()} threads")
     check_one_run(len(jobs), traced, pcap)
@@ -169,13 +169,9 @@ def run(
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
     used = min(report["summary"]["threads"] for report in ordered)
-    if isinstance(wanted, int) and used < wanted:
-        why = (
-            "the page on the engine in silvan's documentation lists the runs that use one"
-            if len(jobs) == 1
-            else "several seeds run at once, each on one"
-        )
-        note(f"{used} of {wanted} threads used: {why}")
+    why = None if len(jobs) == 1 else "several seeds run at once, each on one"
+    if remark := fewer_threads(wanted, used, why):
+        note(remark)
     resolution = latency_percentile_resolution()
     try:
         if as_json:

@@ -1,0 +1,85 @@
+"""How many threads simulate a run: what may be asked for, and why a run may use fewer."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, SupportsIndex
+
+from silvan.errors import ScenarioError, shown
+
+if TYPE_CHECKING:
+    from silvan.scenario import Scenario
+
+MOST_THREADS = 65535
+"""Most threads of a run."""
+
+ON_ONE_THREAD = "the page on the engine in silvan's documentation lists the runs that use one"
+"""Why a run that is not divided uses one thread."""
+
+_TOO_FEW_SWITCHES = "the fabric has too few switches for more"
+
+
+def checked_threads(threads: SupportsIndex | str) -> int:
+    """Give a number of threads as the compiled code takes it: 0 for ``"auto"``.
+
+    Raises
+    ------
+    ScenarioError
+        It is no such number.
+    """
+    if isinstance(threads, str):
+        if threads == "auto":
+            return 0
+    else:
+        try:
+            number = operator.index(threads)
+        except TypeError:
+            number = 0
+        if not isinstance(threads, bool) and 1 <= number <= MOST_THREADS:
+            return number
+    raise ScenarioError(
+        f"{shown(repr(threads))} is not a number of threads",
+        hint=f'threads are a whole number from 1 to {MOST_THREADS}, or "auto"',
+    )
+
+
+def wanted_threads(scenario: Scenario, threads: int | None = None) -> int:
+    """Give the number of threads that a run is asked to use, 0 for ``"auto"``.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is simulated.
+    threads : int, optional
+        A number in place of the scenario's ``run.threads``.
+    """
+    if threads is not None:
+        return threads
+    return checked_threads(scenario.to_dict()["run"].get("threads", 1))
+
+
+def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
+    """Say in one line that a run uses fewer threads than it is asked to use, if it does.
+
+    With ``"auto"`` silvan chooses the number, so that no number is too small.
+
+    Parameters
+    ----------
+    wanted : int
+        The number that is asked for, 0 for ``"auto"``.
+    used : int
+        The number of the run's summary.
+    why : str, optional
+        Why; by default what holds of any single run.
+
+    Examples
+    --------
+    >>> fewer_threads(4, 1, "the live fabric runs on one")
+    '1 of 4 threads used: the live fabric runs on one'
+    >>> fewer_threads(4, 4), fewer_threads(0, 1)
+    (None, None)
+    """
+    if used >= wanted:
+        return None
+    usual = ON_ONE_THREAD if used == 1 else _TOO_FEW_SWITCHES
+    return f"{used} of {wanted} threads used: {why or usual}"
