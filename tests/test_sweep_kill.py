@@ -171,6 +171,30 @@ def die_for_seed_2(task: object, report: object) -> object:
     return run_task(task)
 
 
+def test_a_point_whose_worker_has_died_is_tried_again_on_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from silvan.sweeping import local
+    from silvan.sweeping.work import Task
+
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "run_task", die_on_several_threads)
+    task = Task(silvan.Scenario.from_toml(INCAST).to_toml(), 1, tables=False)
+    (outcome,) = local.run_here([task])
+    assert isinstance(outcome, Succeeded)
+
+
+def die_on_several_threads(task: object, report: object) -> object:
+    """Stand in for a run whose parts take too much memory; called in the workers."""
+    from silvan.sweeping.work import Task, run_task
+
+    assert isinstance(task, Task)
+    if task.threads != 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_task(task)
+
+
 def test_a_full_disk_ends_the_sweep_and_keeps_what_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,18 @@ from pathlib import Path
 import pytest
 
 import silvan
+from silvan import workers
 from silvan.errors import ScenarioError
+from silvan.reproduce import execution
+from silvan.reproduce.execution import carry_out
+from silvan.reproduce.plan import PlannedRun, ReproductionPlan
+from silvan.run_threads import threads_of_last
+from silvan.sweeping import local
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Succeeded
 from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
+from silvan.workers import Job, run_jobs
 from tests.conftest import Command
 
 TREE = silvan.Scenario.from_toml(
@@ -243,18 +250,82 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
     assert caught.value.hint == 'threads are a whole number from 1 to 65535, or "auto"'
 
 
-def test_several_processes_simulate_with_one_thread_each() -> None:
-    text = TREE.override({"run.threads": 2, "run.duration": "50 us"}).to_toml()
-    tasks = [Task(text, seed, tables=True) for seed in (1, 2)]
+LARGE = silvan.Scenario(
+    fabric={"generator": "fat-tree-648"},
+    traffic={"uniform": [{"load": 0.5}]},
+    run={"duration": "10 us", "threads": 3},
+)
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have two cores, whatever machine this is."""
+    for module in (local, workers, execution):
+        monkeypatch.setattr(module, "cores", lambda: 2)
+
+
+def of_sweep(scenario: silvan.Scenario, points: int, processes: int | None) -> list[int]:
+    """Run a sweep, and give the threads of its points."""
+    tasks = [Task(scenario.to_toml(), seed, tables=True) for seed in range(points)]
     used = {
-        workers: [
-            outcome.finished.result.summary["threads"]
-            for outcome in run_here(tasks, workers)
-            if isinstance(outcome, Succeeded) and outcome.finished.result is not None
-        ]
-        for workers in (1, 2)
+        outcome.index: outcome.finished.result.summary["threads"]
+        for outcome in run_here(tasks, processes)
+        if isinstance(outcome, Succeeded) and outcome.finished.result is not None
     }
-    assert used == {1: [2, 2], 2: [1, 1]}
+    return [used[index] for index in range(points)]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_the_last_run_of_a_sweep_uses_cores_that_are_left() -> None:
+    """Oracle: three runs on two cores leave the third one alone; two or four leave none."""
+    assert of_sweep(LARGE, 3, None) == [1, 1, 2]
+    assert of_sweep(LARGE, 2, None) == [1, 1]
+    assert of_sweep(LARGE, 1, None) == [2]
+    # Two threads are slower than one for so few hosts.
+    assert of_sweep(TREE.override({"run.duration": "50 us"}), 1, None) == [1]
+    # What cannot be divided is no reason to warn: the scenario has not asked for threads.
+    whole = LARGE.override({"fabric.path-choice": "adaptive", "host.in-order": True})
+    assert of_sweep(whole, 1, None) == [1]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_one_process_at_a_time_uses_the_threads_of_the_scenario() -> None:
+    assert of_sweep(LARGE, 2, 1) == [3, 3]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_the_last_seed_uses_cores_that_are_left() -> None:
+    def used(threads: int | None, count: int = 3) -> list[int]:
+        jobs = [Job(LARGE, seed, threads=threads) for seed in range(count)]
+        results = dict(run_jobs(jobs))
+        return [results[index].summary["threads"] for index in range(count)]
+
+    assert used(None) == [1, 1, 2]
+    assert used(0) == [1, 1, 2]
+    # The caller's number is a limit.
+    assert used(1) == [1, 1, 1]
+    assert used(2, 4) == [1, 1, 1, 1]
+    assert used(None, 1) == [3]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_the_last_run_of_a_reproduction_uses_cores_that_are_left(tmp_path: Path) -> None:
+    runs = [PlannedRun(f"run {seed}", LARGE, seed, 1.0) for seed in range(3)]
+    plan = ReproductionPlan("gran2012", quick=True, runs=runs, needs={})
+    assert len(list(carry_out(plan, tmp_path, tmp_path))) == 3
+    results = [silvan.Result.read(folder) for folder in plan.folders(tmp_path)]
+    assert [result.summary["threads"] for result in results] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("processors", range(1, 18))
+def test_runs_never_want_more_threads_than_there_are_processors(processors: int) -> None:
+    for total in range(1, 3 * processors):
+        threads = [threads_of_last(left, total, processors) for left in range(total, 0, -1)]
+        # Rounds of as many runs as there are processors, and the rest.
+        full, rest = divmod(total, processors)
+        assert threads[: full * processors] == [1] * full * processors
+        # Divided evenly, and none is left that all could use.
+        assert processors - rest < sum(threads[full * processors :]) <= processors or not rest
 
 
 def test_no_threads_are_refused_with_what_to_write() -> None:

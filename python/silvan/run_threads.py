@@ -1,4 +1,4 @@
-"""How many threads simulate a run: what may be asked for, and why a run may use fewer."""
+"""How many threads simulate a run: the number that is asked for, and that of several at once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ MOST_THREADS = 65535
 
 ON_ONE_THREAD = "the page on the engine in silvan's documentation lists the runs that use one"
 """Why a run that is not divided uses one thread."""
+
+HOSTS_PER_THREAD = 128
+"""Hosts for which another thread pays: with fewer, threads mostly wait for each other."""
 
 _TOO_FEW_SWITCHES = "the fabric has too few switches for more"
 
@@ -83,3 +86,46 @@ def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
         return None
     usual = ON_ONE_THREAD if used == 1 else _TOO_FEW_SWITCHES
     return f"{used} of {wanted} threads used: {why or usual}"
+
+
+def threads_of_last(left: int, total: int, processors: int) -> int:
+    """Give the most threads of one of several runs that are started as processors become free.
+
+    Most runs use one, as there is another run for each processor. The runs that remain after each
+    processor has had equally many share all of them. No more threads than processors are wanted
+    at the end, so that runs of equal length are not slowed down by being divided.
+
+    Parameters
+    ----------
+    left : int
+        Runs that have not been started, this one included.
+    total : int
+        All runs.
+    processors : int
+        Processors that they may use.
+
+    Examples
+    --------
+    >>> [threads_of_last(left, 20, 8) for left in (20, 5, 4, 1)]
+    [1, 1, 2, 2]
+    >>> threads_of_last(1, 16, 8), threads_of_last(3, 3, 8)
+    (1, 2)
+    """
+    remaining = total % processors
+    return processors // remaining if left <= remaining else 1
+
+
+def useful_threads(scenario: Scenario, most: int) -> int:
+    """Limit a number of threads that silvan has chosen to what may make a run faster.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is simulated.
+    most : int
+        Most threads, at least one.
+    """
+    if most == 1:
+        return 1
+    hosts: int = scenario.describe()["hosts"]
+    return min(most, max(hosts // HOSTS_PER_THREAD, 1))

@@ -16,6 +16,7 @@ from silvan import _silvan
 from silvan.errors import SimulationError
 from silvan.folders import Origin
 from silvan.processes import Died, Pool, Raised, Report, cores
+from silvan.run_threads import threads_of_last, useful_threads
 from silvan.scenario import Scenario
 from silvan.simulation import Progress, simulate
 
@@ -40,7 +41,8 @@ class Job:
         Where to write the result as soon as it is there.
     threads : int, optional
         Threads of the run, 0 for as many as suit it; by default the scenario's. Of several runs
-        at once, each uses one.
+        at once each uses one, and the last few as many as there are cores for them, but no more
+        than are given here.
     """
 
     scenario: Scenario
@@ -85,6 +87,7 @@ def run_jobs(
     KeyboardInterrupt
         Ctrl-C was pressed. Running jobs are stopped and nothing of them is written.
     """
+    processors = min(workers or cores(), cores())
     count = min(workers or cores(), len(jobs))
     if count <= 1 and not any(job.scenario.has_python_scheme for job in jobs):
         for index, job in enumerate(jobs):
@@ -95,7 +98,11 @@ def run_jobs(
         while waiting or not pool.is_idle:
             while waiting and pool.has_room:
                 index, job = waiting.pop()
-                pool.submit(index, _do, replace(job, threads=1) if count > 1 else job)
+                if count > 1:
+                    share = threads_of_last(len(waiting) + 1, len(jobs), processors)
+                    threads = useful_threads(job.scenario, min(share, job.threads or share))
+                    job = replace(job, threads=threads)
+                pool.submit(index, _do, job)
             for event in pool.wait():
                 match event:
                     case Report(index, progress):

@@ -104,6 +104,8 @@ class Runner:
                 tables=False,
                 limit_s=self.limit_s,
                 measure=MEASURE,
+                # Threads wait for each other, which would count as processor time of the scheme.
+                threads=1,
             )
             for run in todo
         ]

@@ -169,7 +169,7 @@ def run(
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
     used = min(report["summary"]["threads"] for report in ordered)
-    why = None if len(jobs) == 1 else "several seeds run at once, each on one"
+    why = None if len(jobs) == 1 else "several seeds run at once, all but the last few on one"
     if remark := fewer_threads(wanted, used, why):
         note(remark)
     resolution = latency_percentile_resolution()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +15,8 @@ from silvan.processes import Died, Event, Pool, Raised, Report, cores
 from silvan.reproduce.plan import FinishedRun, ReproductionPlan
 from silvan.reproduce.registry import experiments
 from silvan.reproduce.reproduction import Outcome, evaluate
-from silvan.simulation import Progress, run
+from silvan.run_threads import threads_of_last, useful_threads
+from silvan.simulation import Progress, simulate
 from silvan.workers import Job, OnProgress
 
 _KEPT = "finished runs and figures are kept; repeat the command to try the rest again"
@@ -124,7 +125,10 @@ def carry_out(
                     yield Evaluating(name)
                 elif agenda.runs:
                     index = agenda.runs.popleft()
-                    pool.submit(index, _finish, plan.job(index, root))
+                    job = plan.job(index, root)
+                    share = threads_of_last(len(agenda.runs) + 1, len(plan.runs), cores())
+                    job = replace(job, threads=useful_threads(job.scenario, share))
+                    pool.submit(index, _finish, job)
                 else:
                     break
             for event in pool.wait():
@@ -207,7 +211,7 @@ def _finish(job: Job, progress: Callable[[Progress], object]) -> bool:
     assert job.folder is not None
     if kept_result(job.folder) is not None:
         return False
-    run(job.scenario, seed=job.seed, progress=progress).write(job.folder)
+    simulate(job.scenario, job.seed, progress=progress, threads=job.threads).write(job.folder)
     return True
 
 

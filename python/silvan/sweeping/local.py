@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from silvan.errors import describe
 from silvan.processes import Died, Pool, Raised, Report, cores
+from silvan.run_threads import threads_of_last
 from silvan.sweeping.outcome import Failed, Outcome, Succeeded
 from silvan.sweeping.work import Task, run_task, too_long
 
@@ -19,8 +20,9 @@ ATTEMPTS = 3
 def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outcome]:
     """Run tasks in processes of this machine.
 
-    Several processes at once have the cores, so each simulates with one thread, whatever
-    ``run.threads`` is.
+    Where several processes may run at once, each simulates with one thread, whatever
+    ``run.threads`` is; the last few, for which there are more cores than tasks, may use several.
+    Where one process runs at a time, it uses ``run.threads``.
 
     Parameters
     ----------
@@ -37,17 +39,21 @@ def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outc
     waiting = deque(range(len(tasks)))
     deaths = [0] * len(tasks)
     deadlines: dict[int, float] = {}
-    count = min(workers or cores(), max(len(tasks), 1))
-    if count > 1:
-        tasks = [replace(task, threads=1) for task in tasks]
-    with Pool(count) as pool:
+    most = workers or cores()
+    with Pool(min(most, max(len(tasks), 1))) as pool:
         while waiting or not pool.is_idle:
             while waiting and pool.has_room:
                 index = waiting.popleft()
-                pool.submit(index, run_task, tasks[index])
-                limit_s = tasks[index].limit_s
-                if limit_s is not None:
-                    deadlines[index] = time.monotonic() + limit_s
+                task = tasks[index]
+                if most > 1:
+                    share = threads_of_last(len(waiting) + 1, len(tasks), min(most, cores()))
+                    if deaths[index]:
+                        # Several threads need more memory, which may have been too little.
+                        share = 1
+                    task = replace(task, threads=min(share, task.threads or share))
+                pool.submit(index, run_task, task)
+                if task.limit_s is not None:
+                    deadlines[index] = time.monotonic() + task.limit_s
             for event in pool.wait(_left(deadlines)):
                 if not isinstance(event, Report):
                     deadlines.pop(event.key, None)

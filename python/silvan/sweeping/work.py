@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from silvan.errors import SimulationError
+from silvan.run_threads import useful_threads
 from silvan.scenario import Scenario
 from silvan.simulation import Progress, simulate
 
@@ -41,7 +42,8 @@ class Task:
         ``MODULE:FUNCTION`` of what measures the result, in the worker; by default what a sweep
         measures. It must return numbers, or lists of them, by name.
     threads : int, optional
-        Threads that simulate it; by default as many as the scenario says.
+        Most threads that simulate it, fewer if its fabric is small; by default as many as the
+        scenario says.
     """
 
     text: str
@@ -59,8 +61,8 @@ class Finished:
     Attributes
     ----------
     measures : dict
-        The run in a few numbers, by name with unit; equal for equal scenarios. Those of another
-        function than a sweep's may be lists.
+        The run in a few numbers, by name with unit; equal for equal scenarios, up to ``events``,
+        which threads change a little. Those of another function than a sweep's may be lists.
     wall_s : float
         Time that the simulation took, in seconds.
     processor_s : float
@@ -102,7 +104,8 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
 
     begun_s = time.process_time()
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
-    result = simulate(scenario, task.seed, progress=report, threads=task.threads)
+    threads = None if task.threads is None else useful_threads(scenario, task.threads)
+    result = simulate(scenario, task.seed, progress=report, threads=threads)
     return Finished(
         measures=_function(task.measure)(result),
         wall_s=result.summary["wall_s"],
