@@ -105,7 +105,7 @@ pub struct Summary {
     pub simulated_ps: u64,
     /// Time that the run has taken, without building it, in seconds.
     pub wall_s: f64,
-    /// Threads that processed events; one where the run cannot be divided.
+    /// Most threads that could process events; one where the run cannot be divided.
     pub threads: u64,
     /// Seconds that it takes the threads to meet, in the mean of the lookahead windows that were measured; `None` on one
     /// thread.

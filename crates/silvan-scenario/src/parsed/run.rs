@@ -117,7 +117,7 @@ pub struct RunSection {
     /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
     /// idle processors. Results do not depend on it. `ugal-g`, `host.in-order` where packets may overtake each other, a
     /// single switch, delays below 16.4 ns, recorded packets, and the scheme `python` use one thread; so
-    /// does each of several runs at once. No more run at a time than there are processors.
+    /// do several runs at once, except for the last few. No more run at a time than there are processors.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
 }
