@@ -239,7 +239,7 @@ def test_a_part_needs_a_switch() -> None:
         traffic={"uniform": [{"load": 0.5}]},
         run={"duration": "50 us"},
     )
-    with pytest.warns(silvan.ScenarioWarning, match="the fabric has too few switches for more"):
+    with pytest.warns(silvan.ScenarioWarning, match="at most a part for each switch"):
         assert 2 <= silvan.run(four, threads=5).summary["threads"] <= 4
 
 

@@ -19,7 +19,7 @@ ON_ONE_THREAD = "the page on the engine in silvan's documentation lists the runs
 HOSTS_PER_THREAD = 128
 """Hosts for which another thread pays: with fewer, threads mostly wait for each other."""
 
-_TOO_FEW_SWITCHES = "the fabric has too few switches for more"
+_MOST_PARTS = "a fabric has at most a part for each switch, and four for each processor"
 
 
 def checked_threads(threads: SupportsIndex | str) -> int:
@@ -84,7 +84,7 @@ def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
     """
     if used >= wanted:
         return None
-    usual = ON_ONE_THREAD if used == 1 else _TOO_FEW_SWITCHES
+    usual = ON_ONE_THREAD if used == 1 else _MOST_PARTS
     return f"{used} of {wanted} threads used: {why or usual}"
 
 

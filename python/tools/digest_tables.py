@@ -52,6 +52,7 @@ SCHEMES = [
     *("none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn"),
     *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
+OUTPUT_BUFFER = {"output-buffer": {"size": "16 KiB", "speedup": 2.0}}
 EQUAL = {"sizes": {"fixed": "20 KiB"}}
 PACES: list[dict[str, Any]] = [
     {"outstanding": 3, "sl": 1},
@@ -122,6 +123,9 @@ def drawn(rng: random.Random) -> dict[str, Any]:
             ]
     if rng.random() < 0.3:
         sections["link"]["flow-control"] = "pfc"
+    if rng.random() < 0.4:
+        limits = ["read-limit", "bypass-limit"] if sections["switch"]["queueing"] == "voq" else []
+        sections["switch"].update(rng.choice([{one: 1} for one in limits] + [OUTPUT_BUFFER]))
     return sections
 
 

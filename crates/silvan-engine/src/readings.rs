@@ -5,7 +5,6 @@ use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
 use silvan_model::{FlowProgress, HostCounters, Latencies, PortReading};
 
 use crate::engine::Engine;
-use crate::packet::NONE;
 use crate::pfc::PauseCounts;
 use crate::plane::time;
 use crate::stats::ClassStats;
@@ -77,10 +76,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn counters_of(&self, port: PortId) -> PortCounters {
         let plane = &self.plane;
         let out = &plane.outs[plane.link_port(port)];
-        let upstream = plane.ins[port.index()].upstream;
-        let feeding = plane.outs.get(upstream as usize);
-        let (rcv_bytes, rcv_pkts) =
-            feeding.map_or((0, 0), |out| (out.xmit_bytes, out.xmit_packets));
+        let sender = plane.sender_to(port);
+        let (rcv_bytes, rcv_pkts) = sender.map_or((0, 0), |sender| {
+            let out = &plane.outs[sender];
+            (out.xmit_bytes, out.xmit_packets)
+        });
         // A closed port waits for nothing.
         let waiting = match plane.is_closed(port.index()) {
             true => 0,
@@ -97,10 +97,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let (mut pauses, mut pauses_sent) = (PauseCounts::default(), PauseCounts::default());
         if plane.pauses.is_some() {
             pauses = plane.pause_counts(self.now, plane.link_port(port));
-            if upstream != NONE {
-                // Behind an output buffer a host has the crossbar's output upstream.
-                let sender = PortId::new(plane.fabric_port(upstream) as usize);
-                pauses_sent = plane.pause_counts(self.now, plane.link_port(sender));
+            if let Some(sender) = sender {
+                pauses_sent = plane.pause_counts(self.now, sender);
             }
         }
         PortCounters {

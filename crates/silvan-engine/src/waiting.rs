@@ -4,7 +4,7 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Sl, Vl};
 
 use crate::engine::Engine;
-use crate::packet::Packet;
+use crate::packet::{NONE, Packet};
 use crate::plane::Plane;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -48,6 +48,13 @@ impl Plane {
         } else {
             self.ins[output as usize].upstream
         }
+    }
+
+    /// The output whose cable ends at a port: the stage of an output buffer, not the crossbar in front of it.
+    pub fn sender_to(&self, port: PortId) -> Option<usize> {
+        let upstream = self.ins[port.index()].upstream;
+        let sender = || PortId::new(self.fabric_port(upstream) as usize);
+        (upstream != NONE).then(|| self.link_port(sender()))
     }
 }
 

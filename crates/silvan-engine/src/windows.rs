@@ -414,14 +414,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 _ => {
                     let posted = self.plane.events.calendar.posted()[event.argument() as usize];
                     let lane = posted.lane as usize;
-                    if self.plane.credits[lane].starved {
-                        let due = match F::PFC && self.plane.is_under_pfc(lane) {
-                            true => self.plane.when_resumes(lane),
-                            false => Some(posted.due),
-                        };
-                        if let Some(due) = due {
-                            self.wake_host(host, due);
-                        }
+                    let due = match F::PFC && self.plane.is_under_pfc(lane) {
+                        true => self.plane.when_resumes_by(lane, posted.due),
+                        false => self.plane.credits[lane].starved.then_some(posted.due),
+                    };
+                    if let Some(due) = due {
+                        self.wake_host(host, due);
                     }
                 }
             }

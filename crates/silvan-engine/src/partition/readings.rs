@@ -9,7 +9,6 @@ use silvan_model::{Balance, FlowProgress, Forest, HostCounters, InvariantError, 
 
 use super::{Partitioned, Whole};
 use crate::engine::Engine;
-use crate::packet::NONE;
 use crate::plane::time;
 use crate::stats::ClassStats;
 use crate::variant::EngineVariant;
@@ -94,17 +93,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         let plane = &self.parts[0].plane;
         let number = plane.known_port(port);
         let mut counters = self.of_port(number).port_counters(port);
-        let upstream = plane.ins[port.index()].upstream;
-        if upstream != NONE {
-            let sender = &self.of_port(upstream).plane.outs[upstream as usize];
-            counters.rcv_bytes = sender.xmit_bytes;
-            counters.rcv_pkts = sender.xmit_packets;
-            let sender = PortId::new(plane.fabric_port(upstream) as usize);
-            let pauses = self
-                .of_port(upstream)
-                .plane
-                .pause_counts(self.now, plane.link_port(sender));
-            counters.pause_sent = pauses.frames;
+        if let Some(sender) = plane.sender_to(port) {
+            let plane = &self.of_port(sender as u32).plane;
+            counters.rcv_bytes = plane.outs[sender].xmit_bytes;
+            counters.rcv_pkts = plane.outs[sender].xmit_packets;
+            counters.pause_sent = plane.pause_counts(self.now, sender).frames;
         }
         counters
     }

@@ -62,9 +62,18 @@ impl Plane {
     }
 
     /// When a lane that is paused resumes, as far as departures from the buffer behind it are known.
-    pub fn when_resumes(&self, lane: usize) -> Option<u64> {
+    fn when_resumes(&self, lane: usize) -> Option<u64> {
         let (link, state) = self.pauses.as_ref()?.lane(lane)?;
         state.resumes(link)
+    }
+
+    /// When a lane for which something waits resumes because of a departure that has its effect at `due`. If it resumes
+    /// before, that has been known before: what waits has been woken then, or waits for something else, too.
+    pub fn when_resumes_by(&self, lane: usize, due: u64) -> Option<u64> {
+        if !self.credits[lane].starved {
+            return None;
+        }
+        self.when_resumes(lane).filter(|&resumes| resumes >= due)
     }
 
     /// A packet of `wire` bytes starts on a lane. Returns whether a packet has been lost anywhere.
@@ -81,18 +90,20 @@ impl Plane {
         pauses.lost.is_some()
     }
 
-    /// A packet of `wire` bytes leaves the buffer behind a lane at `tail`.
-    pub fn record_departure(&mut self, tail: u64, lane: usize, wire: u16) {
+    /// A packet of `wire` bytes leaves the buffer behind a lane at `tail`. Returns when that has its effect.
+    pub fn record_departure(&mut self, tail: u64, lane: usize, wire: u16) -> u64 {
         let Some(pauses) = &mut self.pauses else {
-            return;
+            return tail;
         };
         let Some(link) = &pauses.links[lane / pauses.vls] else {
-            return;
+            return tail;
         };
+        let due = tail + link.delay;
         pauses.lanes[lane].leave(Change {
-            due: tail + link.delay,
+            due,
             bytes: u32::from(wire),
         });
+        due
     }
 
     /// Credits in hand at `now`, arrivals not collected yet included. Under PFC those of the whole buffer, or none for a lane that is
@@ -234,41 +245,37 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             });
             return;
         }
-        plane.record_departure(tail, lane, packet.wire());
+        let due = plane.record_departure(tail, lane, packet.wire());
         if F::LOOKAHEAD && (S::ACTIVE || C::ACTIVE) && sender == Sender::Host {
             // The host may still have to send, or begin to wait, before now.
             let host = plane.host_behind(plane.ins[upstream as usize].upstream);
             plane.events.calendar.posted().push(Posted {
                 at: now,
-                due: u64::MAX,
+                due,
                 host,
                 lane: lane as u32,
             });
         } else if sender == Sender::Host {
-            if let Some(resumes) = self.when_awaited_resumes(lane) {
+            if let Some(resumes) = plane.when_resumes_by(lane, due) {
                 self.wake_host_of(upstream, resumes);
             }
         } else {
-            self.resume_output(upstream, lane);
+            self.resume_output(upstream, lane, due);
         }
     }
 
     /// A packet leaves the buffer behind an output of this part in another one.
     pub(crate) fn receive_departure(&mut self, departure: RemoteDeparture) {
         let lane = departure.lane as usize;
-        self.plane
+        let due = self
+            .plane
             .record_departure(departure.tail, lane, departure.bytes);
-        self.resume_output(departure.output, lane);
+        self.resume_output(departure.output, lane, due);
     }
 
-    /// When a lane for which something waits resumes.
-    fn when_awaited_resumes(&self, lane: usize) -> Option<u64> {
-        let is_awaited = self.plane.credits[lane].starved;
-        is_awaited.then(|| self.plane.when_resumes(lane)).flatten()
-    }
-
-    fn resume_output(&mut self, output: u32, lane: usize) {
-        if let Some(resumes) = self.when_awaited_resumes(lane) {
+    /// Wakes an output whose lane resumes because of a departure that has its effect at `due`.
+    fn resume_output(&mut self, output: u32, lane: usize, due: u64) {
+        if let Some(resumes) = self.plane.when_resumes_by(lane, due) {
             let free_at = self.plane.outs[output as usize].free_at;
             self.wake_output(output, resumes.max(free_at));
         }

@@ -191,6 +191,17 @@ fn partitioned_engine_with_pauses_equals_general_engine() {
     });
 }
 
+/// The same where outputs that may go on wait for something else than the end of a pause.
+#[test]
+fn partitioned_engine_with_pauses_and_limits_equals_general_engine() {
+    let crowded = |case: Case| case.general_lookahead().paused_and_crowded();
+    with_divisions(crowded, |case, routed, division| {
+        let control = || case.control(routed);
+        let make = Partitioned::general_lookahead;
+        compare::<false, _, _, _>((case, routed), make, control, division)
+    });
+}
+
 /// Buffers of several parts may overflow in one window: the first loss ends the run.
 #[test]
 fn partitioned_engine_finds_the_loss_that_the_general_engine_finds() {

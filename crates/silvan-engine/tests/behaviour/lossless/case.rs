@@ -257,6 +257,36 @@ impl Case {
         self
     }
 
+    /// The same with thresholds after two packets, one read of an input buffer or one overtaking at a time, and a flow from each host to
+    /// each other that always has something to send.
+    pub fn paused_and_crowded(self) -> Self {
+        let mut case = self.paused();
+        let wire = case.config.packet.mtu + case.config.packet.header;
+        if let Some(pfc) = &mut case.config.pfc {
+            let two_packets = Bytes::from_bytes(2 * wire.as_u64());
+            (pfc.xoff, pfc.xon) = (Some(two_packets), Some(two_packets));
+        }
+        let switch = &mut case.config.switch;
+        match case.seed >> 12 & 1 {
+            0 => switch.read_limit = Some(1),
+            _ if switch.queueing == Queueing::Voq => switch.bypass_limit = Some(1),
+            _ => {}
+        }
+        let hosts = 0..case.hosts.len();
+        let pairs = hosts
+            .clone()
+            .flat_map(|from| hosts.clone().map(move |to| (from, to)));
+        let pairs = pairs.filter(|(from, to)| from != to).take(100);
+        let mtu = u32::try_from(case.config.packet.mtu.as_u64()).unwrap();
+        let saturating = |(from, to)| Flow {
+            stop: Time::from_ps(STOP),
+            sizes: vec![mtu, 1, mtu],
+            ..Flow::saturating(from, to)
+        };
+        case.flows = pairs.map(saturating).collect();
+        case
+    }
+
     /// The same with up to four packets of headroom, which may be too little.
     pub fn short_of_headroom(self) -> Self {
         let mut case = self.paused();
