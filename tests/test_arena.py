@@ -330,6 +330,44 @@ def test_a_scheme_of_ones_own_takes_part_in_all_cases(
     assert same == (folder / "arena.csv").read_text()
 
 
+def test_an_arena_takes_the_place_of_no_other_one(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    """Oracle: the numbers in the folder, after another objective under the same name."""
+    other = tmp_path / "other.toml"
+    (tmp_path / "small.toml").write_text(SMALL)
+    other.write_text(ARENA.replace("minimize latency_mean_us", "maximize victims_gbps", 1))
+    words = ["--arena", "--quick", "--schemes", "hpcc", "--out", tmp_path / "out"]
+    assert command("compare", file, *words).status == 0
+    rows = results(tmp_path / "out") / "arena.csv"
+    before = rows.read_text()
+    refused = command("compare", other, *words)
+    assert refused.status == 2
+    assert "with the name 'small'" in refused.stderr
+    assert "--overwrite" in refused.stderr
+    assert rows.read_text() == before
+    assert command("compare", file, *words).status == 0
+    assert command("compare", other, *words, "--overwrite").status == 0
+    assert rows.read_text() != before
+
+
+def test_keys_are_set_in_cases_that_take_part(command: Command, tmp_path: Path) -> None:
+    """Oracle: a key that only one of two generators has."""
+    tree = SMALL.replace('"single-switch"\nhosts = 8', '"k-ary-n-tree"\nk = 2\nn = 3')
+    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "tree.toml").write_text(tree)
+    file = tmp_path / "two.toml"
+    case = '[[case]]\nname = "{0}"\nfile = "{0}.toml"\nobjective = "maximize victims_gbps"\n'
+    file.write_text(case.format("small") + case.format("tree"))
+    words = ["compare", file, "--arena", "--quick", "--schemes", "hpcc", "--out", tmp_path]
+    words += ["--set", "fabric.hosts=6"]
+    own = command(*words, "--cases", "small")
+    assert own.status == 0, own.stderr
+    wrong = command(*words)
+    assert wrong.status == 2
+    assert "case tree" in wrong.stderr
+
+
 def test_the_heat_map_has_the_share_of_each_scheme_in_each_case(
     arena: Arena, result: ArenaResult, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -161,6 +162,38 @@ class Arena:
             )
         return replace(self, cases=kept)
 
+    def override(self, overrides: Mapping[str, TomlValue]) -> Arena:
+        """Return an arena whose scenarios have other values of keys.
+
+        Parameters
+        ----------
+        overrides : Mapping
+            What a key of all scenarios is, by dotted key.
+
+        Raises
+        ------
+        ScenarioError
+            A scenario cannot have such a value.
+        """
+        cases = []
+        for one in self.cases:
+            try:
+                cases.append(replace(one, scenario=one.scenario.override(overrides)))
+            except ScenarioError as error:
+                where = f"case {one.name}"
+                raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
+        return replace(self, cases=tuple(cases))
+
+    @property
+    def hash(self) -> str:
+        """Equal for arenas whose runs and judgements are equal."""
+        state = hashlib.sha256(repr((self.seeds, self.tuning_seeds, self.trials)).encode())
+        for one in self.cases:
+            objective = (one.objective.direction, one.objective.formula.text)
+            of_case = (one.name, one.title, one.group, one.scenario.hash, one.is_tuned)
+            state.update(repr((of_case, objective)).encode())
+        return state.hexdigest()[:16]
+
     def tuned_on(self, group: str) -> Case | None:
         """Return the case that the settings of a group are tuned on, or None if they are not."""
         if self.trials == 1:
@@ -178,12 +211,7 @@ class Arena:
         return list(dict.fromkeys(one.group for one in self.cases))
 
 
-def read_arena(
-    path: Path | None = None,
-    *,
-    quick: bool = False,
-    overrides: Mapping[str, TomlValue] | None = None,
-) -> Arena:
+def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
     """Read what an arena consists of.
 
     Parameters
@@ -192,8 +220,6 @@ def read_arena(
         A file in TOML; by default the arena that is installed with silvan.
     quick : bool
         Whether cases are reduced as their key ``quick`` says, with one seed and published settings.
-    overrides : Mapping, optional
-        What a key of all scenarios is, by dotted key.
 
     Raises
     ------
@@ -238,15 +264,7 @@ def read_arena(
     cases = tuple(
         case
         for entry in entries
-        for case in _cases(
-            entry,
-            path.parent,
-            source,
-            links,
-            tuned_links,
-            quick=quick,
-            overrides=overrides or {},
-        )
+        for case in _cases(entry, path.parent, source, links, tuned_links, quick=quick)
     )
     _require_distinct(cases, source)
     trials = tuning.get("trials", 1)
@@ -265,7 +283,6 @@ def _cases(
     tuned_links: Sequence[str],
     *,
     quick: bool,
-    overrides: Mapping[str, TomlValue],
 ) -> Iterator[Case]:
     """Read a case, once for each kind of links."""
     _require_keys(entry, _CASE, "case.", source)
@@ -298,7 +315,7 @@ def _cases(
             f"{name}{behind}",
             ", ".join([title, *(["PFC"] if behind else []), *(["reduced"] if reduction else [])]),
             f"{group}{behind}",
-            scenario.override(overrides),
+            scenario,
             objective,
             tune and kind in tuned_links,
         )

@@ -48,14 +48,16 @@ def compare_arena(
     scheduler: str,
     workers: int | None,
     run_timeout: str | None,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Run an arena, print where each scheme loses, and write page and numbers."""
     import logging
 
+    from silvan import _silvan
     from silvan.arena import plan_arena, read_arena, run_arena
     from silvan.arena.page import write_arena
-    from silvan.folders import exclusive, require_writable
+    from silvan.folders import Origin, claim_figures, exclusive
     from silvan.progress_bar import progress_bar
 
     if quick and trials is not None:
@@ -67,12 +69,14 @@ def compare_arena(
     overrides, added = added_scheme(scheme, assignments)
 
     def wanted(*, reduced: bool) -> Arena:
-        arena = read_arena(file, quick=reduced, overrides=overrides)
+        arena = read_arena(file, quick=reduced)
         kinds = [name.strip() for name in links.split(",")] if links is not None else []
         if cases is not None:
             arena = arena.only([name.strip() for name in cases.split(",")], kinds)
         elif kinds:
             arena = arena.on_links(kinds)
+        # Of cases that take part: others need not know the keys.
+        arena = arena.override(overrides)
         if seeds is not None:
             arena = _with_seeds(arena, seeds)
         return arena if trials is None else replace(arena, trials=trials)
@@ -90,7 +94,8 @@ def compare_arena(
     root = out / f"arena-{arena.name}"
     folder = root / _selection([*words, *chosen])
     if not plan:
-        require_writable(folder)
+        origin = Origin(arena.name, arena.hash, _silvan.version())
+        claim_figures(folder, "arena*.*", origin, overwrite=overwrite)
     with progress_bar(arena.name) as update, _reported_when_stopped() as latest:
 
         def report(state: ArenaProgress) -> None:

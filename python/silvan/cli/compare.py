@@ -160,6 +160,7 @@ def compare(
             scheduler=scheduler,
             workers=workers,
             run_timeout=run_timeout,
+            overwrite=overwrite,
             as_json=as_json,
         )
         return
