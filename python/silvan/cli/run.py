@@ -149,7 +149,7 @@ def run(
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
     if wanted > cores() and len(jobs) == 1:
         share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
-        note(f"warning: {share}; that takes longer than {cores()} threads")
+        note(f"warning: {share}; that takes longer than with {cores()}")
     check_one_run(len(jobs), traced, pcap)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
