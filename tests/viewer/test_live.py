@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
@@ -76,9 +76,11 @@ def served(emulation: Emulation, *options: str) -> Iterator[str]:
     ) as process:
         try:
             assert process.stdout is not None
-            text = process.stdout.readline()
+            text = ""
             while not text.rstrip().endswith("}"):
-                text += process.stdout.readline()
+                line = process.stdout.readline()
+                assert line, "the server has ended"
+                text += line
             yield json.loads(text)["address"]
         finally:
             process.terminate()
@@ -119,6 +121,28 @@ def test_a_page_says_that_its_server_refuses_it(browser: Browser) -> None:
             # A server whose fabric ends says so before it goes.
             emulation.stop()
             page.get_by_text("the server has ended").wait_for(timeout=PATIENCE_MS)
+
+
+def test_what_is_painted_after_the_end_does_not_hide_it(
+    live: tuple[Emulation, str], browser: Browser
+) -> None:
+    """Oracle: the connection ends behind its first message, before that can be painted."""
+
+    def end(route: WebSocketRoute) -> None:
+        def pass_on(message: str | bytes) -> None:
+            route.send(message)
+            route.close(code=1001)
+
+        route.connect_to_server().on_message(pass_on)
+
+    with closing(browser.new_page()) as page:
+        page.route_web_socket("**/*", end)
+        page.goto(live[1])
+        page.get_by_text("the server has ended").wait_for(timeout=PATIENCE_MS)
+        frame = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        for _ in range(3):
+            page.evaluate(frame)
+        assert page.get_by_text("the server has ended").is_visible()
 
 
 def test_sample_has_what_other_readings_of_the_fabric_have(

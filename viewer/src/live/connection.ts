@@ -20,6 +20,7 @@ const FORBIDDEN = 403;
 /** Show what the server sends, and connect again where the connection is lost. */
 export function connect(run: LiveRun, path: string): void {
   let waiting: Message[] = [];
+  let isOpen = false;
   const show = () => {
     if (!waiting.length) return;
     const messages = waiting;
@@ -37,7 +38,8 @@ export function connect(run: LiveRun, path: string): void {
         state.wanted.value = null;
       }
       if (isFirst) setTimeout(() => (state.wanted.value = null), BEFORE_MS);
-      liveStatus.value = "live";
+      // What came last may be painted after the connection has ended.
+      if (isOpen) liveStatus.value = "live";
     });
   };
   const open = () => {
@@ -46,6 +48,7 @@ export function connect(run: LiveRun, path: string): void {
     address.hash = "";
     const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";
+    socket.onopen = () => (isOpen = true);
     socket.onmessage = (event) => {
       const message = readMessage(event.data as ArrayBuffer);
       const last = waiting.at(-1)?.time_ps ?? run.times[run.times.length - 1] ?? 0;
@@ -62,6 +65,7 @@ export function connect(run: LiveRun, path: string): void {
       else beforePainting(show);
     };
     socket.onclose = ({ code }) => {
+      isOpen = false;
       if (code === ENDED) liveStatus.value = "ended";
       else void retry();
     };
