@@ -40,6 +40,8 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) notifications: Notifications,
     /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
     pub(crate) held: Vec<Option<Offer>>,
+    /// By host, the version of the lanes of its flows that it knows; empty if switches do not choose them.
+    pub(crate) host_vl_versions: Vec<Option<u64>>,
     /// Where switches discard packets that the scheme chooses, by source: those that it knows of and has not sent again.
     pub(crate) discarded: Vec<Vec<Discarded>>,
     /// Room for what a call of the scheme adds or reads.
@@ -190,6 +192,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 needs.receive || needs.answer_grant,
             ),
             held: match needs.select_vl {
+                true => vec![None; hosts],
+                false => Vec::new(),
+            },
+            host_vl_versions: match needs.host_vl {
                 true => vec![None; hosts],
                 false => Vec::new(),
             },

@@ -264,12 +264,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.release_moved(HostId::new(host as usize), offer.dst);
             return true;
         }
+        let keeps_lanes = self.needs.separates_flows && !self.host_vls_may_change(now, host, port);
         let host = HostId::new(host as usize);
-        match self.needs.separates_flows {
+        match keeps_lanes {
             true => self.workload.on_lanes_opened(host),
             false => self.workload.on_release_moved(host),
         }
         false
+    }
+
+    /// Whether the switches may choose another lane for some flow of a host than when this was last asked.
+    fn host_vls_may_change(&mut self, now: u64, host: u32, port: u32) -> bool {
+        if !self.needs_host_vl() {
+            return false;
+        }
+        let version = self
+            .switch
+            .host_vl_version(time(now), PortId::new(port as usize));
+        let before = std::mem::replace(&mut self.host_vl_versions[host as usize], version);
+        version.is_none() || version != before
     }
 
     /// Delivers a packet that a host sends to itself: it takes its share of the injection rate, or the time

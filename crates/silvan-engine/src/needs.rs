@@ -121,8 +121,7 @@ impl Needs {
             answer_grant: source.needs_answer_grant(),
             exchange: switch.needs_exchange(),
             separates_flows: source.separates_flows(),
-            // What a switch chooses for a flow may change.
-            keeps_lanes: source.keeps_lanes() && !switch.needs_host_vl(),
+            keeps_lanes: source.keeps_lanes(),
         }
     }
 }

@@ -383,6 +383,12 @@ pub fn shortest(first: Option<Span>, second: Option<Span>) -> Option<Span> {
     first.into_iter().chain(second).min()
 }
 
+/// The sum changes whenever one does, as none becomes smaller.
+#[inline]
+pub fn both_versions(first: Option<u64>, second: Option<u64>) -> Option<u64> {
+    Some(first? + second?)
+}
+
 /// Both count.
 #[inline]
 pub fn sum(first: u64, second: u64) -> u64 {

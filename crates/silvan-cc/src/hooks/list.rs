@@ -76,6 +76,11 @@ hooks! {
             /// Whether [`SwitchControl::select_discard`] need be called about this output Port VL; always the same answer.
             fn discards(output: PortVl) -> bool [either] { true }
 
+            /// A number that changes whenever [`SwitchControl::host_vl`] may answer otherwise than before about a flow of the host with
+            /// this port; `None` while any answer may change at any time. While it stays, the host asks again about no flow whose lane
+            /// has no credits.
+            fn host_vl_version(now: Time, output: PortId) -> Option<u64> [both_versions] { None }
+
             /// Packets that this Port VL has marked, for statistics.
             fn marked(output: PortVl) -> u64 [sum] { 0 }
 

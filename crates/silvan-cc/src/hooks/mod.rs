@@ -62,6 +62,14 @@ impl SwitchControl for NoControl {
 
 impl SourceControl for NoControl {
     const ACTIVE: bool = false;
+
+    fn separates_flows(&self) -> bool {
+        true
+    }
+
+    fn keeps_lanes(&self) -> bool {
+        true
+    }
 }
 
 /// A change of settings that a [`Controller`], a scenario or a management datagram requests.

@@ -347,6 +347,12 @@ impl SwitchControl for Isolator {
         false
     }
 
+    fn host_vl_version(&self, now: Time, output: PortId) -> Option<u64> {
+        let record = &self.outputs[output.index()];
+        // All flows take the monitored lane.
+        (record.flows.is_empty() && !record.expected.is_due(now)).then_some(0)
+    }
+
     fn message_delay(&self) -> Option<Span> {
         Some(self.message_delay)
     }

@@ -179,8 +179,13 @@ fn a_neighbour_whose_congesting_lane_is_full_passes_the_message_on_to_the_host()
         let port_vl = waiting.port_vl(CONGESTING);
         waiting.isolator.on_queued(at(2), port_vl, queue, packet);
     }
+    // While a flow may change its lane, a host has to ask about all.
+    let may_change = |isolator: &Isolator, us| isolator.host_vl_version(at(us), HOST).is_none();
+    assert!(!may_change(&waiting.isolator, 2));
     assert_eq!(host(&mut waiting.isolator, 2), MONITORED);
+    assert!(may_change(&waiting.isolator, 3));
     assert_eq!(host(&mut waiting.isolator, 3), CONGESTING);
+    assert!(may_change(&waiting.isolator, 3));
     let lane = |isolator: &mut Isolator, us| {
         let lane = isolator.select_next_vl(at(us), at_host, flow(1), Vl::ZERO);
         lane.unwrap().index()
@@ -191,6 +196,7 @@ fn a_neighbour_whose_congesting_lane_is_full_passes_the_message_on_to_the_host()
     assert_eq!(lane(&mut waiting.isolator, 500), CONGESTING);
     assert_eq!(host(&mut waiting.isolator, 500), MONITORED);
     assert_eq!(lane(&mut waiting.isolator, 500), MONITORED);
+    assert!(!may_change(&waiting.isolator, 500));
 }
 
 #[test]

@@ -118,6 +118,8 @@ pub(super) struct Output {
     pub lines: Vec<Line>,
     /// By destination, the lane of its packets; empty if there are no lines.
     pub chosen: Vec<u8>,
+    /// Changes of it.
+    pub version: u64,
     roots: Vec<Root>,
     holds: Vec<Hold>,
     /// How many lanes and inputs there are, and packets by both; empty before the first one.
@@ -139,6 +141,7 @@ impl Output {
             peer,
             lines: Vec::new(),
             chosen: Vec::new(),
+            version: 0,
             roots: Vec::new(),
             holds: Vec::new(),
             lanes,
@@ -341,6 +344,7 @@ impl Output {
     pub fn remove(&mut self, lane: usize, fits: impl Fn(&Group, HostId) -> bool) -> Option<Line> {
         let place = self.lines.iter().position(|line| line.lane == lane)?;
         let line = self.lines.remove(place);
+        self.version += 1;
         self.holds.retain(|hold| hold.lane != lane);
         if self.lines.is_empty() {
             self.chosen = Vec::new();
@@ -361,6 +365,7 @@ impl Output {
 
     /// Adds a line; packets to these destinations take it, but for those with a longer path.
     pub fn add(&mut self, line: Line, hosts: usize, to: impl Iterator<Item = HostId>) {
+        self.version += 1;
         self.chosen.resize(hosts, NORMAL as u8);
         let length = line.group.length();
         let longer = |lane: u8| {
@@ -379,6 +384,7 @@ impl Output {
 
     /// Chooses the lanes of all destinations again, as routes have changed.
     pub fn choose_again(&mut self, fits: impl Fn(&Group, HostId) -> bool) {
+        self.version += 1;
         for (host, chosen) in self.chosen.iter_mut().enumerate() {
             *chosen = longest(&self.lines, |group| fits(group, HostId::new(host)));
         }

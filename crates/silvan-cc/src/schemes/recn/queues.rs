@@ -241,6 +241,13 @@ impl SwitchControl for SetAside {
         false
     }
 
+    fn host_vl_version(&self, now: Time, output: PortId) -> Option<u64> {
+        let record = &self.outputs[output.index()];
+        // What has arrived may change it, and so may answers to what has arrived elsewhere.
+        let has_received = now <= self.receive_at && !record.expected.is_due(now);
+        has_received.then_some(record.version)
+    }
+
     fn message_delay(&self) -> Option<Span> {
         // Outputs of hosts send messages, too.
         Some(Span::from_ps(self.message_delay.as_ps() / 2))

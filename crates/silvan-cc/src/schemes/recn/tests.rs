@@ -7,6 +7,8 @@ use super::*;
 use crate::hooks::{Flow, LaneView, PacketView, PortVl, QueueView, RouteView, SwitchControl};
 use crate::schemes::SwitchPort;
 
+mod versions;
+
 /// Host 0 is connected to port 1 of a switch, whose port 2 leads to port 1 of another one. This one's ports 2 and 3 lead to
 /// hosts 1 and 2.
 const HOST: PortId = PortId::new(0);
