@@ -69,6 +69,29 @@ def test_a_taken_name_is_refused_before_any_run(command: Command, folder: Path) 
     assert "made" not in done.stderr
 
 
+def test_what_is_refused_leaves_no_folder(command: Command, folder: Path) -> None:
+    (folder / "broken.py").write_text("def scheme(setup):\n  return (\n")
+    words = ("--arena", "--add", folder / "broken.py", "--out", folder / "out")
+    assert command("compare", folder / "arena.toml", *words).status == 2
+    assert not (folder / "out").exists()
+
+
+def test_settings_that_are_given_are_not_called_published_alone(
+    command: Command, folder: Path
+) -> None:
+    """Oracle: the words of the command, on the page and in the numbers."""
+    words = ("--arena", "--schemes", "hpcc", "--out", folder, "--set", "control.hpcc.eta=0.9")
+    done = command("compare", folder / "arena.toml", *words)
+    assert done.status == 0, done.stderr
+    said = (
+        "All scenarios have control.hpcc.eta = 0.9; so have the settings that are called published"
+    )
+    assert said in " ".join(done.stderr.split())
+    (facts,) = folder.glob("arena-one/*/arena.json")
+    assert json.loads(facts.read_text())["set"] == {"control.hpcc.eta": 0.9}
+    assert said in facts.with_name("arena.html").read_text()
+
+
 def test_a_share_is_right_whatever_the_sign() -> None:
     """Oracle: what a share must have, for all pairs of some values."""
     values = [-1e300, -3.0, -2.0, -5e-324, 0.0, 5e-324, 1.0, 4.0, 1e300]
@@ -199,6 +222,26 @@ def test_a_kept_run_with_endless_lists_is_named(folder: Path) -> None:
         store.get(run)
 
 
+def test_all_kept_runs_that_cannot_be_read_are_named_at_once(
+    command: Command, folder: Path
+) -> None:
+    """Oracle: the files that were damaged; without them the command ends."""
+    words = ("compare", folder / "arena.toml", "--arena", "--schemes", "none", "--out", folder)
+    assert command(*words, "--seeds", "3").status == 0
+    # The run with the first seed is needed before all others.
+    damaged = sorted(folder.glob("arena-one/runs/*/*-seed-[23].json"))
+    for path in damaged:
+        path.write_text("{")
+    done = command(*words, "--seeds", "3")
+    assert done.status == 2
+    assert "2 files in all" in done.stderr
+    hint = done.stderr[done.stderr.index("rm ") :].split()
+    assert sorted(hint[1:3]) == [str(path) for path in damaged]
+    for path in damaged:
+        path.unlink()
+    assert command(*words, "--seeds", "3").status == 0
+
+
 def _with(read: dict[str, Any], **values: object) -> dict[str, Any]:
     return {**read, "numbers": {**read["numbers"], **values}}
 
@@ -216,6 +259,9 @@ def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
         (["--scheduler", "tcp://:8786"], "tcp://:8786 has no host and port"),
         (["--scheduler", "foo://login1:8786"], "unknown address scheme 'foo'"),
         (["--scheduler", "tcp://login1:99999"], "tcp://login1:99999 has no host and port"),
+        (["--set", "run.seed=7"], "an arena states its seeds hint: --seeds N"),
+        (["--set", "run.threads=2"], "each run of an arena has one thread"),
+        (["--add", "a.py", "--add", "b.py"], "one file at a time can be added"),
         (["--run-timeout", "9" * 30 + " h"], "is more than 8760 h"),
         (["--run-timeout", "9" * 400 + " s"], "is more than 8760 h"),
         (["--run-timeout", "8760.1 h"], "is more than 8760 h"),

@@ -1,7 +1,6 @@
 """Run the command line with ``python -m silvan``."""
 
 import ctypes
-import sys
 
 from silvan.cli import main
 

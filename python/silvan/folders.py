@@ -290,7 +290,9 @@ def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
         raise another_origin(target, found, origin)
 
 
-def claim_figures(folder: Path, pattern: str, origin: Origin, *, overwrite: bool) -> None:
+def claim_figures(
+    folder: Path, pattern: str, origin: Origin, *, overwrite: bool, what: str = "scenario"
+) -> None:
     """Note in a folder of figures where they come from, if no others are there.
 
     Parameters
@@ -303,26 +305,49 @@ def claim_figures(folder: Path, pattern: str, origin: Origin, *, overwrite: bool
         Scenario and version of the figures.
     overwrite : bool
         Whether to remove figures of another origin instead of refusing.
+    what : str
+        What the name of the origin is that of.
 
     Raises
     ------
     OutputError
         The folder holds figures of another origin, or cannot be written.
     """
-    _remove_figures(folder, origin, overwrite=overwrite)
+    _remove_figures(folder, origin, overwrite=overwrite, what=what)
     require_writable(folder)
     values = asdict(origin) | {"figures": pattern}
     write_text(folder / _ORIGIN, json.dumps(values, indent=2) + "\n")
 
 
-def _remove_figures(folder: Path, wanted: Origin, *, overwrite: bool) -> None:
-    """Remove the figures of another origin from a folder, or refuse."""
+def require_origin(
+    folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
+) -> None:
+    """Refuse figures of another origin in a folder as :func:`claim_figures` does, and write nothing.
+
+    Parameters
+    ----------
+    folder, wanted, overwrite, what
+        As for :func:`claim_figures`.
+
+    Raises
+    ------
+    OutputError
+        The folder holds figures of another origin.
+    """
     path = folder / _ORIGIN
     found = _origin(path)
-    if found == wanted or not path.exists():
+    if found != wanted and path.exists() and not overwrite:
+        raise another_origin(folder, found, wanted, what)
+
+
+def _remove_figures(
+    folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
+) -> None:
+    """Remove the figures of another origin from a folder, or refuse."""
+    require_origin(folder, wanted, overwrite=overwrite, what=what)
+    path = folder / _ORIGIN
+    if _origin(path) == wanted or not path.exists():
         return
-    if not overwrite:
-        raise another_origin(folder, found, wanted)
     # A damaged note names no files; then those are found by the new figures' names.
     with suppress(OSError, ValueError, TypeError, KeyError):
         pattern = json.loads(path.read_text(encoding="utf-8"))["figures"]
@@ -331,18 +356,20 @@ def _remove_figures(folder: Path, wanted: Origin, *, overwrite: bool) -> None:
     path.unlink(missing_ok=True)
 
 
-def another_origin(folder: Path, found: Origin | None, wanted: Origin | None) -> OutputError:
+def another_origin(
+    folder: Path, found: Origin | None, wanted: Origin | None, what: str = "scenario"
+) -> OutputError:
     """Say how the results in a folder differ from those that are to be written."""
     if found is None:
-        what = "damaged: it does not say which scenario it is of"
+        why = f"damaged: it does not say which {what} it is of"
     elif wanted is not None and found.version != wanted.version:
-        what = f"of silvan {found.version}; this is {wanted.version}"
+        why = f"of silvan {found.version}; this is {wanted.version}"
     elif wanted is not None and found.name == wanted.name:
-        what = f"of another scenario with the name {found.name!r}, or of other values of its keys"
+        why = f"of another {what} with the name {found.name!r}, or of other values of its keys"
     else:
-        what = f"of another scenario, {found.name!r}"
+        why = f"of another {what}, {found.name!r}"
     return OutputError(
-        f"{folder}: the result there is {what}",
+        f"{folder}: the result there is {why}",
         hint="name another folder with --out, or replace the results there with --overwrite",
     )
 

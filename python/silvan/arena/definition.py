@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,12 @@ from silvan.tuning.tune import Objective
 _KEYS = {"name", "seeds", "links", "tuning", "case"}
 _TUNING = {"trials", "seeds", "links"}
 _CASE = {"name", "title", "file", "group", "objective", "tune", "links", "set", "pfc", "quick"}
+
+_OF_ARENA = {
+    "run.seed": ("an arena states its seeds", "--seeds N changes their number"),
+    "run.threads": ("each run of an arena has one thread", "--workers N makes N runs at once"),
+}
+"""Keys of scenarios that would have no effect: why, and what to do instead."""
 
 LINKS = ("credits", "pfc")
 """Kinds of links, as ``link.flow-control`` names them."""
@@ -103,6 +109,8 @@ class Arena:
     trials : int
         Settings of each scheme and group that are tried, the published ones included; 1 leaves
         them as they are published.
+    given : Mapping
+        What :meth:`override` has set in all scenarios, by dotted key.
     """
 
     name: str
@@ -110,6 +118,7 @@ class Arena:
     seeds: tuple[int, ...]
     tuning_seeds: tuple[int, ...]
     trials: int
+    given: Mapping[str, TomlValue] = field(default_factory=dict)
 
     def only(self, names: Sequence[str], kinds: Sequence[str] = ()) -> Arena:
         """Return an arena with some of the cases, in their order.
@@ -173,8 +182,11 @@ class Arena:
         Raises
         ------
         ScenarioError
-            A scenario cannot have such a value.
+            A scenario cannot have such a value, or the arena states the key itself.
         """
+        for key, (why, hint) in _OF_ARENA.items():
+            if key in overrides:
+                raise ScenarioError(why, hint=hint, key=key)
         cases = []
         for one in self.cases:
             try:
@@ -182,7 +194,12 @@ class Arena:
             except ScenarioError as error:
                 where = f"case {one.name}"
                 raise ScenarioError(error.message, where, hint=error.hint, key=error.key) from None
-        return replace(self, cases=tuple(cases))
+        return replace(self, cases=tuple(cases), given={**self.given, **overrides})
+
+    @property
+    def sets_control(self) -> bool:
+        """Whether settings of schemes are given, and not all as they are published."""
+        return any(key.partition(".")[0] == "control" for key in self.given)
 
     @property
     def hash(self) -> str:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from silvan import _silvan
-from silvan.arena.definition import Case
+from silvan.arena.definition import Arena, Case
 from silvan.arena.judge import Entry
 from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.run import PUBLISHED, ArenaResult
 from silvan.cache import build_id
 from silvan.compare import measured
 from silvan.folders import write_text
+from silvan.toml_text import literal
 from silvan.viewer.report import Report, ReportRun, Section, Table, write_report
 
 _LINK_TITLES = {"credits": "credits (InfiniBand)", "pfc": "PFC (Ethernet)"}
@@ -67,6 +68,7 @@ def write_arena(
         "version": _silvan.version(),
         "build": build_id(),
         "command": shlex.join([*command, *chosen]),
+        "set": dict(result.arena.given),
         "seeds": list(result.arena.seeds),
         "tuning": {"trials": result.arena.trials, "seeds": list(result.arena.tuning_seeds)},
         "tuned_settings": result.settings,
@@ -87,6 +89,13 @@ def write_arena(
     write_text(folder / ROWS, _csv(result.entries))
     write_report(_report(result, command, chosen), folder / PAGE)
     return [folder / PAGE, folder / ROWS, folder / FACTS]
+
+
+def given_values(arena: Arena) -> str:
+    """Say what all scenarios of an arena have besides what it states."""
+    values = ", ".join(f"{key} = {literal(value)}" for key, value in arena.given.items())
+    also = "; so have the settings that are called published" if arena.sets_control else ""
+    return f"All scenarios have {values}{also}."
 
 
 def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:
@@ -188,6 +197,8 @@ def _of_case(result: ArenaResult, case: Case, command: Sequence[str]) -> str:
 def _notes(result: ArenaResult) -> list[str]:
     seeds = len(result.arena.seeds)
     notes = [f"Each run with {seeds} seed{'s' * (seeds > 1)}.", *_NOTES]
+    if result.arena.given:
+        notes.append(given_values(result.arena))
     if result.arena.trials > 1:
         notes.append(
             f"Tuned settings are the best of {result.arena.trials} for each scheme and group of "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,15 @@ class Measured:
     failure: str = ""
 
 
+class DamagedRunError(OutputError):
+    """The file of a finished run cannot be read."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        hint = "remove this file and repeat the command; its run is made again"
+        super().__init__(f"{path}: not readable: {why}", hint=hint)
+        self.path = path
+
+
 class Store:
     """A folder of finished runs of this build of silvan.
 
@@ -100,10 +110,7 @@ class Store:
             except FileNotFoundError:
                 return None
             except (OSError, ValueError, RecursionError) as error:
-                raise OutputError(
-                    f"{path}: not readable: {shown(error)}",
-                    hint="remove this file and repeat the command; its run is made again",
-                ) from None
+                raise DamagedRunError(path, shown(error)) from None
             self._known[run.key] = measured
         return self._known[run.key]
 
@@ -127,9 +134,30 @@ class Store:
             write_text(self._file(run), text + "\n")
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
-        """List the runs that are still to be made, each once."""
+        """List the runs that are still to be made, each once.
+
+        Raises
+        ------
+        OutputError
+            Files of some runs are damaged; it names all of them.
+        """
         unique = {run.key: run for run in runs}
-        return [run for run in unique.values() if self.get(run) is None]
+        missing, damaged = [], []
+        for run in unique.values():
+            try:
+                if self.get(run) is None:
+                    missing.append(run)
+            except DamagedRunError as error:
+                damaged.append(error)
+        if len(damaged) > 1:
+            files = " ".join(shlex.quote(str(one.path)) for one in damaged)
+            raise OutputError(
+                f"{damaged[0].message}; {len(damaged)} files in all",
+                hint=f"remove them and repeat the command; their runs are made again: rm {files}",
+            )
+        if damaged:
+            raise damaged[0]
+        return missing
 
     def _file(self, run: Run) -> Path:
         return self._folder / f"{run.key}.json"

@@ -16,6 +16,7 @@ import typer
 
 from silvan.cli.options import added_scheme, wall_time
 from silvan.cli.printer import note, put_json, put_table
+from silvan.cli.searches import begin_on
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,20 +53,16 @@ def compare_arena(
     as_json: bool,
 ) -> None:
     """Run an arena, print where each scheme loses, and write page and numbers."""
-    import logging
-
     from silvan import _silvan
     from silvan.arena import plan_arena, read_arena, run_arena
-    from silvan.arena.page import write_arena
-    from silvan.folders import Origin, claim_figures, exclusive
+    from silvan.arena.page import given_values, write_arena
+    from silvan.folders import Origin, claim_figures, exclusive, require_origin
     from silvan.progress_bar import progress_bar
 
     if quick and trials is not None:
         raise typer.BadParameter(
             "--quick runs published settings alone, which no trial changes", param_hint="--trials"
         )
-    # What Dask logs about a lost scheduler or worker is said here in one line.
-    logging.disable()
     overrides, added = added_scheme(scheme, assignments)
 
     def wanted(*, reduced: bool) -> Arena:
@@ -82,6 +79,9 @@ def compare_arena(
         return arena if trials is None else replace(arena, trials=trials)
 
     arena = wanted(reduced=quick)
+    if arena.sets_control:
+        note(given_values(arena))
+    begin_on(scheduler)
     limit_s = None if run_timeout is None else wall_time("--run-timeout", run_timeout)
     begin = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
     words = ["--quick"] if quick else []
@@ -93,9 +93,9 @@ def compare_arena(
     chosen = [*(["--cases", cases] if cases else []), *(["--links", links] if links else [])]
     root = out / f"arena-{arena.name}"
     folder = root / _selection([*words, *chosen])
+    origin = Origin(arena.name, arena.hash, _silvan.version())
     if not plan:
-        origin = Origin(arena.name, arena.hash, _silvan.version())
-        claim_figures(folder, "arena*.*", origin, overwrite=overwrite)
+        require_origin(folder, origin, overwrite=overwrite, what="arena")
     with progress_bar(arena.name) as update, _reported_when_stopped() as latest:
 
         def report(state: ArenaProgress) -> None:
@@ -130,6 +130,7 @@ def compare_arena(
         _put_plan(arena, planned, workers, as_json=as_json)
         return
     _put_left_out(result)
+    claim_figures(folder, "arena*.*", origin, overwrite=overwrite, what="arena")
     with exclusive(folder, "arena"):
         files = write_arena(result, folder, [*begin, *words], chosen)
         drawn = _draw(result, folder)

@@ -55,7 +55,7 @@ def compare(
     ] = None,
     set_: Assignments = None,
     scheme: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--scheme",
             "--add",
@@ -144,13 +144,16 @@ def compare(
     has a folder of its own. The same command goes on with an arena that was stopped or killed.
     """
     names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
+    if scheme is not None and len(scheme) > 1:
+        raise typer.BadParameter("one file at a time can be added", param_hint="--add")
+    added = scheme[0] if scheme else None
     if arena:
         compare_arena(
             scenario,
             names,
             seeds=seeds,
             assignments=set_,
-            scheme=scheme,
+            scheme=added,
             out=out,
             quick=quick,
             cases=cases,
@@ -177,7 +180,7 @@ def compare(
         names,
         seeds or 1,
         set_,
-        scheme,
+        added,
         out,
         overwrite=overwrite,
         as_json=as_json,

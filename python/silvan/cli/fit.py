@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from silvan.cli.searches import (
     TimeLimit,
     Trials,
     Workers,
+    begin_on,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def fit(
     from silvan.tuning.fit import fit as do_fit
     from silvan.tuning.problem import read_problem
 
-    logging.disable()
+    begin_on(scheduler)
     what = read_problem(problem)
     folder = out or Path("out") / f"fit-{what.name}"
     result = do_fit(

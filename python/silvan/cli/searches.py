@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from silvan.cli.printer import note
+from silvan.errors import shown
 
 Trials = Annotated[
     int, typer.Option(min=1, metavar="N", help="Values to try, the starting ones included.")
@@ -45,6 +49,20 @@ Scheduler = Annotated[
         "slurm: jobs of Slurm.",
     ),
 ]
+
+
+def begin_on(scheduler: str) -> None:
+    """Say that a scheduler is asked, which may not answer for a while.
+
+    What Dask logs about a lost scheduler or worker is said by the command in one line.
+    """
+    logging.disable()
+    if "://" in scheduler:
+        from silvan.sweeping.cluster import ANSWER_S
+
+        note(f"asking the scheduler at {shown(scheduler)}, for {ANSWER_S} s at most")
+
+
 Workers = Annotated[
     int | None,
     typer.Option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ from silvan.cli.options import (
 )
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.rates import rate_columns
+from silvan.cli.searches import begin_on
 from silvan.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -119,8 +119,7 @@ def sweep(
     from silvan.viewer.report import write_report
     from silvan.viewer.sweep import sweep_report
 
-    # What Dask logs about a lost scheduler or worker is said here in one line.
-    logging.disable()
+    begin_on(scheduler)
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
     limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from silvan.cli.searches import (
     TimeLimit,
     Trials,
     Workers,
+    begin_on,
 )
 from silvan.cli.whatif import FabricPath
 from silvan.errors import ScenarioError
@@ -108,8 +108,7 @@ def tune(
     from silvan.tuning.tune import OBJECTIVE, PARAMETERS, Objective
     from silvan.tuning.tune import tune as do_tune
 
-    # What Dask logs about a lost scheduler or worker is said here in one line.
-    logging.disable()
+    begin_on(scheduler)
     scenario = _read(fabric, set_, hotspot or [])
     objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
     parameters = [_parameter(word) for word in vary or []] or PARAMETERS

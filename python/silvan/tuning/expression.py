@@ -94,7 +94,15 @@ def _collect(node: ast.expr, names: dict[str, None], text: str, source: str) -> 
             return
         case ast.BinOp(left, kind, right) if type(kind) in _OPERATORS:
             _collect(left, names, text, source)
-            _collect(right, names, text, source)
+            of_divisor: dict[str, None] = {}
+            _collect(right, of_divisor, text, source)
+            if isinstance(kind, ast.Div) and not of_divisor and _is_zero(right):
+                raise ScenarioError(
+                    f"{shown(ast.unparse(node))} divides by 0",
+                    source,
+                    hint="divide by a measure, or by a number that is not 0",
+                )
+            names.update(of_divisor)
         case ast.UnaryOp(ast.USub(), operand):
             _collect(operand, names, text, source)
         case ast.Call(ast.Name(function), [_, *_] as arguments, []) if function in _FUNCTIONS:
@@ -105,6 +113,14 @@ def _collect(node: ast.expr, names: dict[str, None], text: str, source: str) -> 
         case _:
             part = ast.unparse(node)
             raise ScenarioError(f"{shown(part)} cannot be part of a formula", source, hint=_HINT)
+
+
+def _is_zero(constant: ast.expr) -> bool:
+    """Tell whether numbers alone come to 0."""
+    try:
+        return _value(constant, {}) == 0
+    except (ZeroDivisionError, OverflowError):
+        return False
 
 
 def _value(node: ast.expr, numbers: Mapping[str, float | None]) -> float:

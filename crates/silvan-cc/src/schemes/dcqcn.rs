@@ -92,6 +92,22 @@ impl Scheme for Dcqcn {
         ..Defaults::CNP
     };
 
+    const BOUNDS: &[(&str, &str)] = &[
+        (
+            "k-max",
+            "Zhu et al. 2015 mark from Kmin on, and all packets from Kmax on",
+        ),
+        (
+            "p-max",
+            "Pmax of Zhu et al. 2015 is the probability of a mark",
+        ),
+        ("g", "g of Zhu et al. 2015 is the weight of a notification"),
+        (
+            "byte-counter",
+            "B of Zhu et al. 2015 is the payload between two raises",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         if self.k_max <= self.k_min {
             let message = format!("{} is not above k-min, {}", self.k_max, self.k_min);

@@ -54,6 +54,21 @@ impl Scheme for Hpcc {
         ..Defaults::ACK_PER_PACKET
     };
 
+    const BOUNDS: &[(&str, &str)] = &[
+        (
+            "eta",
+            "eta of Li et al. 2019 is the part of a link that windows aim at",
+        ),
+        (
+            "additive-increase",
+            "W_AI of Li et al. 2019 is the step by which windows grow",
+        ),
+        (
+            "base-rtt",
+            "T of Li et al. 2019 is the longest round trip without queues",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         check_part("eta", self.eta, "0.95")?;
         check_bytes("additive-increase", self.additive_increase, "80 B")?;

@@ -95,6 +95,11 @@ impl Scheme for Nscc {
             .get_or_insert(Bytes::from_bytes(k_min.as_u64().saturating_mul(4)));
     }
 
+    const BOUNDS: &[(&str, &str)] = &[(
+        "k-max",
+        "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
+    )];
+
     fn check(&self) -> Result<(), SchemeError> {
         check_span("base-rtt", self.base_rtt, "12 us")?;
         if let Some(target) = self.target_delay {

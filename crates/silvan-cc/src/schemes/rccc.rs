@@ -113,6 +113,14 @@ impl Scheme for Rccc {
         }
     }
 
+    const BOUNDS: &[(&str, &str)] = &[
+        ("pull-rate", "pulls take a part of what the receiver takes"),
+        (
+            "k-max",
+            "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         check_span("base-rtt", self.base_rtt, "12 us")?;
         if let Some(window) = self.window {

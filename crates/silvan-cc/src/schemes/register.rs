@@ -77,7 +77,9 @@ macro_rules! register {
             pub fn check(&self, switches: &dyn Switches) -> Result<(), SchemeError> {
                 $(
                     let checked = self.$module.check();
+                    let bounds = <$module::$scheme as Scheme>::BOUNDS;
                     checked
+                        .map_err(|error| error.with_bound(bounds))
                         .and_then(|()| self.$module.settings(switches))
                         .map_err(|error| error.within(&KeyPath::ROOT.key($name)))?;
                 )*

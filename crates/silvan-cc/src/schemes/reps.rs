@@ -68,6 +68,17 @@ impl Scheme for Reps {
         ..Defaults::ACK_PER_PACKET
     };
 
+    const BOUNDS: &[(&str, &str)] = &[
+        (
+            "entropies",
+            "the field of the header that switches hash has 16 bits",
+        ),
+        (
+            "k-max",
+            "switches mark from k-min on, and all packets from k-max on",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         let counts = [
             ("entropies", self.entropies, MOST_ENTROPIES, "65536"),

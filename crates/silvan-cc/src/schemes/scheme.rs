@@ -30,6 +30,9 @@ pub trait Scheme:
     /// Whether the scheme uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns where no cable has that rate.
     const TAKES_LINK_RATE: bool = false;
 
+    /// Why [`check`](Self::check) refuses values, by key: what the source says of the parameter. It ends the message.
+    const BOUNDS: &[(&str, &str)] = &[];
+
     /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes
     /// nothing.
     fn fill_in(&mut self, data_plane: &DataPlane) {
@@ -218,6 +221,16 @@ impl SchemeError {
             message: message.into(),
             hint: hint.into(),
         }
+    }
+
+    /// The same error with what the source says of its key.
+    #[must_use]
+    pub fn with_bound(mut self, bounds: &[(&str, &str)]) -> Self {
+        let key = self.key.to_string();
+        if let Some((_, why)) = bounds.iter().find(|(name, _)| *name == key) {
+            self.message = format!("{} ({why})", self.message);
+        }
+        self
     }
 
     /// The same error, its key within this one.

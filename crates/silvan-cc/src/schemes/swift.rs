@@ -77,6 +77,29 @@ impl Scheme for Swift {
         ..Defaults::ACK_PER_PACKET
     };
 
+    const BOUNDS: &[(&str, &str)] = &[
+        (
+            "beta",
+            "beta of Kumar et al. 2020 is a part of the excess over the target",
+        ),
+        (
+            "max-decrease",
+            "max_mdf of Kumar et al. 2020 is the largest part of the window that is lost at once",
+        ),
+        (
+            "additive-increase",
+            "ai of Kumar et al. 2020 is the number of packets by which windows grow",
+        ),
+        (
+            "max-window",
+            "the windows of Kumar et al. 2020 go from min_cwnd to max_cwnd",
+        ),
+        (
+            "flow-max-window",
+            "fs_max_cwnd of Kumar et al. 2020 is above fs_min_cwnd",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         check_span("base-target", self.base_target, "25 us")?;
         check_span("endpoint-target", self.endpoint_target, "25 us")?;

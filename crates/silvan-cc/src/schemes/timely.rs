@@ -92,6 +92,33 @@ impl Scheme for Timely {
         self.beta = Some(self.beta());
     }
 
+    const BOUNDS: &[(&str, &str)] = &[
+        (
+            "t-high",
+            "T_high of Mittal et al. 2015, above which rates always fall, is above T_low",
+        ),
+        (
+            "min-rtt",
+            "Mittal et al. 2015 divide the gradient by minRTT",
+        ),
+        (
+            "alpha",
+            "alpha of Mittal et al. 2015 is the weight of the newest difference",
+        ),
+        (
+            "beta",
+            "beta of Mittal et al. 2015 is the largest part of the rate that is lost at once",
+        ),
+        (
+            "segment",
+            "Seg of Mittal et al. 2015 is the payload between two measurements",
+        ),
+        (
+            "hyper-after",
+            "N of Mittal et al. 2015 is a number of round trips in a row",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         check_span("t-low", self.t_low, "50 us")?;
         check_span("min-rtt", self.min_rtt, "20 us")?;

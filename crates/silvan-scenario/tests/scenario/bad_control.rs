@@ -256,7 +256,7 @@ fn schemes_of_one_file_each() {
     check(
         "control.dcqcn",
         "k-max = \"5 kB\"",
-        "control.dcqcn.k-max: 5 kB is not above k-min, 5 kB (hint: write e.g. \"200 kB\")",
+        "control.dcqcn.k-max: 5 kB is not above k-min, 5 kB (Zhu et al. 2015 mark from Kmin on, and all packets from Kmax on) (hint: write e.g. \"200 kB\")",
     );
     check(
         "control.dcqcn",
@@ -268,6 +268,65 @@ fn schemes_of_one_file_each() {
         "scheme = \"dcqn\"",
         "control.scheme: unknown value \"dcqn\" (hint: did you mean \"dcqcn\"?)",
     );
+}
+
+#[test]
+fn the_message_says_where_a_bound_is_from() {
+    for (scheme, line, source) in [
+        ("hpcc", "eta = 1.5", "eta of Li et al. 2019 "),
+        (
+            "hpcc",
+            "additive-increase = \"0 B\"",
+            "W_AI of Li et al. 2019 ",
+        ),
+        ("hpcc", "base-rtt = \"1 ps\"", "T of Li et al. 2019 "),
+        (
+            "timely",
+            "t-high = \"1 us\"",
+            "T_high of Mittal et al. 2015, ",
+        ),
+        ("timely", "min-rtt = \"1 ps\"", "Mittal et al. 2015 divide "),
+        ("timely", "alpha = 0", "alpha of Mittal et al. 2015 "),
+        ("timely", "beta = 2", "beta of Mittal et al. 2015 "),
+        ("timely", "segment = \"0 B\"", "Seg of Mittal et al. 2015 "),
+        ("timely", "hyper-after = 0", "N of Mittal et al. 2015 "),
+        ("swift", "beta = 0", "beta of Kumar et al. 2020 "),
+        (
+            "swift",
+            "max-decrease = 1.5",
+            "max_mdf of Kumar et al. 2020 ",
+        ),
+        ("swift", "additive-increase = 0", "ai of Kumar et al. 2020 "),
+        (
+            "swift",
+            "max-window = 1e-4",
+            "the windows of Kumar et al. 2020 ",
+        ),
+        (
+            "swift",
+            "flow-max-window = 0.01",
+            "fs_max_cwnd of Kumar et al. 2020 ",
+        ),
+        ("dcqcn", "p-max = 2", "Pmax of Zhu et al. 2015 "),
+        ("dcqcn", "g = 0", "g of Zhu et al. 2015 "),
+        ("dcqcn", "byte-counter = \"0 B\"", "B of Zhu et al. 2015 "),
+        (
+            "nscc",
+            "k-min = \"2 kB\"\nk-max = \"1 kB\"",
+            "Ultra Ethernet's reference marks ",
+        ),
+        ("rccc", "pull-rate = 2", "pulls take a part "),
+        ("reps", "entropies = 70000", "the field of the header "),
+    ] {
+        let key = line
+            .rsplit('\n')
+            .next()
+            .and_then(|last| last.split(' ').next());
+        let found = message(&format!("[control.{scheme}]\n{line}"));
+        let place = format!("control.{scheme}.{}: ", key.unwrap());
+        assert!(found.contains(&place), "{found}");
+        assert!(found.contains(&format!(" ({source}")), "{found}");
+    }
 }
 
 #[test]
@@ -289,19 +348,19 @@ fn explicit_notification() {
         "control.ecn",
         "decrease-factor = 1",
         "control.ecn.decrease-factor: a decrease factor of 1; it must be above 1 and at most 256 \
-         (hint: write e.g. 2)",
+         (m of santos2003 is above 1) (hint: write e.g. 2)",
     );
     check(
         "control.ecn",
         "min-rate = 0",
         "control.ecn.min-rate: a smallest rate of 0 of the link; it must be above 0 and below 1 \
-         (hint: 1/256 is 0.00390625)",
+         (the rates of santos2003 go from Rmin to Rmax, that of the link) (hint: 1/256 is 0.00390625)",
     );
     check(
         "control.ecn",
         "initial-rate = 1.5",
         "control.ecn.initial-rate: an initial rate of 1.5 of the link; it must be 0.00390625 to 1 \
-         (hint: write 1 for the rate of the link)",
+         (the rates of santos2003 go from Rmin to Rmax, that of the link) (hint: write 1 for the rate of the link)",
     );
     check(
         "control.ecn",

@@ -104,6 +104,18 @@ impl Scheme for Ecn {
         ..Defaults::ACK_PER_PACKET
     };
 
+    const BOUNDS: &[(&str, &str)] = &[
+        ("decrease-factor", "m of santos2003 is above 1"),
+        (
+            "min-rate",
+            "the rates of santos2003 go from Rmin to Rmax, that of the link",
+        ),
+        (
+            "initial-rate",
+            "the rates of santos2003 go from Rmin to Rmax, that of the link",
+        ),
+    ];
+
     fn check(&self) -> Result<(), SchemeError> {
         let parameters = [
             ("increase-table", self.increase_table.is_some()),
