@@ -260,6 +260,7 @@ def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
         (["--scheduler", "foo://login1:8786"], "unknown address scheme 'foo'"),
         (["--scheduler", "tcp://login1:99999"], "tcp://login1:99999 has no host and port"),
         (["--set", "run.seed=7"], "an arena states its seeds hint: --seeds N"),
+        (["--set", "control.scheme=hpcc"], "an arena runs all schemes hint: --schemes"),
         (["--set", "run.threads=2"], "each run of an arena has one thread"),
         (["--add", "a.py", "--add", "b.py"], "one file at a time can be added"),
         (["--run-timeout", "9" * 30 + " h"], "is more than 8760 h"),

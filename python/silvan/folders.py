@@ -322,7 +322,7 @@ def claim_figures(
 def require_origin(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> None:
-    """Refuse figures of another origin in a folder as :func:`claim_figures` does, and write nothing.
+    """Refuse figures of another origin in a folder as :func:`claim_figures`, and write nothing.
 
     Parameters
     ----------

@@ -25,8 +25,11 @@ _CASE = {"name", "title", "file", "group", "objective", "tune", "links", "set", 
 _OF_ARENA = {
     "run.seed": ("an arena states its seeds", "--seeds N changes their number"),
     "run.threads": ("each run of an arena has one thread", "--workers N makes N runs at once"),
+    "control.scheme": ("an arena runs all schemes", "--schemes NAME,NAME chooses some"),
 }
 """Keys of scenarios that would have no effect: why, and what to do instead."""
+
+_GUIDE = 'the guide\'s page "Schemes side by side" has an arena with all keys'
 
 LINKS = ("credits", "pfc")
 """Kinds of links, as ``link.flow-control`` names them."""
@@ -185,7 +188,8 @@ class Arena:
             A scenario cannot have such a value, or the arena states the key itself.
         """
         for key, (why, hint) in _OF_ARENA.items():
-            if key in overrides:
+            # A scheme in a Python file takes part as its scenario names it.
+            if key in overrides and overrides[key] != "python":
                 raise ScenarioError(why, hint=hint, key=key)
         cases = []
         for one in self.cases:
@@ -286,7 +290,8 @@ def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
     _require_distinct(cases, source)
     trials = tuning.get("trials", 1)
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise ScenarioError(f"tuning.trials: {shown(trials)} is no number above 0", source)
+        why = f"tuning.trials: {shown(trials)} is no number above 0"
+        raise ScenarioError(why, source, hint="write e.g. trials = 16")
     if quick:
         return Arena(name, cases, seeds[:1], tuning_seeds[:1], 1)
     return Arena(name, cases, seeds, tuning_seeds, trials)
@@ -310,7 +315,7 @@ def _cases(
     objective = read_objective(_text(entry, "objective", where), where)
     tune = entry.get("tune", False)
     if not isinstance(tune, bool):
-        raise ScenarioError("tune is neither true nor false", where)
+        raise ScenarioError("tune is neither true nor false", where, hint="write tune = true")
     title = _text({"title": name, **entry}, "title", where)
     group = _text({"group": name, **entry}, "group", where)
     reduced = _table(entry, "quick", where)
@@ -367,7 +372,7 @@ def _links(table: Mapping[str, Any], source: str) -> list[str]:
             hint=f"kinds: {', '.join(LINKS)}",
         )
     if len(set(value)) < len(value):
-        raise ScenarioError("links: a kind is listed twice", source)
+        raise ScenarioError("links: a kind is listed twice", source, hint="list each once")
     return value
 
 
@@ -375,7 +380,8 @@ def _require_distinct(cases: Sequence[Case], source: str) -> None:
     names = [one.name for one in cases]
     for name in names:
         if names.count(name) > 1:
-            raise ScenarioError(f"two cases have the name {shown(name)}", source)
+            why = f"two cases have the name {shown(name)}"
+            raise ScenarioError(why, source, hint="give each a name of its own")
     tuned = [one.group for one in cases if one.is_tuned]
     for group in tuned:
         if tuned.count(group) > 1:
@@ -388,7 +394,7 @@ def _require_distinct(cases: Sequence[Case], source: str) -> None:
 
 def _require_keys(table: object, known: set[str], where: str, source: str) -> None:
     if not isinstance(table, dict):
-        raise ScenarioError(f"{where.rstrip('.')} is no table", source)
+        raise ScenarioError(f"{where.rstrip('.')} is no table", source, hint=_GUIDE)
     for key in table:
         if key not in known:
             raise ScenarioError(
@@ -401,7 +407,7 @@ def _require_keys(table: object, known: set[str], where: str, source: str) -> No
 def _text(table: Mapping[str, Any], key: str, source: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise ScenarioError(f"{key}: no text", source)
+        raise ScenarioError(f"{key}: no text", source, hint=_GUIDE)
     return value
 
 
@@ -417,8 +423,9 @@ def _seeds(value: object, key: str, source: str) -> tuple[int, ...]:
         isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in value
     )
     if not whole or not value:
-        raise ScenarioError(f"{key}: {shown(value)} is no list of seeds", source)
+        why = f"{key}: {shown(value)} is no list of seeds"
+        raise ScenarioError(why, source, hint="write e.g. [1, 2, 3]")
     assert isinstance(value, list)
     if len(set(value)) < len(value):
-        raise ScenarioError(f"{key}: a seed is listed twice", source)
+        raise ScenarioError(f"{key}: a seed is listed twice", source, hint="list each once")
     return tuple(value)
