@@ -74,6 +74,35 @@ def test_ctrl_c_during_imports_ends_without_a_traceback(module: str) -> None:
     assert done.stderr in ("", "stopped\n")
 
 
+IN_A_STRING = """\
+import sys
+from importlib.abc import MetaPathFinder
+
+class Interrupt(MetaPathFinder):
+    # Ctrl-C while code runs that is a string, as data classes make it, in a command that has begun.
+    def find_spec(self, name, path=None, target=None):
+        if name == "silvan.ring":
+            sys.meta_path.remove(self)
+            exec("import os, signal; os.kill(os.getpid(), signal.SIGINT)\\nwhile True: pass")
+
+sys.meta_path.insert(0, Interrupt())
+"""
+
+
+def test_ctrl_c_in_code_of_a_string_has_the_same_status(tmp_path: Path) -> None:
+    """Oracle: the documented status; of its own accord Python says that SIGINT has killed it."""
+    (tmp_path / "sitecustomize.py").write_text(IN_A_STRING)
+    search = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        silvan_command("diagnose", "--from", "none.ring"),
+        env=os.environ | {"PYTHONPATH": search},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
 CALL = """\
 import signal, time
 from silvan.interruptible import interruptible
