@@ -5,7 +5,7 @@
 //! nothing but the keys and the operations. A table that has reached the size that its load
 //! needs never allocates again.
 
-use silvan_core::prefetch::prefetch;
+use silvan_core::prefetch::prefetch_item;
 
 /// A key that no flow has; marks a free slot.
 const FREE: u32 = u32::MAX;
@@ -76,7 +76,7 @@ impl<V: Copy + Default> FlowTable<V> {
     #[inline]
     pub fn prefetch(&self, key: u32) {
         if !self.is_empty() {
-            prefetch(&self.slots, self.home(key));
+            prefetch_item(&self.slots[self.home(key)]);
         }
     }
 

@@ -39,7 +39,7 @@ const HEAD_LAST: usize = 2;
 const EVENT_FIRST: usize = 9;
 /// Second stage: the next queue; what a notification changes.
 const EVENT_SECOND: usize = 5;
-/// Last stage: the first packet of that queue, and the credits that it returns.
+/// Last stage: the first packet of that queue, and the credits that it returns; what else a notification changes.
 const EVENT_LAST: usize = 2;
 /// First stage of an output with several lanes: which of them have packets, and which sent last.
 const LANES_FIRST: usize = 13;
@@ -262,8 +262,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         if let Some(event) = events.upcoming_in_wheel(EVENT_LAST) {
-            if event.phase() == phase::ARBITRATE {
-                self.plane.prefetch_packet::<F>(event.id());
+            match event.phase() {
+                phase::ARBITRATE => self.plane.prefetch_packet::<F>(event.id()),
+                phase::FEEDBACK if C::ACTIVE => {
+                    let packet = events.stored_packet(event.argument() >> 1);
+                    self.source.prefetch_feedback_data(notified_flow(packet));
+                }
+                _ => {}
             }
         }
     }
@@ -397,6 +402,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if let Some(event) = feedback.get(index + EVENT_SECOND).filter(is_feedback) {
             let packet = events.stored_packet(event.argument() >> 1);
             self.source.prefetch_feedback(notified_flow(packet));
+        }
+        if let Some(event) = feedback.get(index + EVENT_LAST).filter(is_feedback) {
+            let packet = events.stored_packet(event.argument() >> 1);
+            self.source.prefetch_feedback_data(notified_flow(packet));
         }
     }
 

@@ -55,6 +55,9 @@ mod tests {
         fn prefetch_feedback(&self, _: Flow) {
             self.prefetched.borrow_mut().push("feedback");
         }
+        fn prefetch_feedback_data(&self, _: Flow) {
+            self.prefetched.borrow_mut().push("data");
+        }
         fn release(&mut self, _: Time, _: Flow) -> Time {
             self.flow
         }
@@ -103,13 +106,14 @@ mod tests {
             assert_eq!(chain.host_release(at(0), host), at(4));
             chain.prefetch_release(host);
             chain.prefetch_feedback(flow);
+            chain.prefetch_feedback_data(flow);
             chain.on_flow_start(at(0), flow);
             chain.on_send(at(0), flow, Span::ZERO, 0);
             assert!(chain.on_feedback(at(0), flow, Feedback::Cnp));
             chain.on_credit(at(0), host, 1, 2);
             for probe in [&chain.0, &chain.1] {
                 assert_eq!(probe.calls, ["start", "send", "feedback", "credit"]);
-                assert_eq!(*probe.prefetched.borrow(), ["release", "feedback"]);
+                assert_eq!(*probe.prefetched.borrow(), ["release", "feedback", "data"]);
             }
         }
     }

@@ -245,6 +245,9 @@ hooks! {
 
             /// The same for [`SourceControl::on_feedback`] of this flow.
             fn prefetch_feedback(flow: Flow);
+
+            /// The same for what the memory refers to that [`SourceControl::prefetch_feedback`] has prefetched.
+            fn prefetch_feedback_data(flow: Flow);
         }
 
         notify {

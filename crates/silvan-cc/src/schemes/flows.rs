@@ -39,6 +39,12 @@ impl<V: Copy + Default> Senders<V> {
         self.0[flow.source.index()].flows.get(key(flow))
     }
 
+    /// Prefetches the state of a flow.
+    #[inline]
+    pub fn prefetch(&self, flow: Flow) {
+        self.0[flow.source.index()].flows.prefetch(key(flow));
+    }
+
     /// The same, to change it.
     #[inline]
     pub fn get_mut(&mut self, flow: Flow) -> Option<&mut V> {

@@ -11,6 +11,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::prefetch::prefetch;
 use silvan_core::{Bytes, HostId, Span, Time};
 
 use super::flows::{Senders, check_bytes, check_part, check_span, paced, ps};
@@ -174,6 +175,21 @@ impl SourceControl for Windows {
 
     fn needs_ack(&self) -> bool {
         true
+    }
+
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
+    #[inline]
+    fn prefetch_feedback_data(&self, flow: Flow) {
+        if let Some(state) = self.senders.get(flow) {
+            let links = &self.links[flow.source.index()][state.first_link as usize..];
+            for index in (0..state.links as usize).step_by(64 / size_of::<Link>()) {
+                prefetch(links, index);
+            }
+        }
     }
 
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {

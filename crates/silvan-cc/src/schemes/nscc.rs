@@ -305,6 +305,11 @@ impl SourceControl for Windows {
         true
     }
 
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |_, state| {
             state.window / (state.base_rtt + state.smoothed_delay)

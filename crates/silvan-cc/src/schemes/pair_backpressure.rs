@@ -194,6 +194,11 @@ impl SourceControl for Pairs {
         true
     }
 
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, pair| {
             // A pair that nothing slows down has no limit, and before the first round trip nothing is known.

@@ -485,6 +485,11 @@ impl SourceControl for Credits {
         true
     }
 
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
             if state.credit > 0 { link } else { state.rate() }

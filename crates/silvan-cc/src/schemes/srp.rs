@@ -373,6 +373,11 @@ impl SourceControl for Reservations {
         self.protocol != Protocol::Lhrp
     }
 
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
     fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
             let waits = Self::release_of(self.protocol, state, now) > now;

@@ -237,6 +237,11 @@ impl SourceControl for Windows {
         true
     }
 
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
             // Before the first round trip nothing is known.

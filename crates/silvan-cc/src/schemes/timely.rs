@@ -234,6 +234,11 @@ impl SourceControl for Rates {
         true
     }
 
+    #[inline]
+    fn prefetch_feedback(&self, flow: Flow) {
+        self.senders.prefetch(flow);
+    }
+
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |_, state| state.rate)
     }

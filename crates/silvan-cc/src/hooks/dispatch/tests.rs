@@ -86,6 +86,10 @@ impl SourceControl for Noting {
         assert_eq!(flow, FLOW);
         self.0.borrow_mut().push("feedback expected");
     }
+    fn prefetch_feedback_data(&self, flow: Flow) {
+        assert_eq!(flow, FLOW);
+        self.0.borrow_mut().push("data expected");
+    }
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         assert_eq!(flow, FLOW);
         now + Span::from_ps(1)
@@ -227,6 +231,7 @@ fn the_scheme_in_use_answers_at_the_switches() {
 fn play_source(source: &mut Source) -> (Vec<bool>, Vec<u64>) {
     source.prefetch_release(HOST);
     source.prefetch_feedback(FLOW);
+    source.prefetch_feedback_data(FLOW);
     source.on_flow_start(NOW, FLOW);
     source.on_send(NOW, FLOW, Span::from_ps(6), 10);
     let moved = source.on_feedback(NOW, FLOW, Feedback::Cnp);
@@ -250,6 +255,7 @@ fn the_scheme_in_use_answers_at_the_hosts() {
     let calls = [
         "release expected",
         "feedback expected",
+        "data expected",
         "start",
         "send",
         "feedback",
