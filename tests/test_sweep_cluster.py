@@ -130,7 +130,8 @@ def test_a_cluster_that_goes_away_loses_nothing(tmp_path: Path) -> None:
         wait_until(lambda: gate.waiting() and list(out.glob("points/*.json")), "half is finished")
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
-    error, hint = stderr.splitlines()
+    asking, error, hint = stderr.splitlines()
+    assert asking == f"asking the scheduler at {cluster.scheduler_address}, for 60 s at most"
     assert error == f"error: {cluster.scheduler_address}: the cluster is gone"
     assert "finished points are kept" in hint
     assert pq.read_table(out / "points.parquet").num_rows == 1

@@ -353,7 +353,7 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
         (("--objective", "maximize __import__('os')"), "cannot be part of a formula"),
         (("--objective", "maximize x.__class__()"), "cannot be part of a formula"),
         (("--objective", "maximize nonsense"), "a run has no measure nonsense"),
-        (("--objective", "maximize 1 / 0"), "'1 / 0' divides by 0"),
+        (("--objective", "maximize 1 / 0"), "1 / 0 divides by 0"),
         (("--objective", "maximize on.x / (2 - 2)"), "divides by 0"),
         (("--objective", "maximize 1 +"), "is no formula"),
         (("--vary", "cct-slope"), "is not of the form KEY=RANGE"),

@@ -73,15 +73,6 @@ class Measured:
     failure: str = ""
 
 
-class DamagedRunError(OutputError):
-    """The file of a finished run cannot be read."""
-
-    def __init__(self, path: Path, why: str) -> None:
-        hint = "remove this file and repeat the command; its run is made again"
-        super().__init__(f"{path}: not readable: {why}", hint=hint)
-        self.path = path
-
-
 class Store:
     """A folder of finished runs of this build of silvan.
 
@@ -103,16 +94,10 @@ class Store:
 
     def get(self, run: Run) -> Measured | None:
         """Return what came of a run that was finished before, or None."""
-        if run.key not in self._known:
-            path = self._file(run)
-            try:
-                measured = _measured(json.loads(path.read_text(encoding="utf-8")))
-            except FileNotFoundError:
-                return None
-            except (OSError, ValueError, RecursionError) as error:
-                raise DamagedRunError(path, shown(error)) from None
-            self._known[run.key] = measured
-        return self._known[run.key]
+        found = self._known.get(run.key)
+        if found is None and (found := _read(self._file(run))) is not None:
+            self._known[run.key] = found
+        return found
 
     def keep(self, run: Run, measured: Measured) -> None:
         """Keep what came of a run. One that failed is remembered, and tried again by another call.
@@ -142,25 +127,46 @@ class Store:
             Files of some runs are damaged; it names all of them.
         """
         unique = {run.key: run for run in runs}
-        missing, damaged = [], []
+        missing = []
+        damaged: dict[Path, OutputError] = {}
         for run in unique.values():
             try:
                 if self.get(run) is None:
                     missing.append(run)
-            except DamagedRunError as error:
-                damaged.append(error)
-        if len(damaged) > 1:
-            files = " ".join(shlex.quote(str(one.path)) for one in damaged)
-            raise OutputError(
-                f"{damaged[0].message}; {len(damaged)} files in all",
-                hint=f"remove them and repeat the command; their runs are made again: rm {files}",
-            )
-        if damaged:
-            raise damaged[0]
-        return missing
+            except OutputError as error:
+                damaged[self._file(run)] = error
+        if not damaged:
+            return missing
+        first = next(iter(damaged.values()))
+        if len(damaged) == 1:
+            raise first
+        files = " ".join(shlex.quote(str(one)) for one in damaged)
+        raise OutputError(
+            f"{first.message}; {len(damaged)} files in all",
+            hint=f"remove them and repeat the command; their runs are made again: rm {files}",
+        )
 
     def _file(self, run: Run) -> Path:
         return self._folder / f"{run.key}.json"
+
+
+def _read(path: Path) -> Measured | None:
+    """Read the file of a run, if there is one.
+
+    Raises
+    ------
+    OutputError
+        It cannot be read, or holds something else.
+    """
+    try:
+        return _measured(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise OutputError(
+            f"{path}: not readable: {shown(error)}",
+            hint="remove this file and repeat the command; its run is made again",
+        ) from None
 
 
 def _measured(read: object) -> Measured:
