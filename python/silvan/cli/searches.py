@@ -59,7 +59,9 @@ def begin_on(scheduler: str) -> None:
     logging.disable()
     if "://" in scheduler:
         from silvan.sweeping.cluster import ANSWER_S
+        from silvan.sweeping.sweep import require_scheduler
 
+        require_scheduler(scheduler)
         note(f"asking the scheduler at {shown(scheduler)}, for {ANSWER_S} s at most")
 
 
