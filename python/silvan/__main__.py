@@ -1,12 +1,16 @@
 """Run the command line with ``python -m silvan``."""
 
-import ctypes
+import sys
 
-from silvan.cli import main
+from silvan.cli import INTERRUPTED, main
 
 if __name__ == "__main__":
     status = main()
-    # After `python -m`, sys.exit gives the status of a process that SIGINT killed, whatever it is
-    # called with, if Ctrl-C met code in a string (such as dataclasses have), also where the command
-    # has handled it. The interpreter's own function ends it as sys.exit does a script.
-    ctypes.pythonapi.Py_Exit(status)
+    if status == INTERRUPTED:
+        import ctypes
+
+        # After `python -m`, sys.exit would give the status of a process that SIGINT killed if
+        # Ctrl-C met code in a string, such as the methods of data classes, although the command has
+        # handled it. The interpreter's own function ends it as sys.exit ends a script.
+        ctypes.pythonapi.Py_Exit(status)
+    sys.exit(status)

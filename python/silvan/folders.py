@@ -321,13 +321,18 @@ def claim_figures(
 
 def require_origin(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
-) -> None:
+) -> bool:
     """Refuse figures of another origin in a folder as :func:`claim_figures`, and write nothing.
 
     Parameters
     ----------
     folder, wanted, overwrite, what
         As for :func:`claim_figures`.
+
+    Returns
+    -------
+    bool
+        Whether there are such figures, which may be overwritten.
 
     Raises
     ------
@@ -336,18 +341,19 @@ def require_origin(
     """
     path = folder / _ORIGIN
     found = _origin(path)
-    if found != wanted and path.exists() and not overwrite:
+    are_others = found != wanted and path.exists()
+    if are_others and not overwrite:
         raise another_origin(folder, found, wanted, what)
+    return are_others
 
 
 def _remove_figures(
     folder: Path, wanted: Origin, *, overwrite: bool, what: str = "scenario"
 ) -> None:
     """Remove the figures of another origin from a folder, or refuse."""
-    require_origin(folder, wanted, overwrite=overwrite, what=what)
-    path = folder / _ORIGIN
-    if _origin(path) == wanted or not path.exists():
+    if not require_origin(folder, wanted, overwrite=overwrite, what=what):
         return
+    path = folder / _ORIGIN
     # A damaged note names no files; then those are found by the new figures' names.
     with suppress(OSError, ValueError, TypeError, KeyError):
         pattern = json.loads(path.read_text(encoding="utf-8"))["figures"]

@@ -92,10 +92,10 @@ def write_arena(
 
 
 def given_values(arena: Arena) -> str:
-    """Say what all scenarios of an arena have besides what it states."""
+    """Say what is set in all scenarios of an arena besides what it states."""
     values = ", ".join(f"{key} = {literal(value)}" for key, value in arena.given.items())
-    also = "; so have the settings that are called published" if arena.sets_control else ""
-    return f"All scenarios have {values}{also}."
+    also = " Settings that are called published have it, too." if arena.sets_control else ""
+    return f"Set in all scenarios, unless a scheme's own settings state the key: {values}.{also}"
 
 
 def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:

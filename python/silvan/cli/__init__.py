@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _NOT_PRINTED = 2
-_INTERRUPTED = 130
+INTERRUPTED = 130
+"""Exit status after Ctrl-C."""
 # As a shell has it of programs that SIGPIPE ends.
 _UNREAD = 141
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
-    if status == _INTERRUPTED and arguments is None:
+    if status == INTERRUPTED and arguments is None:
         from silvan.interruptible import leave_calls
 
         # The process belongs to the command.
@@ -57,7 +58,7 @@ def _run(arguments: list[str]) -> int:
         status = run_command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout, such as `head`, has seen enough.
         _discard_stdout()
@@ -80,7 +81,7 @@ def _ended_at_once() -> Iterator[None]:
     """
 
     def end(_number: int, _frame: object) -> None:
-        os._exit(_INTERRUPTED)
+        os._exit(INTERRUPTED)
 
     own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not own or threading.current_thread() is not threading.main_thread():

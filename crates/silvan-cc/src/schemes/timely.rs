@@ -107,7 +107,7 @@ impl Scheme for Timely {
         ),
         (
             "beta",
-            "beta of Mittal et al. 2015 is the largest part of the rate that is lost at once",
+            "beta of Mittal et al. 2015 is the factor of a decrease",
         ),
         (
             "segment",
