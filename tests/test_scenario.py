@@ -233,6 +233,16 @@ def test_a_mistake_in_an_override_has_a_key_and_no_line() -> None:
     assert (error.key, error.line, error.column) == ("switch.bufer", None, None)
 
 
+@pytest.mark.parametrize("control", ["control = {}", 'control = { scheme = "half" }', "[control]"])
+def test_an_override_makes_tables_below_any_form_of_a_table(control: str) -> None:
+    """Oracle: the same keys as a section of their own."""
+    changed = silvan.Scenario.from_toml(control).override(
+        {"control.scheme": "half", "control.half.step": 0.25}
+    )
+    section = '[control]\nscheme = "half"\n[control.half]\nstep = 0.25\n'
+    assert changed.hash == silvan.Scenario.from_toml(section).hash
+
+
 def test_text_that_is_not_utf8_is_located(tmp_path: Path) -> None:
     path = tmp_path / "latin1.toml"
     path.write_bytes(b'# two lines\nname = "Gr\xfcn"\n')

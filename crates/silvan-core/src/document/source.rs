@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
-use toml_edit::{Document, Item, Table, Value};
+use toml_edit::{Document, InlineTable, Item, Table, Value};
 
 use super::error::DocumentError;
 use super::path::{KeyPath, PathStep};
@@ -333,7 +333,9 @@ impl<'a> ItemMut<'a> {
                 Ok(ItemMut::Item(item))
             }
             (ItemMut::Value(Value::InlineTable(table)), step) => {
-                Ok(ItemMut::Value(table.get_or_insert(key_text(step), false)))
+                // What is missing is a table as long as steps go on below it.
+                let missing = InlineTable::new();
+                Ok(ItemMut::Value(table.get_or_insert(key_text(step), missing)))
             }
             (ItemMut::Value(_), PathStep::Index(_)) => Err(PathError::NotAList),
             _ => Err(PathError::NotATable),
