@@ -83,7 +83,7 @@ impl Scheme for CongestionIsolation {
             format!(
                 "{hold} is not above message-delay, {delay}: a flow would return before the neighbour knows of it"
             ),
-            "write e.g. \"100 us\"",
+            "raise it, or lower message-delay",
         ))
     }
 

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
-use super::flows::{check_bytes, check_part, check_span};
+use super::flows::{check_bytes, check_part, check_span, not_above};
 use super::red::RedMarker;
 use crate::flow_table::FlowTable;
 use crate::hooks::{Feedback, Flow, FlowLimit, PerHost, Settings, SourceControl};
@@ -110,8 +110,7 @@ impl Scheme for Dcqcn {
 
     fn check(&self) -> Result<(), SchemeError> {
         if self.k_max <= self.k_min {
-            let message = format!("{} is not above k-min, {}", self.k_max, self.k_min);
-            return Err(SchemeError::new("k-max", message, "write e.g. \"200 kB\""));
+            return Err(not_above("k-max", self.k_max, "k-min", self.k_min));
         }
         check_part("p-max", self.p_max, "0.01")?;
         check_part("g", self.g, "0.01")?;

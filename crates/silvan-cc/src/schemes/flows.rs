@@ -1,5 +1,7 @@
 //! What schemes with a state for each flow share: a table for each host, and the checks of common parameters.
 
+use std::fmt::Display;
+
 use silvan_core::{Bytes, Span, Time};
 
 use crate::flow_table::FlowTable;
@@ -158,11 +160,21 @@ pub(super) fn check_thresholds(
 ) -> Result<(), SchemeError> {
     match (k_min, k_max) {
         (Some(k_min), Some(k_max)) if k_max <= k_min => {
-            let message = format!("{k_max} is not above k-min, {k_min}");
-            Err(SchemeError::new("k-max", message, "write e.g. \"600 kB\""))
+            Err(not_above("k-max", k_max, "k-min", k_min))
         }
         _ => Ok(()),
     }
+}
+
+/// A parameter that is not above another one, either of which may have been given.
+pub(super) fn not_above(
+    key: &'static str,
+    value: impl Display,
+    other: &'static str,
+    least: impl Display,
+) -> SchemeError {
+    let message = format!("{value} is not above {other}, {least}");
+    SchemeError::new(key, message, format!("raise it, or lower {other}"))
 }
 
 /// A parameter that is a number above a bound, at most another one.

@@ -108,7 +108,7 @@ impl Scheme for Recn {
             format!(
                 "{idle} is not above message-delay, {delay}: a queue would be freed before the neighbour knows of it"
             ),
-            "write e.g. \"100 us\"",
+            "raise it, or lower message-delay",
         ))
     }
 

@@ -92,7 +92,8 @@ impl Scheme for Srp {
         self.reservation.get_or_insert_with(|| {
             let bits = data_plane.link_rate.bits_per_sec() as f64;
             let carried = 2.0 * timeout.as_secs_f64() * bits / 8.0;
-            Bytes::from_bytes((carried.round() as u64).max(data_plane.mtu.as_u64()))
+            let least = data_plane.mtu.as_u64();
+            Bytes::from_bytes((carried.round() as u64).clamp(least, u64::from(MOST)))
         });
     }
 

@@ -14,7 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
-use super::flows::{Senders, check_bytes, check_number, check_part, check_span, paced, ps};
+use super::flows::{
+    Senders, check_bytes, check_number, check_part, check_span, not_above, paced, ps,
+};
 use crate::hooks::{Ack, Flow, FlowLimit, NoControl, Settings, SourceControl};
 use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
 
@@ -123,8 +125,7 @@ impl Scheme for Timely {
         check_span("t-low", self.t_low, "50 us")?;
         check_span("min-rtt", self.min_rtt, "20 us")?;
         if self.t_high <= self.t_low {
-            let message = format!("{} is not above t-low, {}", self.t_high, self.t_low);
-            return Err(SchemeError::new("t-high", message, "write e.g. \"500 us\""));
+            return Err(not_above("t-high", self.t_high, "t-low", self.t_low));
         }
         check_part("alpha", self.alpha, "0.875")?;
         check_part("beta", self.beta(), "0.8")?;

@@ -256,7 +256,7 @@ fn schemes_of_one_file_each() {
     check(
         "control.dcqcn",
         "k-max = \"5 kB\"",
-        "control.dcqcn.k-max: 5 kB is not above k-min, 5 kB (Zhu et al. 2015 mark from Kmin on, and all packets from Kmax on) (hint: write e.g. \"200 kB\")",
+        "control.dcqcn.k-max: 5 kB is not above k-min, 5 kB (Zhu et al. 2015 mark from Kmin on, and all packets from Kmax on) (hint: raise it, or lower k-min)",
     );
     check(
         "control.dcqcn",
