@@ -59,12 +59,13 @@ ALLOWED = {
     # What links and fabrics lack for schemes.
     "python/silvan/left_out.py": {
         *("pft", "ib-cc-pft", "dftree", "srp", "congestion-isolation", "recn", "nscc", "reps"),
+        "vl-mapping",
     },
     # What the arena tunes; any other scheme keeps its published settings there.
     "python/silvan/arena/settings.py": {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
         *("timely", "hpcc", "swift", "nscc", "rccc", "srp", "congestion-isolation", "recn"),
-        "pair-backpressure",
+        *("pair-backpressure", "reps", "nscc-reps", "dftree"),
     },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},

@@ -196,6 +196,9 @@ def test_every_parameter_that_is_searched_starts_from_the_published_value() -> N
     assert len(tuned) == 3
     for scenario in tuned:
         assert _searched(scenario) == set(TUNABLE)
+        # All others map each flow to a lane, and have nothing to set.
+        without = {one.name for one in baselines(scenario) if search_of(scenario, one) is None}
+        assert without == {"none", "vftree", "flow2sl", "dbbm", "obqa"}
 
 
 def test_published_settings_that_cannot_be_tried_are_an_error(
@@ -386,8 +389,16 @@ def test_the_heat_map_has_the_share_of_each_scheme_in_each_case(
     assert len(labels) == len(rows)
     cells = [one for one in texts if re.fullmatch(r"<?\d+|&lt;1", one)]
     assert cells == [percent(dict(rows)[label][case]) for label in labels for case in cases]
-    # Nothing but the best of a case reads 100.
-    assert cells.count("100") == sum(share == 1 for _, of in rows for share in of.values())
+    # As the tables have it, in percent.
+    shown = [f"{dict(rows)[label][case]:.2f}" for label in labels for case in cases]
+    assert [float(one) == 1 for one in shown] == [one == "100" for one in cells]
+
+
+def test_schemes_are_in_the_order_of_the_cases_that_all_take_part_in(tmp_path: Path) -> None:
+    rows = [("a", {"one": 0.5}), ("b", {"one": 0.6, "two": 0.0}), ("c", {"one": 0.4, "two": 1.0})]
+    _, svg = draw_arena(rows, ["one", "two"], title="small", folder=tmp_path, stem="arena")
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg.read_text())
+    assert [one for one in texts if one in {"a", "b", "c"}] == ["b", "a", "c"]
 
 
 def test_the_command_of_a_case_tunes_settings_as_the_whole_arena_does(

@@ -155,6 +155,30 @@ def test_the_interval_of_the_objective_is_in_the_rows(command: Command, folder: 
     assert float(row["ci95"]) == entry["objective_interval"]
 
 
+def test_a_case_without_the_one_that_tunes_says_so(command: Command, folder: Path) -> None:
+    words = ("compare", "arena.toml", "--arena", "--schemes", "hpcc", "--cases")
+    done = command(*words, "slower", cwd=folder)
+    assert done.status == 0, done.stderr
+    message = "Settings for slower are published ones only: they would be tuned on incast"
+    assert f"{message}, which is left out. Name it in --cases" in " ".join(done.stderr.split())
+    (page,) = (folder / "out" / "arena-small").glob("*/arena.html")
+    assert message in page.read_text()
+    assert "Tuned settings are the best" not in page.read_text()
+    # With both cases, or without trials, there is nothing to say.
+    for more in (["slower,incast", "--trials", "2"], ["slower", "--trials", "1"]):
+        done = command(*words, *more, "--seeds", "1", cwd=folder)
+        assert done.status == 0, done.stderr
+        assert "published ones only" not in done.stderr
+
+
+def test_spaces_between_names_choose_no_other_folder(command: Command, folder: Path) -> None:
+    for cases in ("incast,slower", "incast, slower"):
+        words = ("--schemes", "none", "--cases", cases, "--quick")
+        done = command("compare", "arena.toml", "--arena", *words, cwd=folder)
+        assert done.status == 0, done.stderr
+    assert len(list((folder / "out" / "arena-small").glob("*/arena.json"))) == 1
+
+
 def test_an_arena_that_is_stopped_says_how_far_it_came(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -152,6 +152,8 @@ def test_what_an_objective_can_be_a_formula_of_is_what_runs_measure() -> None:
         ('name = "one"', 'name = "../one"', "contains '/'"),
         ('name = "one"', 'name = ""', "name: no text"),
         ('name = "one"', 'name = ["one"]', "name: no text"),
+        ('name = "incast"', 'name = ""', "case 1: name: no text"),
+        ('name = "incast"', 'name = "incast"\ntitel = 1', "case 1: case.titel: unknown key"),
         ('name = "incast"', 'name = "incast"\ntitle = 1', "case incast: title: no text"),
         ('name = "incast"', 'name = "incast"\ngroup = []', "case incast: group: no text"),
         ('name = "incast"', 'name = "incast"\nquick = 3', "case incast: quick is no table"),
@@ -190,6 +192,10 @@ def test_an_error_in_a_scenario_of_a_case_keeps_its_own_place(folder: Path) -> N
         (lambda read: _with(read, victims_gbps="a lot"), "victims_gbps is no number"),
         (lambda read: _with(read, fairness=[1.0]), "fairness is no number"),
         (lambda read: _with(read, series={}), "it has no numbers of a run"),
+        # Of what a check cannot know: what was measured, and how much it is.
+        (lambda read: _without(read, "latency_mean_us"), "not those that were written"),
+        (lambda read: _with(read, latency_mean_us=-3.0), "not those that were written"),
+        (lambda read: {**read, "digest": None}, "not those that were written"),
         (lambda read: _with_series(read, times_ms=[1.0]), "its series are of different lengths"),
         (lambda read: _with_series(read, tree_ports=["1"]), "something that is no number"),
     ],
@@ -244,6 +250,10 @@ def _with(read: dict[str, Any], **values: object) -> dict[str, Any]:
     return {**read, "numbers": {**read["numbers"], **values}}
 
 
+def _without(read: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**read, "numbers": {key: one for key, one in read["numbers"].items() if key != name}}
+
+
 def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
     return _with(read, series={**read["numbers"]["series"], **values})
 
@@ -264,6 +274,9 @@ def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
         (["--run-timeout", "9" * 30 + " h"], "is more than 8760 h"),
         (["--run-timeout", "9" * 400 + " s"], "is more than 8760 h"),
         (["--run-timeout", "8760.1 h"], "is more than 8760 h"),
+        (["--seeds", "1000000000"], "give at most 100000"),
+        (["--add", ""], "names no file"),
+        (["--add", "a\x1b[31m.py"], "has characters that cannot be shown"),
     ],
 )
 def test_a_scheduler_or_a_time_that_cannot_be_is_refused(

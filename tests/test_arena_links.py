@@ -212,6 +212,17 @@ def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) 
     assert {"pft", "vftree", "recn"} <= set(left_out(pfc))
 
 
+def test_lanes_suit_every_fabric_whose_routes_need_none() -> None:
+    """Set-aside queues and their like are not for fat trees alone; a torus needs its lanes."""
+    switch = {"buffer": "64 KiB"}
+    tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "min-hop"}
+    assert set(left_out(silvan.Scenario(fabric=tree, switch=switch))) == {"vftree"}
+    torus = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
+    for lanes in (1, 2):
+        scenario = silvan.Scenario(fabric=torus, switch=switch, vl={"data-vls": lanes})
+        assert {"recn", "flow2sl", "dbbm", "srp"} <= set(left_out(scenario))
+
+
 def test_a_scheme_that_is_named_on_pfc_alone_is_refused(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "incast.toml"
     path.write_text(INCAST)

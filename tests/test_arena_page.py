@@ -39,6 +39,7 @@ FACTS: dict[str, Any] = {
         {
             "name": name,
             "title": name.title(),
+            "note": "It is dark." if name == "forest" else "",
             "link": "pfc" if name.endswith("-pfc") else "credits",
             "objective": "minimize programs_ms",
             "command": f"silvan compare --arena --cases {name}",
@@ -50,6 +51,7 @@ FACTS: dict[str, Any] = {
         entry("incast", "none", "published", 0.5, programs_ms=2.0, objective=2.0),
         entry("incast", "pft", "published", 0.25, programs_ms="never", dissolved_ms="never"),
         entry("incast", "pft", "tuned", 1.0, programs_ms=1.0, objective=1.0),
+        entry("incast", "reps", "published", 0.75, programs_ms=1.5, objective=1.5),
         entry("forest", "none", "published", 0.0, failure="it took too long"),
         entry(
             *("forest", "pft", "published", 1.0),
@@ -72,22 +74,16 @@ def test_the_summary_has_means_counts_and_losses() -> None:
     assert "1,234 runs, 5.7 hours of processor time" in text
     assert "Seeds 1, 2; 4 trials" in text
     none, none_pfc = cells(text, "`none`")
-    # It has no settings to tune.
-    assert none == ["`none`", "2", "0.25", "0", "0.00", "`forest`", "", "", "", ""]
-    assert none_pfc == ["`none`", "1", "1.00", "1", "1.00", "`incast-pfc`"]
-    ((*published, mean, best, smallest, case),) = cells(text, "`pft`")
-    assert published == [
-        "`pft`",
-        "2",
-        f"{5 / 8:.2f}",
-        "1",
-        "0.25",
-        "`incast`",
-    ]
+    # It has no settings to tune, and one of its two cases is common to all schemes.
+    assert none == ["`none`", "2", "0.50", "0.25", "0", "0.00", "`forest`", *[""] * 5]
+    assert none_pfc == ["`none`", "1", "1.00", "1.00", "1", "1.00", "`incast-pfc`"]
+    ((*published, common, mean, best, smallest, case),) = cells(text, "`pft`")
+    assert published == ["`pft`", "2", "0.25", f"{5 / 8:.2f}", "1", "0.25", "`incast`"]
     # Published settings stand where none were tuned.
-    assert (mean, best, smallest) == ("1.00", "2", "1.00")
+    assert (common, mean, best, smallest) == ("1.00", "1.00", "2", "1.00")
     assert case == "`incast`"
-    assert text.index("`pft`") < text.index("`none`")
+    # By the common case: what a scheme has in another one counts for nothing.
+    assert text.index("`pft`") < text.index("`reps`") < text.index("`none`")
 
 
 def test_a_case_has_what_was_reached_the_best_first() -> None:
@@ -98,6 +94,7 @@ def test_a_case_has_what_was_reached_the_best_first() -> None:
     assert cells(of["incast"], "`pft`") == [["`pft`", "not reached", "0.25", "never", "never"]]
     assert of["incast"].index("`pft`, tuned") < of["incast"].index("`none`")
     assert "Takes no part, as it has no credits: pft." in of["incast-pfc"]
+    assert [name for name, part in of.items() if "\n\nIt is dark.\n\n" in part] == ["forest"]
     for case in FACTS["cases"]:
         assert case["command"] in of[case["name"]]
 

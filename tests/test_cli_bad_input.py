@@ -275,6 +275,7 @@ def test_numbers_of_any_length_are_no_failure(
         ["sweep", "FILE", "--grid", "run.duration=1 ms,1000 us"],
         ["sweep", "FILE", "--grid", "run.seed=1,2", "--seed", "3"],
         ["sweep", "FILE", "--seeds", "1000000"],
+        ["compare", "FILE", "--seeds", "100000000"],
         ["sweep", "FILE", "--seeds", "2", "--scheduler", "lokal"],
         ["reproduce", "unknown1999"],
         ["reproduce", "gran2012", "--only", "table9"],

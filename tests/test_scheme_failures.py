@@ -284,7 +284,7 @@ def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str
     report = json.loads(capsys.readouterr().out)
     assert [one["control.python.parameters.which"] for one in report["points"]] == [1, 3]
     (failed,) = report["failed"]
-    assert failed["error"] == "not finished within the time limit per point of 20 s"
+    assert failed["error"] == "not finished within the time limit of 20 s"
     assert failed["values"] == {"control.python.parameters.which": 2}
 
 
@@ -305,7 +305,7 @@ def test_a_file_that_never_ends_at_the_first_point_stops_no_other(
     assert [one["control.python.parameters.which"] for one in report["points"]] == [1, 3]
     (failed,) = report["failed"]
     assert failed["values"] == {"control.python.parameters.which": 2}
-    assert failed["error"] == "not finished within the time limit per point of 20 s"
+    assert failed["error"] == "not finished within the time limit of 20 s"
 
 
 def test_a_file_that_ends_its_process_is_named(

@@ -95,7 +95,7 @@ def test_a_point_on_a_cluster_has_a_time_limit(dask: LocalCluster, tmp_path: Pat
     )
     assert result.points["control.python.parameters.which"].to_pylist() == [1, 3]
     (failure,) = result.failures
-    assert failure.error == "not finished within the time limit per point of 20 s"
+    assert failure.error == "not finished within the time limit of 20 s"
 
 
 def test_workers_with_another_build_are_refused(

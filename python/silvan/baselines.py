@@ -16,7 +16,6 @@ from silvan._silvan import schemes
 from silvan.errors import ScenarioError, SilvanError, shown
 from silvan.left_out import (
     DCMS_SWEEPS,
-    LANE_PACKETS,
     count_lanes,
     left_out_by_fabric,
     left_out_by_links,
@@ -153,6 +152,9 @@ _SMSRP = Cost(4, 8, 17, "reservations")
 # The same and the end of its schedule at a port to a host; what has been discarded of a flow.
 _LHRP = Cost(12, 0, 4, "refusals")
 
+# Mappings that need more lanes than most ports have.
+_MAPPINGS = ("voqnet", "voqsw")
+
 # Largest delay that an entry of a Congestion Control Table can have, in packet times.
 _MOST_DELAY = 16_383
 # Entries of the table behind the first one.
@@ -241,6 +243,7 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
     mtu = scenario.packet.mtu.bytes
     window = max(2, math.ceil(_WINDOW_S * gbps * 1e9 / 8 / mtu))
     pft = throttling()
+    has_lanes = suits_lanes(scenario)
     # Nothing travels for schemes without notifications, whatever the scenario has.
     cnp: dict[str, TomlValue] = {"control.feedback.carrier": "cnp"}
     every = [
@@ -275,16 +278,15 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
         Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
         *_by_round_trip(scenario),
         *_by_receiver(scenario),
-        *_by_reservation(scenario),
+        *(_by_reservation(scenario) if has_lanes else []),
         *_by_paths(scenario),
-        *_by_lanes(scenario),
+        *(_by_lanes(scenario) if has_lanes else []),
     ]
     of_links = left_out_by_links(scenario)
     every = [one for one in every if one.name not in of_links]
     found = {one.name for one in every}
-    of_fabric = {
-        name: why for name, why in left_out_by_fabric(scenario).items() if name not in found
-    }
+    missing = left_out_by_fabric(scenario, has_lanes=has_lanes)
+    of_fabric = {name: why for name, why in missing.items() if name not in found}
     absent = of_fabric | dict(of_links)
     if added:
         name = Path(str(added["control.python.file"])).name
@@ -350,9 +352,11 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
             )
     missing = [name for name in names if name not in {*known, *others}]
     if missing:
-        raise SilvanError(
-            f"no scheme {missing[0]!r} to compare", f"known: {', '.join([*known, *others])}"
-        )
+        hint = f"known: {', '.join([*known, *others])}"
+        if missing[0] in _MAPPINGS:
+            key = f"control.vl-mapping.mapping={missing[0]}"
+            hint = f"--schemes vl-mapping --set {key} --set vl.data-vls=N, with a lane for each"
+        raise SilvanError(f"no scheme {missing[0]!r} to compare", hint)
     for name in names:
         if name in others:
             overrides: dict[str, TomlValue] = {"control.scheme": name}
@@ -612,9 +616,6 @@ def _by_reservation(scenario: Scenario) -> list[Baseline]:
     the base round trip and what a link takes for half of the buffer.
     """
     buffer: int = scenario.switch.buffer.bytes // 2
-    packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
-    if scenario.vl.data_vls > 1 or buffer < LANE_PACKETS * packet:
-        return []
     half_s = buffer // 2 * 8 / (scenario.link_gbps * 1e9)
     timeout_ns = math.ceil((base_rtt_s(scenario) + half_s) * 1e9)
     keys: dict[str, TomlValue] = {
@@ -627,11 +628,6 @@ def _by_reservation(scenario: Scenario) -> list[Baseline]:
         "vl.limit-high": 8,
         "switch.buffer": f"{buffer} B",
     }
-    try:
-        scenario.override(keys).describe()
-    except SilvanError:
-        # Its routes need the lanes.
-        return []
     found = (
         ("srp", "srp", "each block of a flow reserves time at its destination", _SRP),
         ("srp+smsrp", "smsrp", "what is discarded reserves time at its destination", _SMSRP),
@@ -680,9 +676,7 @@ def _by_paths(scenario: Scenario) -> list[Baseline]:
 
 
 def _by_lanes(scenario: Scenario) -> list[Baseline]:
-    """Set up lanes for groups of destinations or outputs, or for hotspots, on trees."""
-    if not suits_lanes(scenario):
-        return []
+    """Set up lanes for groups of destinations or outputs, or for hotspots."""
     buffer: int = scenario.switch.buffer.bytes
     lanes = count_lanes(scenario)
     overrides: dict[str, TomlValue] = {
@@ -693,6 +687,7 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
         "switch.buffer": f"{buffer // lanes} B",
     }
     by_output: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "obqa"}
+    by_number: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "dbbm"}
     by_group: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "flow2sl"}
     by_hotspot: dict[str, TomlValue] = {
         "control.scheme": "dftree",
@@ -719,16 +714,28 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
     del set_aside["control.vl-mapping.mapping"]
     by_destination: dict[str, TomlValue] = {**set_aside, "control.recn.variant": "fbicm"}
     return [
-        Baseline(
-            "vftree",
-            f"{lanes} lanes by destination, which share the buffer of one",
-            overrides,
-            Cost(0, 0, 0, "none"),
+        *(
+            [
+                Baseline(
+                    "vftree",
+                    f"{lanes} lanes by destination, which share the buffer of one",
+                    overrides,
+                    Cost(0, 0, 0, "none"),
+                )
+            ]
+            if scenario.fabric.routing == "d-mod-k"
+            else []
         ),
         Baseline(
             "flow2sl",
             f"{lanes} lanes by groups of hosts side by side, which share the buffer of one",
             by_group,
+            Cost(0, 0, 0, "none"),
+        ),
+        Baseline(
+            "dbbm",
+            f"{lanes} lanes by the destination's number, which share the buffer of one",
+            by_number,
             Cost(0, 0, 0, "none"),
         ),
         # The output at the next switch must be known.

@@ -598,9 +598,10 @@ def _umask() -> int:
 def unwritable(path: Path, error: OSError) -> OutputError:
     """Say that something cannot be written, why, and what to do about it."""
     reason = (error.strerror or str(error)).lower()
-    return OutputError(
-        f"{path}: cannot write: {reason}",
-        hint="make room and repeat the command; what was finished is kept"
-        if error.errno in _FULL
-        else "name a folder that exists and that you may write to",
-    )
+    if error.errno in _FULL:
+        hint = "make room and repeat the command; what was finished is kept"
+    elif error.errno == errno.EISDIR:
+        hint = "a file of that name is to be written: rename the folder, or name another one"
+    else:
+        hint = "name a folder that exists and that you may write to"
+    return OutputError(f"{path}: cannot write: {reason}", hint=hint)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from silvan.errors import SilvanError
+
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
 
@@ -27,7 +29,8 @@ _FINDS_ROOTS = "its switches tell roots from victims by credits, and links with 
 _OF_CREDITS: Mapping[str, str] = {
     **dict.fromkeys(("pft", "ib-cc-pft"), _READS_CREDITS),
     **dict.fromkeys(
-        ("vftree", "flow2sl", "obqa", "dftree", "srp", "srp+smsrp", "srp+lhrp"), _DIVIDES_MEMORY
+        ("vftree", "flow2sl", "dbbm", "obqa", "dftree", "srp", "srp+smsrp", "srp+lhrp"),
+        _DIVIDES_MEMORY,
     ),
     **dict.fromkeys(("congestion-isolation", "recn", "fbicm"), _FINDS_ROOTS),
 }
@@ -38,10 +41,11 @@ def left_out_by_links(scenario: Scenario) -> Mapping[str, str]:
     return _OF_CREDITS if scenario.to_dict()["link"].get("flow-control") == "pfc" else {}
 
 
-def left_out_by_fabric(scenario: Scenario) -> dict[str, str]:
+def left_out_by_fabric(scenario: Scenario, *, has_lanes: bool) -> dict[str, str]:
     """Say what is missing for each scheme that does not suit every fabric.
 
-    That of a scheme which suits the fabric is what is missing in others.
+    That of a scheme which suits the fabric is what is missing in others. ``has_lanes`` is what
+    :func:`suits_lanes` returns.
     """
     switches = scenario.describe()["switches"]
     chooses = scenario.fabric.path_choice != "table"
@@ -51,26 +55,26 @@ def left_out_by_fabric(scenario: Scenario) -> dict[str, str]:
         paths = "the fabric has a single switch, and no paths to choose among"
     else:
         paths = "the fabric has no choice among shortest paths"
-    takes_lanes = "the scenario has more than one data VL already"
     if scenario.vl.data_vls > 1:
-        lanes = speculative = takes_lanes
+        lanes = "the scenario has more than one data VL already"
+    elif count_lanes(scenario) < 2:
+        lanes = f"the buffer has no room for two lanes of {LANE_PACKETS} packets"
     else:
-        small = f"the buffer has no room for two lanes of {LANE_PACKETS} packets"
-        fits = count_lanes(scenario) > 1
-        speculative = "the routes of the fabric need the lanes" if fits else small
-        lanes = small
-        if scenario.fabric.routing != "d-mod-k":
-            lanes = "it is for fat trees, with d-mod-k routing"
-    waits = known_path = lanes
-    if suits_lanes(scenario):
+        lanes = "the routes of the fabric need the lanes"
+    tree = waits = known_path = lanes
+    if has_lanes:
+        tree = "it is for fat trees, with d-mod-k routing"
         waits = known_path = "packets wait in other queues than virtual output queues"
         if chooses:
             known_path = "the next output must be known, and switches choose it"
     return {
         "ib-cc+dcms": f"the run is too short for {DCMS_SWEEPS} sweeps two ticks of a counter apart",
         **dict.fromkeys(("ib-cc+vendor+adaptive", "reps", "nscc+reps"), paths),
-        **dict.fromkeys(("srp", "srp+smsrp", "srp+lhrp"), speculative),
-        **dict.fromkeys(("vftree", "flow2sl", "dftree"), lanes),
+        **dict.fromkeys(
+            ("srp", "srp+smsrp", "srp+lhrp", "flow2sl", "dbbm", "dftree"),
+            lanes,
+        ),
+        "vftree": tree,
         "congestion-isolation": waits,
         **dict.fromkeys(("obqa", "recn", "fbicm"), known_path),
     }
@@ -89,6 +93,13 @@ def count_lanes(scenario: Scenario) -> int:
 
 
 def suits_lanes(scenario: Scenario) -> bool:
-    """Whether lanes can be set up: on a tree whose only lane has room for two."""
-    routing, lanes = scenario.fabric.routing, scenario.vl.data_vls
-    return bool(routing == "d-mod-k" and lanes == 1 and count_lanes(scenario) > 1)
+    """Whether its only lane has room for two, and its routes need none of them."""
+    if scenario.vl.data_vls > 1 or count_lanes(scenario) < 2:
+        return False
+    if scenario.fabric.routing == "d-mod-k":
+        return True
+    try:
+        scenario.override({"control.scheme": "vl-mapping", "vl.data-vls": 2}).describe()
+    except SilvanError:
+        return False
+    return True

@@ -18,7 +18,7 @@ from typing import Any
 
 from marked import replaced
 
-from silvan.arena.judge import BEST
+from silvan.arena.judge import BEST, common_cases, mean_share
 from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.page import link_title, takes_no_part
 from silvan.compare import measured
@@ -34,9 +34,11 @@ All numbers behind [Schemes compared](comparison.md). The [guide](guide/comparin
 explains cases and columns, the [glossary](guide/glossary.md) the abbreviations. *Reached* is the
 mean over the seeds of what is to be reached, ± half of its 95 % confidence interval; *of the
 best* is its part of the best one in the table. Other columns are means over the seeds; *never* is
-not within the run of at least one seed. `tuned` marks rows with tuned settings. Below a table is
-who takes no part, and why; a data VL is a virtual lane (VL) for data. The command of a case makes
-its table again, to the last digit.
+not within the run of at least one seed. `tuned` marks rows with tuned settings; a scheme without
+such a row has no parameters that are searched, or none were better than the published ones. Below a
+table is who takes no part, and why; a data VL is a virtual lane (VL) for data. The command of a
+case makes its table again, to the last digit, and what its settings are tuned on with it: add
+`--trials 1` for published settings alone, which takes a hundredth of the time in small cases.
 """
 
 
@@ -55,6 +57,12 @@ def summary(facts: dict[str, Any], made: tuple[int, float]) -> str:
         f"`{facts['command']}`, silvan {facts['version']}: {runs:,} runs, {hours:.1f} hours of "
         f"processor time. Seeds {', '.join(map(str, facts['seeds']))}; {_tuning(facts['tuning'])}.",
     ]
+    lines += [
+        "",
+        "Schemes are in the order of their better mean over the cases that all take part in. *Of "
+        "all* is that over all of their own cases. Tuned settings are the published ones where no "
+        "trial was better.",
+    ]
     for link in dict.fromkeys(one["link"] for one in facts["cases"]):
         lines += ["", f"### Links with {link_title(link)}", "", *_shares(facts, link)]
         lines += ["", f"![Heat map, {link_title(link)}](images/arena-{link}.png)"]
@@ -71,14 +79,7 @@ def _tuning(tuning: dict[str, Any]) -> str:
 def _shares(facts: dict[str, Any], link: str) -> Iterator[str]:
     entries = [one for one in facts["entries"] if one["link"] == link]
     kinds = list(dict.fromkeys(one["settings"] for one in entries))
-    columns = [
-        f"{text}{', tuned' if kind == 'tuned' else ''}"
-        for kind in kinds
-        for text in ("mean", f"≥ {BEST:g}", "smallest", "in")
-    ]
-    yield f"| scheme | cases | {' | '.join(columns)} |"
-    yield f"|---|{'---|' * (len(columns) + 1)}"
-    rows = []
+    by_scheme: dict[str, dict[str, dict[str, float]]] = {}
     for scheme in dict.fromkeys(one["scheme"] for one in entries):
         own = {
             kind: {
@@ -89,18 +90,31 @@ def _shares(facts: dict[str, Any], link: str) -> Iterator[str]:
             for kind in kinds
         }
         # A case without tuned settings keeps the published ones.
-        of = {kind: {**own["published"], **shares} for kind, shares in own.items()}
-        best = max(statistics.fmean(shares.values()) for shares in of.values())
-        cells = [cell for kind in kinds for cell in _of(of[kind] if own[kind] else {})]
-        rows.append((-best, f"| `{scheme}` | {len(own['published'])} | {' | '.join(cells)} |"))
+        by_scheme[scheme] = {
+            kind: {**own["published"], **shares} if shares else {} for kind, shares in own.items()
+        }
+    common = common_cases([of["published"] for of in by_scheme.values()])
+    columns = [
+        f"{text}{', tuned' if kind == 'tuned' else ''}"
+        for kind in kinds
+        for text in (f"mean of {len(common)}", "of all", f"≥ {BEST:g}", "smallest", "in")
+    ]
+    yield f"| scheme | cases | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * (len(columns) + 1)}"
+    rows = []
+    for scheme, of in by_scheme.items():
+        best = max(mean_share(shares, common) for shares in of.values() if shares)
+        cells = [cell for kind in kinds for cell in _of(of[kind], common)]
+        rows.append((-best, f"| `{scheme}` | {len(of['published'])} | {' | '.join(cells)} |"))
     yield from (text for _, text in sorted(rows))
 
 
-def _of(shares: dict[str, float]) -> list[str]:
+def _of(shares: dict[str, float], common: Sequence[str]) -> list[str]:
     if not shares:
-        return [""] * 4
+        return [""] * 5
     worst = min(shares, key=lambda case: shares[case])
     return [
+        f"{mean_share(shares, common):.2f}",
         f"{statistics.fmean(shares.values()):.2f}",
         str(sum(share >= BEST for share in shares.values())),
         f"{shares[worst]:.2f}",
@@ -118,6 +132,7 @@ def cases(facts: dict[str, Any]) -> str:
             "",
             f"{case['title']}. To be reached: {case['objective']}.",
         ]
+        lines += ["", case["note"]] if case["note"] else []
         lines += ["", "```", case["command"], "```", ""]
         lines += _table([one for one in facts["entries"] if one["case"] == case["name"]])
         lines += [f"\n{one}" for one in takes_no_part(case["left_out"])]

@@ -20,7 +20,21 @@ from silvan.tuning.tune import Objective
 
 _KEYS = {"name", "seeds", "links", "tuning", "case"}
 _TUNING = {"trials", "seeds", "links"}
-_CASE = {"name", "title", "file", "group", "objective", "tune", "links", "set", "pfc", "quick"}
+_CASE = {
+    *(
+        "name",
+        "title",
+        "note",
+        "file",
+        "group",
+        "objective",
+        "tune",
+        "links",
+        "set",
+        "pfc",
+        "quick",
+    ),
+}
 
 _OF_ARENA = {
     "run.seed": ("an arena states its seeds", "--seeds N changes their number"),
@@ -54,6 +68,8 @@ class Case:
         What is to be reached; settings are tuned for it, and schemes are ranked by it.
     is_tuned : bool
         Whether the settings of the group are tuned on this case.
+    note : str
+        What a reader of its numbers must know; empty if there is nothing.
     """
 
     name: str
@@ -62,6 +78,7 @@ class Case:
     scenario: Scenario
     objective: Objective
     is_tuned: bool
+    note: str = ""
 
     @property
     def link(self) -> str:
@@ -114,6 +131,9 @@ class Arena:
         them as they are published.
     given : Mapping
         What :meth:`override` has set in all scenarios, by dotted key.
+    tuned_elsewhere : Mapping
+        Names of cases that :meth:`only` or :meth:`on_links` has left out, and on which the settings
+        of a group are tuned, by the group.
     """
 
     name: str
@@ -122,6 +142,7 @@ class Arena:
     tuning_seeds: tuple[int, ...]
     trials: int
     given: Mapping[str, TomlValue] = field(default_factory=dict)
+    tuned_elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, names: Sequence[str], kinds: Sequence[str] = ()) -> Arena:
         """Return an arena with some of the cases, in their order.
@@ -153,7 +174,7 @@ class Arena:
                     f"cases: {', '.join(one.name for one in of_kind.cases)}",
                 )
             kept |= found
-        return replace(self, cases=tuple(one for one in of_kind.cases if one.name in kept))
+        return _keep(of_kind, [one for one in of_kind.cases if one.name in kept])
 
     def on_links(self, kinds: Sequence[str]) -> Arena:
         """Return an arena with the cases on links of some kinds, in their order.
@@ -166,13 +187,13 @@ class Arena:
         for kind in kinds:
             if kind not in LINKS:
                 raise SilvanError(f"there are no links {kind!r}", f"links: {', '.join(LINKS)}")
-        kept = tuple(one for one in self.cases if one.link in kinds)
+        kept = [one for one in self.cases if one.link in kinds]
         if not kept:
             raise SilvanError(
                 f"no case has links with {' or '.join(kinds)}",
                 'write links = ["credits", "pfc"] in the arena',
             )
-        return replace(self, cases=kept)
+        return _keep(self, kept)
 
     def override(self, overrides: Mapping[str, TomlValue]) -> Arena:
         """Return an arena whose scenarios have other values of keys.
@@ -222,6 +243,16 @@ class Arena:
         return next((one for one in self.cases if one.group == group and one.is_tuned), None)
 
     @property
+    def untuned(self) -> dict[str, list[str]]:
+        """Names of cases with published settings only, by the case that theirs are tuned on."""
+        found: dict[str, list[str]] = {}
+        for one in self.cases:
+            case = self.tuned_elsewhere.get(one.group)
+            if case is not None and self.trials > 1:
+                found.setdefault(case, []).append(one.name)
+        return found
+
+    @property
     def links(self) -> list[str]:
         """Kinds of links of its cases, in their order."""
         return list(dict.fromkeys(one.link for one in self.cases))
@@ -230,6 +261,12 @@ class Arena:
     def groups(self) -> list[str]:
         """The groups of its cases, in their order."""
         return list(dict.fromkeys(one.group for one in self.cases))
+
+
+def _keep(arena: Arena, kept: Sequence[Case]) -> Arena:
+    names = {one.name for one in kept}
+    missing = {one.group: one.name for one in arena.cases if one.is_tuned and one.name not in names}
+    return replace(arena, cases=tuple(kept), tuned_elsewhere={**arena.tuned_elsewhere, **missing})
 
 
 def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
@@ -256,7 +293,7 @@ def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"not TOML: {error}", source) from None
+        raise ScenarioError(f"not TOML: {error}", source, hint=_GUIDE) from None
     if "case" not in tables and "fabric" in tables:
         raise ScenarioError(
             "a scenario, and not the cases of an arena",
@@ -284,8 +321,8 @@ def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
     tuned_links = _links(tuning, f"{source}: tuning") or LINKS
     cases = tuple(
         case
-        for entry in entries
-        for case in _cases(entry, path.parent, source, links, tuned_links, quick=quick)
+        for number, entry in enumerate(entries, 1)
+        for case in _cases(entry, number, path.parent, source, links, tuned_links, quick=quick)
     )
     _require_distinct(cases, source)
     trials = tuning.get("trials", 1)
@@ -299,6 +336,7 @@ def read_arena(path: Path | None = None, *, quick: bool = False) -> Arena:
 
 def _cases(
     entry: object,
+    number: int,
     folder: Path,
     source: str,
     links: Sequence[str],
@@ -307,9 +345,10 @@ def _cases(
     quick: bool,
 ) -> Iterator[Case]:
     """Read a case, once for each kind of links."""
-    _require_keys(entry, _CASE, "case.", source)
+    nameless = f"{source}: case {number}"
+    _require_keys(entry, _CASE, "case.", nameless)
     assert isinstance(entry, dict)
-    name = _text(entry, "name", source)
+    name = _text(entry, "name", nameless)
     where = f"{source}: case {name}"
     read = _scenario(folder / _text(entry, "file", where), where)
     objective = read_objective(_text(entry, "objective", where), where)
@@ -318,6 +357,8 @@ def _cases(
         raise ScenarioError("tune is neither true nor false", where, hint="write tune = true")
     title = _text({"title": name, **entry}, "title", where)
     group = _text({"group": name, **entry}, "group", where)
+    # It is about the numbers of the whole case.
+    note = _text(entry, "note", where) if "note" in entry and not quick else ""
     reduced = _table(entry, "quick", where)
     reduction = reduced if quick else {}
     given = {**_table(entry, "set", where), **reduction}
@@ -340,6 +381,7 @@ def _cases(
             scenario,
             objective,
             tune and kind in tuned_links,
+            note,
         )
 
 

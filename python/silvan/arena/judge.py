@@ -249,6 +249,28 @@ def share(value: float, best: float) -> float:
     return less / more
 
 
+def common_cases(shares: Sequence[Mapping[str, float]]) -> list[str]:
+    """List the cases that all schemes take part in.
+
+    Examples
+    --------
+    >>> common_cases([{"incast": 1.0, "dragonfly": 0.9}, {"incast": 0.5}])
+    ['incast']
+    """
+    return [case for case in shares[0] if all(case in of for of in shares)]
+
+
+def mean_share(shares: Mapping[str, float], common: Sequence[str]) -> float:
+    """Return the mean share of a scheme over the common cases, or over its own if there are none.
+
+    Examples
+    --------
+    >>> mean_share({"incast": 1.0, "dragonfly": 0.5}, ["incast"])
+    1.0
+    """
+    return statistics.fmean([shares[case] for case in common or shares])
+
+
 def interval(values: Sequence[float]) -> float:
     """Return half of the 95 % confidence interval of a mean, by Student's t.
 

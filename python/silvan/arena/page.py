@@ -76,6 +76,7 @@ def write_arena(
             {
                 "name": one.name,
                 "title": one.title,
+                "note": one.note,
                 "link": one.link,
                 "objective": str(one.objective),
                 "command": _of_case(result, one, command),
@@ -96,6 +97,15 @@ def given_values(arena: Arena) -> str:
     values = ", ".join(f"{key} = {literal(value)}" for key, value in arena.given.items())
     also = " Settings that are called published have it, too." if arena.sets_control else ""
     return f"Set in all scenarios, unless a scheme's own settings state the key: {values}.{also}"
+
+
+def untuned_cases(arena: Arena) -> list[str]:
+    """Say which cases have published settings only, as the case to tune them on is left out."""
+    return [
+        f"Settings for {', '.join(names)} are published ones only: they would be tuned on {case}, "
+        "which is left out."
+        for case, names in arena.untuned.items()
+    ]
 
 
 def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], str]]:
@@ -173,6 +183,7 @@ def _report(result: ArenaResult, command: Sequence[str], chosen: Sequence[str]) 
                 notes=[
                     f"Links: {link_title(case.link)}.",
                     f"To be reached: {case.objective}.",
+                    *([case.note] if case.note else []),
                     *(f"{one.label}: {one.failure}" for one in entries if one.failure),
                     *takes_no_part(result.absent[case.name]),
                 ],
@@ -199,7 +210,8 @@ def _notes(result: ArenaResult) -> list[str]:
     notes = [f"Each run with {seeds} seed{'s' * (seeds > 1)}.", *_NOTES]
     if result.arena.given:
         notes.append(given_values(result.arena))
-    if result.arena.trials > 1:
+    notes += untuned_cases(result.arena)
+    if any(result.arena.tuned_on(group) for group in result.arena.groups):
         notes.append(
             f"Tuned settings are the best of {result.arena.trials} for each scheme and group of "
             f"cases, on seeds {', '.join(map(str, result.arena.tuning_seeds))}; a scheme without "

@@ -39,6 +39,8 @@ _PFT: _Parameters = (
     Parameter("control.pft.n", 0, 12, whole=True),
     Parameter("control.pft.enter", 0x80, 0x400, whole=True),
 )
+_NSCC: _Parameters = ("control.nscc.target-delay", "control.nscc.k-min", "control.nscc.k-max")
+_REPS_BUFFER = Parameter("control.reps.buffer", 1, 32, log=True, whole=True)
 TUNABLE: Mapping[str, _Parameters] = {
     "ib-cc": _IB_CC,
     "pft": _PFT,
@@ -73,12 +75,15 @@ TUNABLE: Mapping[str, _Parameters] = {
         Parameter("control.swift.additive-increase", 0.1, 8.0, log=True),
         Parameter("control.swift.beta", 0.1, 0.95),
     ),
-    "nscc": ("control.nscc.target-delay", "control.nscc.k-min", "control.nscc.k-max"),
+    "nscc": _NSCC,
+    "reps": ("control.reps.k-min", "control.reps.k-max", _REPS_BUFFER),
+    "nscc-reps": (*_NSCC, _REPS_BUFFER),
     "rccc": ("control.rccc.window", Parameter("control.rccc.pull-rate", 0.7, 1.0)),
     "congestion-isolation": (
         "control.congestion-isolation.set-point",
         "control.congestion-isolation.hold",
     ),
+    "dftree": ("control.dftree.threshold", "control.dftree.hold"),
     "recn": ("control.recn.detection", "control.recn.propagation"),
     "pair-backpressure": (
         "control.pair-backpressure.threshold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shlex
@@ -109,10 +110,12 @@ class Store:
         """
         self._known[run.key] = measured
         if measured.numbers is not None:
+            written = _without_infinity(measured.numbers)
             text = json.dumps(
                 {
-                    "numbers": _without_infinity(measured.numbers),
+                    "numbers": written,
                     "processor_s": measured.processor_s,
+                    "digest": _digest(written),
                 },
                 allow_nan=False,
             )
@@ -188,6 +191,7 @@ def _measured(read: object) -> Measured:
                 **values,
             } as numbers,
             "processor_s": processor_s,
+            "digest": digest,
         }:
             pass
         case _:
@@ -204,7 +208,14 @@ def _measured(read: object) -> Measured:
     # Trees may be looked at when the run begins, too.
     if not 0 < len(times) == len(rates) >= len(ports) - 1:
         raise ValueError("its series are of different lengths")
+    # What the checks above let pass was changed all the same.
+    if digest != _digest(numbers):
+        raise ValueError("its numbers are not those that were written")
     return Measured(_with_infinity(numbers), float(processor_s))
+
+
+def _digest(numbers: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(numbers).encode()).hexdigest()[:16]
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

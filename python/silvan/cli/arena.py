@@ -55,7 +55,7 @@ def compare_arena(
     """Run an arena, print where each scheme loses, and write page and numbers."""
     from silvan import _silvan
     from silvan.arena import plan_arena, read_arena, run_arena
-    from silvan.arena.page import given_values, write_arena
+    from silvan.arena.page import given_values, untuned_cases, write_arena
     from silvan.folders import Origin, claim_figures, exclusive, require_origin
     from silvan.progress_bar import progress_bar
 
@@ -67,9 +67,9 @@ def compare_arena(
 
     def wanted(*, reduced: bool) -> Arena:
         arena = read_arena(file, quick=reduced)
-        kinds = [name.strip() for name in links.split(",")] if links is not None else []
+        kinds = _names(links) if links is not None else []
         if cases is not None:
-            arena = arena.only([name.strip() for name in cases.split(",")], kinds)
+            arena = arena.only(_names(cases), kinds)
         elif kinds:
             arena = arena.on_links(kinds)
         # Of cases that take part: others need not know the keys.
@@ -81,6 +81,8 @@ def compare_arena(
     arena = wanted(reduced=quick)
     if arena.sets_control:
         note(given_values(arena))
+    for line in untuned_cases(arena):
+        note(f"{line} Name it in --cases, too, to tune them.")
     begin_on(scheduler)
     limit_s = None if run_timeout is None else wall_time("--run-timeout", run_timeout)
     begin = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
@@ -90,7 +92,11 @@ def compare_arena(
     words += ["--add", scheme] if scheme else []
     words += ["--seeds", str(seeds)] if seeds is not None else []
     words += ["--trials", str(trials)] if trials is not None else []
-    chosen = [*(["--cases", cases] if cases else []), *(["--links", links] if links else [])]
+    chosen = [
+        word
+        for option, listed in (("--cases", cases), ("--links", links))
+        for word in ([option, ",".join(_names(listed))] if listed else [])
+    ]
     root = out / f"arena-{arena.name}"
     folder = root / _selection([*words, *chosen])
     origin = Origin(arena.name, arena.hash, _silvan.version())
@@ -145,7 +151,12 @@ def compare_arena(
     for one in failed:
         note(f"error: {one.case}, {one.label}: {one.failure}")
     if failed:
+        note("hint: what is finished is kept, and the same command tries these runs again")
         raise typer.Exit(1)
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",")]
 
 
 @contextmanager
@@ -226,17 +237,23 @@ def _put_plan(
         return
     for column in ("scheme", "case"):
         put_table(_plan_table(arena, planned, column))
-    hours = sum(one.processor_s for one in planned) / 3600
+    total_s = sum(one.processor_s for one in planned)
     cores = workers or os.cpu_count() or 1
     known = sum(one.is_measured for one in planned)
     note(
-        f"{_count(sum(one.points for one in planned), 'run')}, {hours:.2f} h of processor time: "
-        f"{hours / cores:.2f} h on {cores} core{'s' * (cores > 1)}"
+        f"{_count(sum(one.points for one in planned), 'run')}, {_duration(total_s)} of processor "
+        f"time: {_duration(total_s / cores)} on {cores} core{'s' * (cores > 1)}"
     )
     note(
         f"measured in {known} of {len(planned)} pairs of case and scheme; the others by the "
         "reduced case, times what the full one takes of it without control"
     )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
 
 
 def _plan_table(arena: Arena, planned: Sequence[Estimate], column: str) -> Table:
@@ -267,7 +284,15 @@ def _plan_table(arena: Arena, planned: Sequence[Estimate], column: str) -> Table
 
 def _with_seeds(arena: Arena, seeds: int) -> Arena:
     from silvan.errors import SilvanError
+    from silvan.sweeping.plan import MOST_POINTS
 
+    most = MOST_POINTS // len(arena.cases)
+    if seeds > most:
+        raise SilvanError(
+            f"--seeds {seeds}: {seeds * len(arena.cases)} runs of a scheme; at most {MOST_POINTS} "
+            "are supported",
+            f"give at most {most}",
+        )
     chosen = tuple(range(arena.seeds[0], arena.seeds[0] + seeds))
     both = set(chosen) & set(arena.tuning_seeds)
     if both:
@@ -281,7 +306,7 @@ def _with_seeds(arena: Arena, seeds: int) -> Arena:
 def _table(result: ArenaResult) -> Table:
     from rich.table import Table
 
-    from silvan.arena.judge import BEST
+    from silvan.arena.judge import BEST, common_cases, mean_share
     from silvan.arena.page import link_title, losses
 
     arena = result.arena
@@ -290,15 +315,23 @@ def _table(result: ArenaResult) -> Table:
     table = Table(
         title=f"{arena.name}: {_count(len(arena.cases), 'case')} on links with {kinds}, {seeds}",
         caption="Share of the best: what a scheme reaches of what the best one reaches in a case; "
-        "0 where a run failed or did not reach it at all.",
+        "0 where a run failed or did not reach it at all. Common cases: those that all schemes on "
+        "such links take part in.",
     )
     table.add_column("scheme", no_wrap=True)
     table.add_column("links", no_wrap=True)
-    for heading in ("cases", "share of the\nbest, mean", f"at least {BEST:g}\nof the best in"):
+    for heading in (
+        "cases",
+        "share of the\nbest, mean",
+        "common\ncases",
+        f"at least {BEST:g}\nof the best in",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("smallest", justify="right", no_wrap=True)
     table.add_column("loses most in", no_wrap=True)
-    rows = [(link, *row) for link in arena.links for row in losses(result, link)]
+    found = {link: losses(result, link) for link in arena.links}
+    common = {link: common_cases([of for _, of, _ in rows]) for link, rows in found.items()}
+    rows = [(link, *row) for link, of_link in found.items() for row in of_link]
     for link, label, shares, worst in rows:
         values = list(shares.values())
         table.add_row(
@@ -306,6 +339,7 @@ def _table(result: ArenaResult) -> Table:
             link,
             str(len(values)),
             f"{statistics.fmean(values):.2f}",
+            f"{mean_share(shares, common[link]):.2f}",
             str(sum(value >= BEST for value in values)),
             f"{shares[worst]:.2f}",
             worst,

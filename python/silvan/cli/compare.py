@@ -170,7 +170,12 @@ def compare(
     given = (quick, cases, links, trials, plan, scheduler != "local", workers, run_timeout)
     for option, value in zip(OPTIONS, given, strict=True):
         if value:
-            raise typer.BadParameter("needs --arena", param_hint=option)
+            raise typer.BadParameter(
+                "needs --arena; without it, the runs of one scenario use all cores"
+                if option == "--workers"
+                else "needs --arena",
+                param_hint=option,
+            )
     if scenario is None:
         raise typer.BadParameter(
             "name a scenario file, or give --arena", param_hint="[SCENARIO.toml]"
@@ -201,11 +206,17 @@ def _compare_scenario(
     from silvan import _silvan
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
+    from silvan.errors import SilvanError
     from silvan.figures.compare import draw_comparison
     from silvan.folders import Origin, claim_figures
+    from silvan.sweeping.plan import MOST_POINTS
     from silvan.viewer.comparison import comparison_report, write_comparison
     from silvan.viewer.report import write_report
 
+    if seeds > MOST_POINTS:
+        raise SilvanError(
+            f"--seeds {seeds}: at most {MOST_POINTS} are supported", "compare with fewer seeds"
+        )
     overrides, added = added_scheme(scheme, set_)
     loaded = load(scenario, None, overrides=overrides)
     labels = [

@@ -169,6 +169,7 @@ def scheme_keys(
     """
     from silvan.errors import ScenarioError
     from silvan.input_files import CONFIGURATION_BYTES, read_text
+    from silvan.scenario import Scenario
     from silvan.scheme_file import needed_carrier
 
     if scheme is None:
@@ -176,6 +177,12 @@ def scheme_keys(
     file, colon, function = scheme.rpartition(":")
     if not (colon and function.isidentifier()):
         file, function = scheme, "scheme"
+    if not file:
+        raise typer.BadParameter("names no file", param_hint=option)
+    if not Path(file).name.isprintable():
+        raise typer.BadParameter(
+            f"the name of {shown(file)} has characters that cannot be shown", param_hint=option
+        )
     hint = f"name a Python file that makes a scheme, as {option} FILE.py"
     try:
         text = read_text(file, CONFIGURATION_BYTES, f"scheme of {option}", hint)
@@ -187,6 +194,10 @@ def scheme_keys(
         needed: dict[str, TomlValue] = {}
     else:
         needed = {f"{feedback}.carrier": carrier}
+        try:
+            Scenario().override(needed)
+        except ScenarioError as error:
+            raise ScenarioError(f"CARRIER: {error.message}", file, hint=error.hint) from None
     return {
         "control.scheme": "python",
         # Other than a path in the scenario, one on the command line starts where the caller is.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import statistics
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from silvan.arena.judge import common_cases, mean_share
 from silvan.figures import style
 
 _COLOURS = "cividis"
 _CAPTION = (
-    "Percent of what the best one reaches in a case, the largest mean first; "
-    "0: a run failed or did not reach it; empty: takes no part"
+    "Percent of what the best one reaches in a case, the largest mean over the cases that all "
+    "take part in first; 0: a run failed or did not reach it; empty: takes no part"
 )
 _OF_TUNED = "; tuned: published settings where no trial was better"
 _LEAST_IN = 4.5
@@ -55,7 +55,8 @@ def draw_arena(
     list of Path
         The PNG and the SVG.
     """
-    ordered = sorted(rows, key=lambda row: -statistics.fmean(row[1].values()))
+    common = common_cases([of for _, of in rows])
+    ordered = sorted(rows, key=lambda row: -mean_share(row[1], common))
     shares = np.array([[of.get(case, math.nan) for case in cases] for _, of in ordered])
     width = max(_LEAST_IN, 2.6 + 0.42 * len(cases))
     tuned = any(label.endswith("(tuned)") for label, _ in rows)
@@ -94,14 +95,12 @@ def draw_arena(
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage that reads 100 for the best alone, and 0 for nothing alone.
+    """Write a share as a percentage that reads 0 for nothing alone.
 
     Examples
     --------
     >>> percent(1.0), percent(0.998), percent(0.5), percent(0.002), percent(0.0)
-    ('100', '99', '50', '<1', '0')
+    ('100', '100', '50', '<1', '0')
     """
-    if share in (0.0, 1.0):
-        return f"{share:.0%}".rstrip("%")
-    whole = min(99, round(100 * share))
-    return "<1" if whole == 0 else str(whole)
+    whole = round(100 * share)
+    return "<1" if whole == 0 and share > 0 else str(whole)

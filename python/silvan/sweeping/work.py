@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def too_long(limit_s: float) -> str:
     """Say in one line that a task took longer than it may."""
-    return f"not finished within the time limit per point of {limit_s:g} s"
+    return f"not finished within the time limit of {limit_s:g} s"
 
 
 @dataclass(frozen=True, slots=True)
