@@ -13,7 +13,7 @@ from typing import Any
 
 from silvan import _silvan
 from silvan.arena.definition import Arena, Case
-from silvan.arena.judge import Entry
+from silvan.arena.judge import Entry, common_cases, mean_share
 from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.run import PUBLISHED, ArenaResult
 from silvan.cache import build_id
@@ -31,7 +31,8 @@ _INTERVAL = "half of the 95 % confidence interval"
 
 _NOTES = (
     "Share of the best: what is to be reached in a case, as a part of what the best scheme "
-    "reaches there; 0 where a run failed or did not reach it at all.",
+    "reaches there; 0 where a run failed or did not reach it at all. Means are over the cases "
+    "that all schemes on such links take part in.",
     "Means over the seeds; ± is half of the 95 % confidence interval of what is to be reached, by "
     "Student's t.",
 )
@@ -236,18 +237,23 @@ def _summary(result: ArenaResult, command: Sequence[str]) -> Section:
 
 
 def _shares(result: ArenaResult, link: str) -> Table:
+    """Set the schemes side by side, the best mean over the cases that all take part in first."""
     names = [one.name for one in result.arena.cases if one.link == link]
+    found = losses(result, link)
+    common = common_cases([shares for _, shares, _ in found])
     rows: list[list[str | float | None]] = [
         [
             label,
+            mean_share(shares, common),
             *map(shares.get, names),
             min(shares.values()),
             worst,
         ]
-        for label, shares, worst in losses(result, link)
+        for label, shares, worst in sorted(found, key=lambda row: -mean_share(row[1], common))
     ]
     title = f"Share of the best, {link_title(link)}"
-    return Table(title, ["scheme", *names, "smallest", "loses most in"], rows)
+    mean = f"mean of {len(common)}" if common else "mean"
+    return Table(title, ["scheme", mean, *names, "smallest", "loses most in"], rows)
 
 
 def _by_links(result: ArenaResult) -> Table:

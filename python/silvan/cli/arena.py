@@ -323,7 +323,7 @@ def _table(result: ArenaResult) -> Table:
     for heading in (
         "cases",
         "share of the\nbest, mean",
-        "common\ncases",
+        "in common\ncases, mean",
         f"at least {BEST:g}\nof the best in",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -331,7 +331,11 @@ def _table(result: ArenaResult) -> Table:
     table.add_column("loses most in", no_wrap=True)
     found = {link: losses(result, link) for link in arena.links}
     common = {link: common_cases([of for _, of, _ in rows]) for link, rows in found.items()}
-    rows = [(link, *row) for link, of_link in found.items() for row in of_link]
+    rows = [
+        (link, *row)
+        for link, of_link in found.items()
+        for row in sorted(of_link, key=lambda row: -mean_share(row[1], common[link]))
+    ]
     for link, label, shares, worst in rows:
         values = list(shares.values())
         table.add_row(
