@@ -15,7 +15,7 @@ import pytest
 import silvan
 from silvan.arena import Arena, ArenaResult, read_arena, run_arena
 from silvan.arena.judge import interval
-from silvan.arena.page import losses
+from silvan.arena.page import _shares, losses
 from silvan.arena.run import Runner, _tune_one, prepared, taking_part
 from silvan.arena.settings import TUNABLE, search_of
 from silvan.arena.store import Store
@@ -392,6 +392,17 @@ def test_the_heat_map_has_the_share_of_each_scheme_in_each_case(
     # As the tables have it, in percent.
     shown = [f"{dict(rows)[label][case]:.2f}" for label in labels for case in cases]
     assert [float(one) == 1 for one in shown] == [one == "100" for one in cells]
+
+
+def test_the_page_has_the_best_mean_first(arena: Arena, result: ArenaResult) -> None:
+    """Oracle: the mean of the shares in the same row, as all take part in both cases."""
+    rows = _shares(result, "credits").rows
+    means = [row[1] for row in rows if isinstance(row[1], float)]
+    for row, mean in zip(rows, means, strict=True):
+        shares = [one for one in row[2 : 2 + len(arena.cases)] if isinstance(one, float)]
+        assert mean == pytest.approx(statistics.fmean(shares))
+    assert means == sorted(means, reverse=True)
+    assert len(set(means)) > 1
 
 
 def test_schemes_are_in_the_order_of_the_cases_that_all_take_part_in(tmp_path: Path) -> None:
