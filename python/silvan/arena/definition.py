@@ -20,21 +20,8 @@ from silvan.tuning.tune import Objective
 
 _KEYS = {"name", "seeds", "links", "tuning", "case"}
 _TUNING = {"trials", "seeds", "links"}
-_CASE = {
-    *(
-        "name",
-        "title",
-        "note",
-        "file",
-        "group",
-        "objective",
-        "tune",
-        "links",
-        "set",
-        "pfc",
-        "quick",
-    ),
-}
+_VARIED = {"links", "set", "pfc", "quick"}
+_CASE = {"name", "title", "note", "file", "group", "objective", "tune", *_VARIED}
 
 _OF_ARENA = {
     "run.seed": ("an arena states its seeds", "--seeds N changes their number"),
