@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -274,7 +275,7 @@ def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
         (["--run-timeout", "9" * 30 + " h"], "is more than 8760 h"),
         (["--run-timeout", "9" * 400 + " s"], "is more than 8760 h"),
         (["--run-timeout", "8760.1 h"], "is more than 8760 h"),
-        (["--seeds", "1000000000"], "give at most 100000"),
+        (["--seeds", "1000000000"], "1000000000 runs; at most 100000 are supported"),
         (["--add", ""], "names no file"),
         (["--add", "a\x1b[31m.py"], "has characters that cannot be shown"),
     ],
@@ -334,6 +335,14 @@ def test_a_broken_python_file_is_found_before_anything_runs(
         make(*arenas, folder / "runs", ["none"], added=added, workers=1)
     assert message in str(caught.value)
     assert not list(folder.rglob("*.json"))
+
+
+def test_runs_of_all_schemes_are_counted_before_any_is_prepared(folder: Path) -> None:
+    arena = replace(read_arena(folder / "arena.toml"), seeds=tuple(range(2000, 52_000)))
+    for make in (run_arena, lambda *words: plan_arena(arena, *words)):
+        with pytest.raises(silvan.ScenarioError, match="100000 are supported"):
+            make(arena, folder / "runs", ["hpcc", "nscc"])
+    assert not (folder / "runs").exists()
 
 
 def test_a_file_that_takes_too_long_is_no_error(folder: Path) -> None:

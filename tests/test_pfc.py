@@ -159,9 +159,9 @@ def test_pauses_stop_the_victim(
 def test_schemes_that_need_credits_take_no_part(incast: silvan.Scenario) -> None:
     names = {one.name for one in baselines(incast)}
     assert {"dcqcn", "hpcc", "timely", "swift", "nscc", "ecn+lipd"} <= names
-    by_lanes = {"vftree", "flow2sl", "dbbm", "obqa", "dftree", "recn", "fbicm"}
-    by_lanes.add("congestion-isolation")
-    assert not {"pft", "ib-cc-pft", "srp", *by_lanes} & names
+    by_lanes = {"vftree", "flow2sl", "dbbm", "obqa", "dftree"}
+    by_hop = {"congestion-isolation", "recn", "fbicm"}
+    assert not {"pft", "ib-cc-pft", "srp", *by_lanes, *by_hop} & names
     with_credits = incast.override({"link.flow-control": "credits"})
     assert {"pft", "ib-cc-pft"} <= {one.name for one in baselines(with_credits)}
 

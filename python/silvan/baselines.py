@@ -679,122 +679,75 @@ def _by_lanes(scenario: Scenario) -> list[Baseline]:
     """Set up lanes for groups of destinations or outputs, or for hotspots."""
     buffer: int = scenario.switch.buffer.bytes
     lanes = count_lanes(scenario)
-    overrides: dict[str, TomlValue] = {
-        "control.scheme": "vl-mapping",
-        "control.vl-mapping.mapping": "vftree",
+    shared: dict[str, TomlValue] = {
         "control.feedback.carrier": "cnp",
         "vl.data-vls": lanes,
         "switch.buffer": f"{buffer // lanes} B",
     }
-    by_output: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "obqa"}
-    by_number: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "dbbm"}
-    by_group: dict[str, TomlValue] = {**overrides, "control.vl-mapping.mapping": "flow2sl"}
-    by_hotspot: dict[str, TomlValue] = {
-        "control.scheme": "dftree",
-        "control.dftree.threshold": f"{max(1, buffer // 4)} B",
-        "control.feedback.carrier": "cnp",
-        "control.feedback.coalesce": "50 us",
-        "vl.data-vls": 2,
-        "switch.buffer": f"{buffer // 2} B",
-    }
-    isolated: dict[str, TomlValue] = {
-        "control.scheme": "congestion-isolation",
-        "control.congestion-isolation.set-point": f"{max(1, buffer // 4)} B",
-        "control.feedback.carrier": "cnp",
-        "vl.data-vls": 2,
-        "switch.buffer": f"{buffer // 2} B",
-    }
-    set_aside: dict[str, TomlValue] = {
-        **overrides,
-        "control.scheme": "recn",
-        "control.recn.variant": "recn",
-        "control.recn.detection": f"{max(1, buffer // lanes // 2)} B",
-        "control.recn.propagation": f"{max(1, buffer // lanes // 4)} B",
-    }
-    del set_aside["control.vl-mapping.mapping"]
-    by_destination: dict[str, TomlValue] = {**set_aside, "control.recn.variant": "fbicm"}
-    return [
-        *(
-            [
-                Baseline(
-                    "vftree",
-                    f"{lanes} lanes by destination, which share the buffer of one",
-                    overrides,
-                    Cost(0, 0, 0, "none"),
-                )
-            ]
-            if scenario.fabric.routing == "d-mod-k"
-            else []
-        ),
+    two: dict[str, TomlValue] = {**shared, "vl.data-vls": 2, "switch.buffer": f"{buffer // 2} B"}
+    threshold = f"{max(1, buffer // 4)} B"
+    switch = scenario.to_dict()["switch"]
+    # A scheme that acts at each hop needs virtual output queues as the only ones.
+    waits_once = switch["queueing"] == "voq" and "output-buffer" not in switch
+    knows_output = scenario.fabric.path_choice == "table"
+    found = [
         Baseline(
-            "flow2sl",
-            f"{lanes} lanes by groups of hosts side by side, which share the buffer of one",
-            by_group,
+            name,
+            f"{lanes} lanes by {what}, which share the buffer of one",
+            {"control.scheme": "vl-mapping", "control.vl-mapping.mapping": name, **shared},
             Cost(0, 0, 0, "none"),
-        ),
-        Baseline(
-            "dbbm",
-            f"{lanes} lanes by the destination's number, which share the buffer of one",
-            by_number,
-            Cost(0, 0, 0, "none"),
-        ),
-        # The output at the next switch must be known.
-        *(
-            [
-                Baseline(
-                    "obqa",
-                    f"{lanes} lanes by output, which share the buffer of one",
-                    by_output,
-                    Cost(0, 0, 0, "none"),
-                )
-            ]
-            if scenario.fabric.path_choice == "table"
-            else []
-        ),
+        )
+        for name, what, suits in (
+            ("vftree", "destination", scenario.fabric.routing == "d-mod-k"),
+            ("flow2sl", "groups of hosts side by side", True),
+            ("dbbm", "the destination's number", True),
+            ("obqa", "output", knows_output),
+        )
+        if suits
+    ]
+    found.append(
         Baseline(
             "dftree",
             "a lane for flows to hotspots, which shares the buffer with that of all others",
-            by_hotspot,
+            {
+                "control.scheme": "dftree",
+                "control.dftree.threshold": threshold,
+                "control.feedback.coalesce": "50 us",
+                **two,
+            },
             _DFTREE,
-        ),
-        # Packets must wait in virtual output queues alone.
-        *(
-            [
-                Baseline(
-                    "congestion-isolation",
-                    "a lane for congesting flows at each hop; both share the buffer of one",
-                    isolated,
-                    _ISOLATION,
-                )
-            ]
-            if _waits_once(scenario)
-            else []
-        ),
-        # The path of a packet must be known, too.
-        *(
-            [
-                Baseline(
-                    "recn",
-                    f"{lanes - 1} set-aside queues by root; all share one lane's buffer",
-                    set_aside,
-                    _RECN,
-                ),
-                Baseline(
-                    "fbicm",
-                    f"{lanes - 1} set-aside queues by destination; all share one lane's buffer",
-                    by_destination,
-                    _FBICM,
-                ),
-            ]
-            if _waits_once(scenario) and scenario.fabric.path_choice == "table"
-            else []
-        ),
-    ]
-
-
-def _waits_once(scenario: Scenario) -> bool:
-    switch = scenario.to_dict()["switch"]
-    return switch["queueing"] == "voq" and "output-buffer" not in switch
+        )
+    )
+    if waits_once:
+        found.append(
+            Baseline(
+                "congestion-isolation",
+                "a lane for congesting flows at each hop; both share the buffer of one",
+                {
+                    "control.scheme": "congestion-isolation",
+                    "control.congestion-isolation.set-point": threshold,
+                    **two,
+                },
+                _ISOLATION,
+            )
+        )
+    if waits_once and knows_output:
+        found += [
+            Baseline(
+                name,
+                f"{lanes - 1} set-aside queues by {what}; all share one lane's buffer",
+                {
+                    "control.scheme": "recn",
+                    "control.recn.variant": name,
+                    "control.recn.detection": f"{max(1, buffer // lanes // 2)} B",
+                    "control.recn.propagation": f"{max(1, buffer // lanes // 4)} B",
+                    **shared,
+                },
+                cost,
+            )
+            for name, what, cost in (("recn", "root", _RECN), ("fbicm", "destination", _FBICM))
+        ]
+    return found
 
 
 def _dcqcn(gbps: float, mtu: int) -> dict[str, TomlValue]:

@@ -169,8 +169,8 @@ def compare(
 
     wanted = choose(scenario, schemes, added)
     runs = [
-        (watched(scenario.override(one.overrides)), scenario.seed + number)
-        for one in wanted
+        (of_scheme, scenario.seed + number)
+        for of_scheme in (watched(scenario.override(one.overrides)) for one in wanted)
         for number in range(seeds)
     ]
     outcomes = _finish(root, runs, on_progress)

@@ -23,10 +23,12 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> duration(42), duration(90), duration(7300)
-    ('42 s', '2 min', '2 h 2 min')
+    >>> duration(0.456), duration(42), duration(90), duration(7300), duration(float("nan"))
+    ('0.46 s', '42 s', '2 min', '2 h 2 min', '-')
     """
+    if math.isnan(seconds):
+        return "-"
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -21,6 +21,7 @@ from silvan.arena.settings import search_of
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline
 from silvan.folders import exclusive, require_writable
+from silvan.sweeping.plan import require_few
 from silvan.sweeping.sweep import require_scheduler, scheduler_of
 from silvan.toml_text import TomlValue
 
@@ -105,6 +106,7 @@ def plan_arena(
     """
     require_scheduler(scheduler)
     sides = {one.name: taking_part(one, schemes, added).sides for one in arena.cases}
+    require_few(sum(map(len, sides.values())) * len(arena.seeds))
     small = {one.name: one for one in reduced.cases}
     require_python_scheme(arena, sides, run_timeout_s)
     require_writable(root)

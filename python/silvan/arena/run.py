@@ -23,6 +23,7 @@ from silvan.extras import require_extra
 from silvan.folders import exclusive, require_writable
 from silvan.scheme_check import require_scheme
 from silvan.sweeping.outcome import Succeeded
+from silvan.sweeping.plan import require_few
 from silvan.sweeping.sweep import SCHEME_LIMIT_S, outcomes, require_scheduler, scheduler_of
 from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
@@ -175,6 +176,7 @@ def run_arena(
     parts = {one.name: taking_part(one, schemes, added) for one in arena.cases}
     sides = {name: part.sides for name, part in parts.items()}
     absent = {name: part.absent for name, part in parts.items()}
+    require_few(sum(map(len, sides.values())) * len(arena.seeds))
     require_python_scheme(arena, sides, run_timeout_s)
     require_writable(root)
     with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:

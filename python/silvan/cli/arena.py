@@ -17,6 +17,7 @@ import typer
 from silvan.cli.options import added_scheme, wall_time
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.searches import begin_on
+from silvan.wording import duration
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -241,19 +242,13 @@ def _put_plan(
     cores = workers or os.cpu_count() or 1
     known = sum(one.is_measured for one in planned)
     note(
-        f"{_count(sum(one.points for one in planned), 'run')}, {_duration(total_s)} of processor "
-        f"time: {_duration(total_s / cores)} on {cores} core{'s' * (cores > 1)}"
+        f"{_count(sum(one.points for one in planned), 'run')}, {duration(total_s)} of processor "
+        f"time: {duration(total_s / cores)} on {cores} core{'s' * (cores > 1)}"
     )
     note(
         f"measured in {known} of {len(planned)} pairs of case and scheme; the others by the "
         "reduced case, times what the full one takes of it without control"
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
 
 
 def _plan_table(arena: Arena, planned: Sequence[Estimate], column: str) -> Table:
@@ -284,15 +279,9 @@ def _plan_table(arena: Arena, planned: Sequence[Estimate], column: str) -> Table
 
 def _with_seeds(arena: Arena, seeds: int) -> Arena:
     from silvan.errors import SilvanError
-    from silvan.sweeping.plan import MOST_POINTS
+    from silvan.sweeping.plan import require_few
 
-    most = MOST_POINTS // len(arena.cases)
-    if seeds > most:
-        raise SilvanError(
-            f"--seeds {seeds}: {seeds * len(arena.cases)} runs of a scheme; at most {MOST_POINTS} "
-            "are supported",
-            f"give at most {most}",
-        )
+    require_few(seeds * len(arena.cases))
     chosen = tuple(range(arena.seeds[0], arena.seeds[0] + seeds))
     both = set(chosen) & set(arena.tuning_seeds)
     if both:

@@ -206,23 +206,18 @@ def _compare_scenario(
     from silvan import _silvan
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
-    from silvan.errors import SilvanError
     from silvan.figures.compare import draw_comparison
     from silvan.folders import Origin, claim_figures
-    from silvan.sweeping.plan import MOST_POINTS
+    from silvan.sweeping.plan import require_few
     from silvan.viewer.comparison import comparison_report, write_comparison
     from silvan.viewer.report import write_report
 
-    if seeds > MOST_POINTS:
-        raise SilvanError(
-            f"--seeds {seeds}: at most {MOST_POINTS} are supported", "compare with fewer seeds"
-        )
     overrides, added = added_scheme(scheme, set_)
     loaded = load(scenario, None, overrides=overrides)
+    chosen = choose(loaded, names, added)
+    require_few(seeds * len(chosen))
     labels = [
-        f"{one.name}, seed {loaded.seed + number}"
-        for one in choose(loaded, names, added)
-        for number in range(seeds)
+        f"{one.name}, seed {loaded.seed + number}" for one in chosen for number in range(seeds)
     ]
     folder = out / f"compare-{loaded.name}"
     origin = Origin(loaded.name, loaded.hash, _silvan.version())

@@ -126,12 +126,20 @@ def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
             else "choose another first seed, or fewer seeds",
         )
     runs = math.prod(map(len, axes.values())) * count
-    if runs > MOST_POINTS:
-        raise ScenarioError(
-            f"{runs} runs; at most {MOST_POINTS} are supported",
-            hint="use fewer values or seeds, or several sweeps",
-        )
+    require_few(runs, "use fewer values or seeds, or several sweeps")
     return count
+
+
+def require_few(runs: int, hint: str = "use fewer seeds") -> None:
+    """Refuse more runs than a command holds in memory.
+
+    Raises
+    ------
+    ScenarioError
+        There are more than :data:`MOST_POINTS`.
+    """
+    if runs > MOST_POINTS:
+        raise ScenarioError(f"{runs} runs; at most {MOST_POINTS} are supported", hint=hint)
 
 
 def seeds_of(point: Scenario, count: int, seed: int | None) -> range:

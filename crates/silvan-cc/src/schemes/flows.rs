@@ -196,6 +196,20 @@ pub(super) fn check_number(
     ))
 }
 
+/// A parameter that is a number above another one, at most a bound.
+pub(super) fn check_above(
+    key: &'static str,
+    value: f64,
+    (other, least): (&'static str, f64),
+    most: f64,
+    example: &str,
+) -> Result<(), SchemeError> {
+    if value <= least {
+        return Err(not_above(key, value, other, least));
+    }
+    check_number(key, value, least, most, example)
+}
+
 /// What tests of schemes have in common: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
 #[cfg(test)]
 pub(super) mod tests {

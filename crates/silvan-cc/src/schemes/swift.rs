@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Span, Time};
 
-use super::flows::{Senders, check_number, check_part, check_span, not_above, ps};
+use super::flows::{Senders, check_above, check_number, check_part, check_span, ps};
 use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
@@ -107,21 +107,11 @@ impl Scheme for Swift {
         check_part("max-decrease", self.max_decrease, "0.5")?;
         check_number("additive-increase", self.additive_increase, 0.0, 1e3, "1")?;
         check_number("min-window", self.min_window, 0.0, 1.0, "0.001")?;
-        if self.max_window <= self.min_window {
-            return Err(not_above(
-                "max-window",
-                self.max_window,
-                "min-window",
-                self.min_window,
-            ));
-        }
-        check_number("max-window", self.max_window, self.min_window, 1e6, "256")?;
+        let least = ("min-window", self.min_window);
+        check_above("max-window", self.max_window, least, 1e6, "256")?;
         check_number("flow-min-window", self.flow_min_window, 0.0, 1e6, "0.1")?;
-        let (least, most) = (self.flow_min_window, self.flow_max_window);
-        if most <= least {
-            return Err(not_above("flow-max-window", most, "flow-min-window", least));
-        }
-        check_number("flow-max-window", most, least, 1e6, "100")
+        let least = ("flow-min-window", self.flow_min_window);
+        check_above("flow-max-window", self.flow_max_window, least, 1e6, "100")
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {
