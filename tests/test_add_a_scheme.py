@@ -22,10 +22,10 @@ ALLOWED = {
     "crates/silvan-sim/src/dcms.rs": {"ib-cc"},
     "crates/silvan-emulator/src/plane/mod.rs": {"ib-cc"},
     "crates/silvan-model/src/meter.rs": {"ib-cc"},
-    "crates/silvan-scenario/src/build/dcms.rs": {"ib-cc"},
+    "crates/silvan-scenario/src/checks/dcms.rs": {"ib-cc"},
     "crates/silvan-dcms/src/section.rs": {"ib-cc"},
     # Links with PFC have no credits, which these schemes read and delay.
-    "crates/silvan-scenario/src/build/pfc.rs": {"ib-cc", "pft", "dcqcn"},
+    "crates/silvan-scenario/src/checks/pfc.rs": {"ib-cc", "pft", "dcqcn"},
     # No control is what a program alone runs with, and has engines of its own.
     "crates/silvan-cc/src/schemes/register.rs": {"none"},
     "crates/silvan-instances/src/lib.rs": {"none"},
@@ -44,7 +44,7 @@ ALLOWED = {
     "crates/silvan-python/src/pft.rs": {"pft"},
     "crates/silvan-python/src/lib.rs": {"pft"},
     # The file of a scheme in Python is read where files are read, and run where Python is.
-    "crates/silvan-scenario/src/build/python.rs": {"python"},
+    "crates/silvan-scenario/src/checks/python.rs": {"python"},
     "crates/silvan-scenario/src/scenario.rs": {"python"},
     "crates/silvan-python/src/scenario.rs": {"python"},
     "python/silvan/scheme_file.py": {"python"},

@@ -30,7 +30,7 @@ HOMONYMS = {
     ("flow", "silvan-workload/src/traffic/live.rs"): "a flow that is started on the live fabric",
     ("flow", "silvan-python/src"): "an argument of the functions of a scheme",
     ("nodes", "silvan-emulator/src/view.rs"): "hosts and switches of the live fabric",
-    ("flows", "silvan-scenario/src/build/packets.rs"): "flows whose packets are recorded",
+    ("flows", "silvan-scenario/src/checks/packets.rs"): "flows whose packets are recorded",
 }
 
 

@@ -9,8 +9,8 @@ use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::Routing;
 
-use crate::build::fabric::has_steps;
-use crate::build::pfc::input_buffer;
+use crate::checks::fabric::has_steps;
+use crate::checks::pfc::input_buffer;
 use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 
 /// Samples of the congestion trees in a run.

@@ -29,7 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod build;
+mod checks;
 mod effective;
 mod given;
 mod graph;
@@ -39,8 +39,8 @@ mod scenario;
 mod schema;
 mod topology;
 
-pub use build::control::switch_ports;
-pub use build::limits::read_scenario;
+pub use checks::control::switch_ports;
+pub use checks::limits::read_scenario;
 pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;

@@ -7,7 +7,7 @@ use silvan_core::document::{SourceText, suggest};
 use silvan_fabric::generators::{Kind, Topology};
 use toml_edit::TableLike;
 
-use crate::build::at;
+use crate::checks::at;
 use crate::parsed::FabricSection;
 use crate::{KeyPath, ScenarioError};
 
