@@ -22,7 +22,7 @@ COPY = TARGET / "workspace"
 TEST = "crates/silvan-sim/tests/extended.rs"
 # What a run needs.
 CRATES = (
-    *("core", "fabric", "cc", "workload", "model", "mad", "dcms"),
+    *("core", "fabric", "cc", "workload", "model"),
     *("scenario", "engine", "instances", "sim"),
 )
 REGISTERED = re.compile(r'^ +(\w+)::(\w+) = "([\w-]+)", ".*";$', re.MULTILINE)

@@ -19,11 +19,11 @@ ALLOWED = {
     # What the live fabric and the DCMS change are the settings of InfiniBand's scheme.
     "crates/silvan-emulator/src/agent/congestion.rs": {"ib-cc"},
     "crates/silvan-emulator/src/agent/congestion/wire.rs": {"ib-cc"},
-    "crates/silvan-sim/src/dcms.rs": {"ib-cc"},
+    "crates/silvan-cc/src/dcms/controller.rs": {"ib-cc"},
     "crates/silvan-emulator/src/plane/mod.rs": {"ib-cc"},
     "crates/silvan-model/src/meter.rs": {"ib-cc"},
     "crates/silvan-scenario/src/checks/dcms.rs": {"ib-cc"},
-    "crates/silvan-dcms/src/section.rs": {"ib-cc"},
+    "crates/silvan-cc/src/dcms/section.rs": {"ib-cc"},
     # Links with PFC have no credits, which these schemes read and delay.
     "crates/silvan-scenario/src/checks/pfc.rs": {"ib-cc", "pft", "dcqcn"},
     # No control is what a program alone runs with, and has engines of its own.

@@ -1,4 +1,7 @@
-"""The crates are those of docs/architecture.md, and depend on no more than it says."""
+"""The crates are those of docs/architecture.md, and depend on no more than it says.
+
+Crates of this project are compared by their manifests, crates of others as cargo resolves them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ import re
 import subprocess
 from functools import cache
 
+import pytest
+
 from tests.test_guide import ROOT
 
+# Crates that a simulation may link, its own included.
+MOST_LINKED = 55
 PAGE = ROOT / "docs" / "architecture.md"
 CRATE = re.compile(r"`(?:crates/)?(silvan-\w+)`")
 
@@ -28,15 +35,40 @@ def dependencies() -> dict[str, set[str]]:
     }
 
 
-def reached(crate: str) -> set[str]:
-    """Return all that a crate depends on, directly or through crates of this project."""
-    seen: set[str] = set()
-    todo = [crate]
+@cache
+def resolved() -> dict[str, set[str]]:
+    """Ask cargo for the packages that each package links on this machine, with the features in force."""
+    version = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    (host,) = re.findall(r"^host: (.*)$", version, re.MULTILINE)
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return {
+        node["id"]: {
+            dependency["pkg"]
+            for dependency in node["deps"]
+            if any(kind["kind"] is None for kind in dependency["dep_kinds"])
+        }
+        for node in json.loads(done.stdout)["resolve"]["nodes"]
+    }
+
+
+def linked(crate: str) -> set[str]:
+    """Return the packages that a crate links, itself included, as `name version`."""
+    (root,) = [package for package in resolved() if named(package).split()[0] == crate]
+    seen = {root}
+    todo = [root]
     while todo:
-        for name in dependencies().get(todo.pop(), set()) - seen:
-            seen.add(name)
-            todo.append(name)
-    return seen
+        for package in resolved()[todo.pop()] - seen:
+            seen.add(package)
+            todo.append(package)
+    return {named(package) for package in seen}
+
+
+def named(package: str) -> str:
+    """Return name and version of a package: its id ends with `name@version`, or with `/name#version`."""
+    path, _, version = package.rpartition("#")
+    name, _, version = version.rpartition("@")
+    return f"{name or path.rpartition('/')[2]} {version}"
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -76,7 +108,15 @@ def test_no_crate_links_what_it_must_not_know() -> None:
         unknown = {other for other in others if other.startswith("silvan-")} - dependencies().keys()
         assert others, crate
         assert not unknown, crate
-        assert not reached(name) & set(others), crate
+        assert not {package.split()[0] for package in linked(name)} & set(others), crate
+
+
+@pytest.mark.parametrize("crate", ["silvan-scenario", "silvan-capi"])
+def test_simulations_link_few_crates(crate: str) -> None:
+    """A driver of the simulator builds these crates."""
+    packages = linked(crate)
+    assert {"silvan-core", "serde", "toml_edit"} <= {package.split()[0] for package in packages}
+    assert len(packages) <= MOST_LINKED, sorted(packages)
 
 
 def test_the_data_plane_names_no_scheme_and_no_traffic() -> None:

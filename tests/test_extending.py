@@ -24,7 +24,7 @@ HOMONYMS = {
     ("incast", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",
     ("flows", "silvan-sim/src/flows"): "a table, and a column of another",
     ("incast", "silvan-workload/src/programs"): "a collective operation",
-    ("incast", "silvan-dcms/src/fake"): "what a fake subnet shows",
+    ("incast", "silvan-subnet/src/fake"): "what a fake subnet shows",
     ("incast", "silvan-diagnose/src/verdict/tree.rs"): "a cause of a congestion tree",
     ("flow", "silvan-emulator/src"): "a flow that is started on the live fabric",
     ("flow", "silvan-workload/src/traffic/live.rs"): "a flow that is started on the live fabric",
@@ -86,7 +86,7 @@ def test_a_setting_is_declared_in_one_place() -> None:
         if "tests" not in str(path) and (names := set(variant.findall(code(path)))):
             found[str(path.relative_to(CRATES))] = names
     # The DCMS changes Marking_Rate, which is what it is for.
-    assert found == {"silvan-sim/src/dcms.rs": {"MarkingRate"}}
+    assert found == {"silvan-cc/src/dcms/controller.rs": {"MarkingRate"}}
 
 
 def test_a_counter_is_declared_in_one_place() -> None:
@@ -109,7 +109,7 @@ def test_a_counter_is_declared_in_one_place() -> None:
     # field of the same name as a counter. The kernel's files show fields of PortCounters, some of
     # which have the name of a counter.
     assert found == {
-        "crates/silvan-dcms/src/machine/counters.rs": [
+        "crates/silvan-core/src/growth.rs": [
             '"xmit_wait"',
             '"xmit_bytes"',
             '"xmit_cong"',

@@ -13,6 +13,11 @@
 //! type parameter of the engine, so a scheme costs only the calls that it needs. [`workload`] is
 //! the same for the load: how the engine polls the hosts for packets.
 //!
+//! # Controllers
+//!
+//! [`dcms`] has the Dynamic Congestion Management System of mizero2017: a state machine for simulations and for the
+//! daemon of a real subnet, and the [`hooks::Controller`] that drives it in a simulation.
+//!
 //! # Schemes
 //!
 //! [`schemes`] has them all, one module each, and the list of them.
@@ -79,6 +84,7 @@ extern crate self as silvan_cc;
 #[macro_use]
 pub mod hooks;
 
+pub mod dcms;
 pub mod flow_table;
 pub mod notification;
 pub mod schemes;

@@ -36,6 +36,7 @@ pub mod advice;
 mod bytes;
 pub mod counters;
 pub mod document;
+pub mod growth;
 mod id;
 mod length;
 mod monotonic;

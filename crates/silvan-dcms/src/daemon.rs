@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use silvan_subnet::endpoint::{Endpoint, EndpointEvent, EndpointLimits};
+use silvan_subnet::observer::Observer;
+use silvan_subnet::transport::TransportError;
+use silvan_subnet::umad::UmadTransport;
 use thiserror::Error;
 
-use crate::endpoint::{Endpoint, Limits};
 use crate::event::Event;
 use crate::journal::{Journal, StateError, StateFolder};
 use crate::leased::{Candidate, Leased};
 use crate::log::{Log, SharedLog};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
-use crate::observer::Observer;
 use crate::settings::ManagerSettings;
-use crate::transport::TransportError;
-use crate::umad::UmadTransport;
 
 /// Time from one look at the lease to the next while another instance is in charge.
 const NAP: Duration = Duration::from_millis(100);
@@ -125,8 +125,10 @@ impl Daemon {
             Some(_) => drop(daemon.transport()?),
         }
         let endpoint = daemon.settings.listen.as_ref().map(|listen| {
-            let (metrics, log) = (metrics.clone(), Box::new(log.clone()));
-            let opened = Endpoint::open(&listen.addresses, Limits::default(), metrics, log);
+            let (metrics, mut log) = (metrics.clone(), log.clone());
+            let log = move |event: &EndpointEvent| log.take(&Event::Endpoint(event.clone()));
+            let limits = EndpointLimits::default();
+            let opened = Endpoint::open(&listen.addresses, limits, metrics, Box::new(log));
             opened.map_err(|error| StartError::Endpoint {
                 address: listen.text.clone(),
                 error,

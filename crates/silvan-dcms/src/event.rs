@@ -5,25 +5,13 @@ mod text;
 
 use std::fmt;
 
-use crate::machine::{PortGrowth, Reason};
 use serde::{Serialize, Serializer};
+use silvan_cc::dcms::Reason;
 use silvan_core::Guid;
-
-use crate::client::Failure;
-
-/// How grave an event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Every sweep.
-    Debug,
-    /// What the manager does.
-    Info,
-    /// What an administrator should check.
-    Warning,
-    /// What keeps the manager from its work.
-    Error,
-}
+use silvan_core::growth::CongestionGrowth;
+use silvan_subnet::client::Failure;
+use silvan_subnet::endpoint::EndpointEvent;
+use silvan_subnet::log::{Level, LogEvent};
 
 /// A port, or a switch as a whole, as people call it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -71,8 +59,8 @@ pub struct Counters {
     pub xmit_time_cong: Option<u64>,
 }
 
-impl From<PortGrowth> for Counters {
-    fn from(growth: PortGrowth) -> Self {
+impl From<CongestionGrowth> for Counters {
+    fn from(growth: CongestionGrowth) -> Self {
         Self {
             span_s: growth.span.as_secs_f64(),
             xmit_wait: growth.xmit_wait,
@@ -146,19 +134,6 @@ fn failure<S: Serializer>(failure: &Failure, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(failure)
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unanswered => f.write_str("it does not answer"),
-            Self::Refused(status) => write!(f, "it refuses: {status}"),
-            Self::WrongNode => f.write_str("its LID belongs to another node"),
-            Self::WrongKey => f.write_str(
-                "the CC_Key is wrong: the switch has another one than marking.cc-key-file says",
-            ),
-        }
-    }
-}
-
 /// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(
@@ -198,16 +173,6 @@ pub enum Event {
     MetricsServed {
         /// The address.
         address: String,
-    },
-    /// Connections to the metrics cannot be accepted, e.g. for lack of file descriptors.
-    MetricsNotAccepted {
-        /// Why.
-        why: String,
-    },
-    /// Connections to the metrics are accepted again.
-    MetricsAccepted {
-        /// How many tries have failed.
-        errors: u64,
     },
     /// The subnet was discovered.
     Discovered {
@@ -356,11 +321,13 @@ pub enum Event {
         /// Changes that could not be restored, and are in the journal.
         pending: usize,
     },
+    /// An event of the endpoint of the metrics. Its own tag names it.
+    #[serde(untagged)]
+    Endpoint(EndpointEvent),
 }
 
-impl Event {
-    /// How grave it is.
-    pub fn level(&self) -> Level {
+impl LogEvent for Event {
+    fn level(&self) -> Level {
         match self {
             Self::Swept { .. } => Level::Debug,
             Self::NotLowered { .. }
@@ -370,7 +337,6 @@ impl Event {
             | Self::NoSubnet
             | Self::SmAwaited
             | Self::NoCongestionControl { .. }
-            | Self::MetricsNotAccepted { .. }
             | Self::ClockWentBack
             | Self::LeaseLost
             | Self::SwitchSilent { .. }
@@ -380,10 +346,13 @@ impl Event {
             Self::JournalFailed { .. } => Level::Error,
             Self::OtherInCharge { pending, .. } if *pending > 0 => Level::Warning,
             Self::Stopped { pending } if *pending > 0 => Level::Error,
+            Self::Endpoint(event) => event.level(),
             _ => Level::Info,
         }
     }
+}
 
+impl Event {
     /// A decision in plain values with what is to be done, and whether only in a dry run; its ports
     /// are named by `name`.
     pub fn decision(

@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use silvan_core::{MonotonicTime, Span};
+use silvan_subnet::transport::{Incoming, Outgoing, Transport, TransportError};
+use silvan_subnet::umad::clock;
 
 use crate::journal::InCharge;
 use crate::lease::Lease;
-use crate::transport::{Incoming, Outgoing, Transport, TransportError};
-use crate::umad::clock;
 
 /// Renewals in the length of a lease.
 const RENEWALS: u64 = 8;

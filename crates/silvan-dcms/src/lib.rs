@@ -1,51 +1,34 @@
 //! The congestion manager of a real subnet: what `silvan dcms` runs.
 //!
-//! The DCMS itself is a state machine, [`machine`], that takes counters and returns decisions. A
-//! simulation runs the same one. Everything else here is around it:
+//! The DCMS itself is a state machine, [`silvan_cc::dcms`], that takes growth of counters and returns decisions. A
+//! simulation runs the same one. [`silvan_subnet`] reads the subnet. The daemon is around both:
 //!
-//! - [`transport`]: how management datagrams leave and arrive; [`umad`] is the kernel's way, and the
-//!   preload library of the live fabric makes it lead into an emulated fabric.
-//! - [`client`]: many requests in flight, with timeouts and retries; answers that do not belong to a
-//!   request are dropped.
-//! - [`discovery`] finds switches and cables, [`watch`] numbers them, [`sweep`] reads counters.
+//! - [`watch`] numbers switches and ports, [`meter`] sweeps them and gives the growth of their counters.
 //! - [`marking`] changes and restores Marking_Rates; [`journal`] remembers them before they are made, so
 //!   that the next start can restore what a crash has left.
 //! - [`lease`] lets one of several instances be in charge, and [`leased`] sends only while it is.
 //! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] and [`log`] what it says, [`metrics`] what
-//!   Prometheus reads at the [`endpoint`], [`observer`] what a page shows.
+//!   Prometheus reads.
 //!
-//! [`umad`], [`leased`] and [`daemon`] exist on Linux only, as the kernel's interface does. The rest compiles
-//! everywhere, because simulations use the state machine.
+//! [`leased`] and [`daemon`] exist on Linux only, as the kernel's interface does.
 //!
-//! Nothing that comes from the subnet is trusted: every number is bounded, a reading counts only if
-//! the switch has just said who it is, and a setting is changed only after it has.
+//! Nothing that comes from the subnet is trusted: a setting is changed only after the switch has just answered with its
+//! identity.
 
-pub mod client;
 #[cfg(target_os = "linux")]
 pub mod daemon;
-pub mod discovery;
-pub mod endpoint;
 pub mod event;
-#[cfg(test)]
-mod fake;
 pub mod journal;
-pub mod key;
 pub mod lease;
 #[cfg(target_os = "linux")]
 pub mod leased;
 pub mod log;
-pub mod machine;
 pub mod manager;
 pub mod marking;
+pub mod meter;
 pub mod metrics;
-pub mod observer;
 pub mod rights;
-pub mod section;
 pub mod settings;
-pub mod sweep;
 #[cfg(test)]
 mod tests;
-pub mod transport;
-#[cfg(target_os = "linux")]
-pub mod umad;
 pub mod watch;

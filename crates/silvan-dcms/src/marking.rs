@@ -2,17 +2,16 @@
 
 use silvan_core::Lid;
 use silvan_mad::congestion::{
-    CongestionAttribute, CongestionControl, CongestionKeyInfo, SwitchCongestionSetting,
-    SwitchPortCongestionSetting, switch_control_map,
+    CongestionAttribute, CongestionKeyInfo, SwitchCongestionSetting, SwitchPortCongestionSetting,
+    switch_control_map,
 };
 use silvan_mad::smp::NodeInfo;
-use silvan_mad::{Body, Method, Status};
+use silvan_mad::{Method, Status};
+use silvan_subnet::client::{Answer, Client, Failure, Query, RequestResult};
+use silvan_subnet::key::CcKey;
+use silvan_subnet::transport::{Transport, TransportError};
 
-use crate::client::{Answer, Client, Failure, Query, RequestResult};
 use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};
-use crate::key::CcKey;
-use crate::sweep::node_info;
-use crate::transport::{Transport, TransportError};
 
 /// Ports to a block of SwitchPortCongestionSetting.
 const BLOCK_PORTS: usize = 48;
@@ -87,18 +86,15 @@ impl<'a, T: Transport> Marker<'a, T> {
         attribute: CongestionAttribute,
         modifier: u32,
     ) -> Result<RequestResult, TransportError> {
-        let body = Body::CongestionControl(CongestionControl {
-            cc_key: self.cc_key.map_or(0, CcKey::reveal),
-            attribute,
-        });
+        let key = self.cc_key.map_or(0, CcKey::reveal);
         self.client
-            .query_one(Query::new(0, lid, method, body, modifier))
+            .query_one(Query::congestion(0, lid, method, key, attribute, modifier))
     }
 
     /// Whether the LID still belongs to the switch. A subnet manager may have given it to another one
     /// since the last discovery.
     fn is_there(&mut self, location: Location) -> Result<Result<(), Failure>, TransportError> {
-        let query = Query::new(0, location.lid, Method::GET, node_info(), 0);
+        let query = Query::subnet_get(0, location.lid, NodeInfo::default(), 0);
         Ok(self.client.query_one(query)?.and_then(|answer| {
             let guid = NodeInfo::parse(&answer.data()).node_guid;
             match guid == location.target.switch {

@@ -4,15 +4,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use silvan_cc::dcms::{DcmsError, DcmsParameters, DcmsSection};
 use silvan_core::Span;
 use silvan_core::counters::EMULATED_TICK;
 use silvan_core::document::{Document, DocumentError};
+use silvan_subnet::client::Limits;
+use silvan_subnet::key::{CcKey, KeyError};
 
-use crate::client::Limits;
-use crate::key::{CcKey, KeyError};
-use crate::machine::{DcmsError, DcmsParameters};
 use crate::rights::{Rights, Rule};
-use crate::section::DcmsSection;
 
 /// A complete configuration with every default spelled out and commented.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -116,11 +115,17 @@ struct DatagramSection {
 
 impl Default for DatagramSection {
     fn default() -> Self {
+        let Limits {
+            in_flight,
+            per_node,
+            timeout,
+            retries,
+        } = Limits::DEFAULT;
         Self {
-            in_flight: 64,
-            per_switch: 4,
-            timeout: Span::from_ms(100),
-            retries: 3,
+            in_flight,
+            per_switch: per_node,
+            timeout,
+            retries,
         }
     }
 }

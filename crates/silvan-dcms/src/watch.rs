@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use silvan_cc::dcms::{DcmsTopology, MarkingScope, Neighbour, SwitchPortInfo};
 use silvan_core::{Guid, Lid, PortId, SwitchId};
+use silvan_subnet::discovery::{Peer, Subnet, Switch, data_bytes_per_second};
 
-use crate::discovery::{Peer, Subnet, Switch, data_bytes_per_second};
-use crate::machine::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
 use crate::rights::Rights;
 
 /// What a switch can do, as far as it has told.
@@ -195,14 +195,14 @@ impl Registry {
     }
 
     /// What the DCMS must know of the watched ports.
-    pub fn topology(&self, watched: &[WatchedPort], rights: &Rights) -> Topology {
+    pub fn topology(&self, watched: &[WatchedPort], rights: &Rights) -> DcmsTopology {
         let infos = watched.iter().map(|port| SwitchPortInfo {
             port: port.id,
             switch: port.switch,
             neighbour: self.neighbour(port.id),
             controllable: self.may_change(port, rights),
         });
-        let mut topology = Topology::new(infos);
+        let mut topology = DcmsTopology::new(infos);
         for port in watched {
             if let Some(scope) = port.abilities.scope {
                 topology = topology.with_scope(port.switch, scope);

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use silvan_core::{HostId, IdVec, Length, PortId, Span};
-use silvan_diagnose::counters::PortGrowth;
+use silvan_diagnose::counters::TrafficGrowth;
 use silvan_diagnose::logs::Logs;
 use silvan_diagnose::observation::{Observation, PortLoad};
 use silvan_diagnose::report::{Input, Report};
@@ -68,7 +68,7 @@ fn observed(
         }
     }
     Observation {
-        growth: IdVec::filled(PortGrowth::UNREAD, fabric.ports.len()),
+        growth: IdVec::filled(TrafficGrowth::UNREAD, fabric.ports.len()),
         ports,
         span: Span::from_secs(1),
         logs: Logs::default(),

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
+use silvan_core::growth::CounterValue;
 use silvan_core::{Guid, IdVec, Length, Lid, MonotonicTime, PortId, PortNumber, Rate, Span};
 use silvan_fabric::import::{
     self, DatabaseSection, ImportError, ImportedDatabase, ImportedFabric, database_number,
@@ -20,7 +21,7 @@ use silvan_fabric::import::{
 use silvan_fabric::routing::{RoutingError, min_hop_balanced};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
 
-use crate::counters::{Counter, PortReading};
+use crate::counters::TrafficReading;
 use crate::map::SubnetMap;
 use crate::observation::{Observation, data_rate};
 use crate::report::{Input, Report};
@@ -72,7 +73,7 @@ impl std::error::Error for DumpError {}
 #[derive(Clone, Debug)]
 pub struct Dump {
     /// By port; empty where the dump has nothing.
-    pub readings: IdVec<PortId, PortReading>,
+    pub readings: IdVec<PortId, TrafficReading>,
     /// Ports that the dump has and the fabric has not.
     pub foreign: usize,
 }
@@ -135,14 +136,14 @@ impl<'a> Ports<'a> {
             by_name,
             at,
             dump: Dump {
-                readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
+                readings: IdVec::filled(TrafficReading::default(), fabric.ports.len()),
                 foreign: 0,
             },
             known: 0,
         }
     }
 
-    fn reading(&mut self, port: Option<PortId>) -> Option<&mut PortReading> {
+    fn reading(&mut self, port: Option<PortId>) -> Option<&mut TrafficReading> {
         let Some(port) = port else {
             self.dump.foreign += 1;
             return None;
@@ -176,9 +177,9 @@ impl<'a> Ports<'a> {
 }
 
 /// Takes a counter, by the name that tools have for it. Others are passed over.
-fn take(reading: &mut PortReading, name: &str, value: u64, bits: u8) {
-    let counter = Some(Counter::new(value, bits));
-    let is_wider = |old: Option<Counter>| old.is_none_or(|old| old.bits <= bits);
+fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
+    let counter = Some(CounterValue::new(value, bits));
+    let is_wider = |old: Option<CounterValue>| old.is_none_or(|old| old.bits <= bits);
     let field = match name {
         "PortXmitData" | "XmtData" => &mut reading.xmit_data,
         "PortRcvData" | "RcvData" => &mut reading.rcv_data,
@@ -187,7 +188,7 @@ fn take(reading: &mut PortReading, name: &str, value: u64, bits: u8) {
         "PortPktRcvFECN" | "PortRcvFECN" => &mut reading.fecn,
         "PortPktRcvBECN" | "PortRcvBECN" => &mut reading.becn,
         "LinkDownedCounter" | "LinkDowned" => {
-            reading.link_downed = Some(Counter::new(value, 8));
+            reading.link_downed = Some(CounterValue::new(value, 8));
             return;
         }
         _ => return,

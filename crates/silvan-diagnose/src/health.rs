@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use silvan_core::growth::UnknownGrowth;
 use silvan_core::{IdVec, PortId, Rate};
-use silvan_dcms::client::Failure;
 use silvan_fabric::check::{CheckOptions, check};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_mad::smp::SmState;
+use silvan_subnet::client::Failure;
 
-use crate::counters::Unknown;
 use crate::observation::{Observation, data_rate};
 use crate::survey::{ManagerState, SurveyFacts};
 
@@ -349,19 +349,19 @@ fn counters(
     };
     for (cause, advice) in [
         (
-            Unknown::Missing,
+            UnknownGrowth::Missing,
             "the verdict leaves these ports out; perfquery LID PORT shows whether there are such counters",
         ),
         (
-            Unknown::Stopped,
+            UnknownGrowth::Stopped,
             "reset the counters (perfquery -R), or shorten the interval",
         ),
         (
-            Unknown::Reset,
+            UnknownGrowth::Reset,
             "stop the program that resets counters during the diagnosis",
         ),
         (
-            Unknown::Impossible,
+            UnknownGrowth::Impossible,
             "check the interval that was given, and the tick (--tick)",
         ),
     ] {
@@ -377,7 +377,7 @@ fn counters(
         let names: Vec<String> = cabled()
             .filter(has)
             .filter(|&port| {
-                cause != Unknown::Missing
+                cause != UnknownGrowth::Missing
                     || !silent.contains(&fabric.nodes[fabric.ports[port].node].name)
             })
             .map(|port| fabric.port_name(port).to_string())

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_core::{HostId, Lid, NodeId, PortId, Span};
-use silvan_dcms::client::{Client, Query};
-use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::Fabric;
-use silvan_mad::congestion::{CongestionControl, CongestionLog, SwitchLog, UnknownLog};
-use silvan_mad::{Body, Method};
+use silvan_mad::Method;
+use silvan_mad::congestion::{CongestionLog, SwitchLog, UnknownLog};
+use silvan_subnet::client::{Client, Query};
+use silvan_subnet::transport::{Transport, TransportError};
 
 /// Each log is read once to start with, and so often more.
 const ROUNDS: u32 = 8;
@@ -162,11 +162,8 @@ impl Logs {
 
 /// A Get of a node's CongestionLog.
 fn log_query((number, lid): (u32, Lid)) -> Query {
-    let body = Body::CongestionControl(CongestionControl {
-        cc_key: 0,
-        attribute: CongestionLog::Unknown(UnknownLog::EMPTY).into(),
-    });
-    Query::new(number, lid, Method::GET, body, 0)
+    let log = CongestionLog::Unknown(UnknownLog::EMPTY);
+    Query::congestion(number, lid, Method::GET, 0, log, 0)
 }
 
 fn add<K: Ord + Copy>(to: &mut BTreeMap<K, u32>, from: &BTreeMap<K, u32>) {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use silvan_core::counters::DATA_WORD;
+use silvan_core::growth::CongestionGrowth;
 use silvan_core::{Guid, IdVec, Length, NodeId, PortId, Span};
-use silvan_dcms::discovery::Subnet;
-use silvan_dcms::machine::PortGrowth as Grown;
-use silvan_dcms::observer::{PortKey, Round};
 use silvan_fabric::{Fabric, FabricError, LinkKind, Speed, Width};
+use silvan_subnet::discovery::Subnet;
+use silvan_subnet::observer::{PortKey, Round};
 
-use crate::counters::PortGrowth;
+use crate::counters::TrafficGrowth;
 use crate::logs::Logs;
 use crate::map::SubnetMap;
 use crate::observation::{Observation, PortLoad, data_rate};
@@ -130,7 +130,7 @@ impl ManagedSubnet {
         let spans: f64 = known.values().map(|(_, span)| span.as_secs_f64()).sum();
         let observation = Observation {
             ports: loads,
-            growth: IdVec::filled(PortGrowth::UNREAD, self.fabric.ports.len()),
+            growth: IdVec::filled(TrafficGrowth::UNREAD, self.fabric.ports.len()),
             span: Span::ZERO,
             logs: Logs::default(),
         };
@@ -158,7 +158,13 @@ impl ManagedSubnet {
         (report, self.map.loads(&observation))
     }
 
-    fn load(&self, port: PortId, growth: &Grown, tick: Span, time_scale: f64) -> PortLoad {
+    fn load(
+        &self,
+        port: PortId,
+        growth: &CongestionGrowth,
+        tick: Span,
+        time_scale: f64,
+    ) -> PortLoad {
         let seconds = growth.span.as_secs_f64();
         let part = |ticks: u64| ticks as f64 * tick.as_secs_f64() / seconds;
         let share = |words: u64| {

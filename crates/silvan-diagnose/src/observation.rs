@@ -4,7 +4,7 @@ use silvan_core::counters::DATA_WORD;
 use silvan_core::{IdVec, PortId, Rate, Span};
 use silvan_fabric::Fabric;
 
-use crate::counters::{PortGrowth, PortReading};
+use crate::counters::{TrafficGrowth, TrafficReading};
 use crate::logs::Logs;
 
 /// What two sweeps say about a port as a sender.
@@ -28,7 +28,7 @@ pub struct Observation {
     /// By port.
     pub ports: IdVec<PortId, PortLoad>,
     /// Growth by port, for reports of what is missing.
-    pub growth: IdVec<PortId, PortGrowth>,
+    pub growth: IdVec<PortId, TrafficGrowth>,
     /// Mean time between the readings of a port.
     pub span: Span,
     /// What the logs of switches have; nothing where they were not read.
@@ -49,19 +49,19 @@ impl Observation {
     /// If a sweep does not have as many ports as the fabric.
     pub fn new(
         fabric: &Fabric,
-        before: &IdVec<PortId, PortReading>,
-        now: &IdVec<PortId, PortReading>,
+        before: &IdVec<PortId, TrafficReading>,
+        now: &IdVec<PortId, TrafficReading>,
         tick: Span,
     ) -> Self {
-        let growth: IdVec<PortId, PortGrowth> = fabric
+        let growth: IdVec<PortId, TrafficGrowth> = fabric
             .ports
             .ids()
             .map(|port| {
                 let Some(link) = fabric.ports[port].link else {
-                    return PortGrowth::UNREAD;
+                    return TrafficGrowth::UNREAD;
                 };
                 let words = fabric.links[link].signalling_rate().bits_per_sec() / (8 * DATA_WORD);
-                PortGrowth::between(&before[port], &now[port], words, tick)
+                TrafficGrowth::between(&before[port], &now[port], words, tick)
             })
             .collect();
         let ports = fabric
@@ -93,7 +93,12 @@ impl Observation {
     }
 }
 
-fn load(fabric: &Fabric, growth: &IdVec<PortId, PortGrowth>, port: PortId, tick: Span) -> PortLoad {
+fn load(
+    fabric: &Fabric,
+    growth: &IdVec<PortId, TrafficGrowth>,
+    port: PortId,
+    tick: Span,
+) -> PortLoad {
     let Some(rate) = data_rate(fabric, port) else {
         return PortLoad::default();
     };

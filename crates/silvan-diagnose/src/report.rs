@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use silvan_core::{HostId, IdVec, PortId, Rate, Span};
 use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_subnet::client::Limits;
 
 use crate::health::{HealthItem, check_health};
 use crate::observation::{Observation, data_rate};
-use crate::survey::{LIMITS, SurveyFacts};
+use crate::survey::SurveyFacts;
 use crate::verdict::{Cause, Confidence, Facts, Tree, Verdict, diagnose};
 
 /// Ports with less lost than this part of their link are not listed.
@@ -199,7 +200,7 @@ impl Report {
             datagrams: input.facts.map(|facts| Datagrams {
                 sent: facts.statistics.sent,
                 timeouts: facts.statistics.timeouts,
-                most_in_flight: LIMITS.in_flight,
+                most_in_flight: Limits::DEFAULT.in_flight,
                 sweep_s: seconds(facts.sweep_time),
             }),
         }

@@ -8,29 +8,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use silvan_core::{IdVec, Lid, MonotonicTime, NodeId, PortId, Span};
-use silvan_dcms::client::{Client, Failure, Limits, Pace, Statistics};
-use silvan_dcms::discovery::local_port;
-use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::FabricError;
 use silvan_fabric::routing::RoutingError;
 use silvan_mad::congestion::SwitchCongestionSetting;
 use silvan_mad::smp::SmState;
+use silvan_subnet::client::{Client, Failure, Pace, Statistics};
+use silvan_subnet::discovery::local_port;
+use silvan_subnet::sweep::PortAnswers;
+use silvan_subnet::transport::{Transport, TransportError};
 use thiserror::Error;
 
-use crate::counters::PortReading;
+use crate::counters::TrafficReading;
 use crate::logs::Logs;
 use crate::observation::Observation;
+use crate::readings::{ReadingOptions, SubnetReadings};
 use crate::report::{Input, Report};
-use crate::sweep::{RawPort, Sweep, Wanted};
-use crate::topology::{Topology, rate_of};
-
-/// Requests in flight at most, those to one node, and how patiently they are sent again.
-pub const LIMITS: Limits = Limits {
-    in_flight: 64,
-    per_node: 4,
-    timeout: Span::from_ms(100),
-    retries: 3,
-};
+use crate::topology::{LiveSubnet, rate_of};
 
 /// The part of a management link that requests take at most, as answers do the other way.
 pub const LINK_SHARE: f64 = 0.01;
@@ -129,13 +122,13 @@ pub struct SurveyFacts {
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// The subnet.
-    pub topology: Arc<Topology>,
+    pub topology: Arc<LiveSubnet>,
     /// The first sweep.
-    pub before: IdVec<PortId, PortReading>,
+    pub before: IdVec<PortId, TrafficReading>,
     /// The second sweep.
-    pub now: IdVec<PortId, PortReading>,
-    /// All counters of the second sweep, by port, if the watch [reads them](Watch::want_all_counters).
-    pub raw: Option<IdVec<PortId, RawPort>>,
+    pub now: IdVec<PortId, TrafficReading>,
+    /// The answers of the second sweep, by port, if the watch [reads all counters](Watch::want_all_counters).
+    pub answers: Option<IdVec<PortId, PortAnswers>>,
     /// What the logs of the switches had during both.
     pub logs: Logs,
     /// Everything else.
@@ -151,7 +144,7 @@ impl Survey {
         time_scale: f64,
         mut clock: impl FnMut() -> MonotonicTime,
     ) -> (Report, Observation) {
-        let scaled = |readings: &IdVec<PortId, PortReading>| {
+        let scaled = |readings: &IdVec<PortId, TrafficReading>| {
             let mut readings = readings.clone();
             for reading in readings.iter_mut() {
                 let scale = |at: MonotonicTime| {
@@ -197,9 +190,9 @@ pub struct Watch {
 
 #[derive(Debug)]
 struct Known {
-    topology: Arc<Topology>,
+    topology: Arc<LiveSubnet>,
     read_at: MonotonicTime,
-    last: Option<Sweep>,
+    last: Option<SubnetReadings>,
     /// Nodes that contradicted the topology when it was read.
     odd: BTreeSet<NodeId>,
     is_odd: bool,
@@ -246,7 +239,7 @@ impl Watch {
             }
         }
         self.set_pace(client)?;
-        let topology = Arc::new(Topology::read(client)?);
+        let topology = Arc::new(LiveSubnet::read(client)?);
         if let Some(rate) = topology.slowest_shared_rate() {
             client.set_pace(Pace::of_link(rate, self.link_share));
         }
@@ -296,18 +289,18 @@ impl Watch {
         };
         let topology = Arc::clone(&known.topology);
         let began = client.now();
-        let wanted = Wanted {
+        let options = ReadingOptions {
             marking: &topology.marking(),
             has_additional: &topology.has_additional,
             all: self.wants_all,
             before: known.last.as_ref().map(|last| &last.logs),
         };
-        let mut now = Sweep::take(client, &topology.fabric, wanted)?;
+        let mut now = SubnetReadings::take(client, &topology.fabric, options)?;
         if now.silent.len() == topology.fabric.nodes.len() {
             known.is_odd = true;
             return Err(SurveyError::Silent);
         }
-        let raw = now.raw.take();
+        let answers = now.answers.take();
         let sweep_time = client.now().checked_since(began).unwrap_or(Span::ZERO);
         let odd = now.odd(&topology.fabric, known.last.as_ref());
         // Nodes that stay odd do not have the topology read after each sweep.
@@ -316,7 +309,7 @@ impl Watch {
         let Some(before) = known.last.replace(now.clone()) else {
             return Ok(None);
         };
-        let names = |of: fn(&Sweep) -> &[NodeId]| {
+        let names = |of: fn(&SubnetReadings) -> &[NodeId]| {
             let nodes: BTreeSet<NodeId> = of(&before).iter().chain(of(&now)).copied().collect();
             let name = |node| topology.fabric.nodes[node].name.clone();
             nodes.into_iter().map(name).collect()
@@ -344,7 +337,7 @@ impl Watch {
             topology,
             before: before.readings,
             now: now.readings,
-            raw,
+            answers,
             logs,
             facts,
         }))

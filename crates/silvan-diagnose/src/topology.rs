@@ -3,32 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
-use silvan_dcms::client::{Answer, Client, Failure, Query};
-use silvan_dcms::discovery::{LocalPort, Peer, Subnet, SwitchPort, discover};
-use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Node, Speed, Width};
 use silvan_mad::congestion::{
-    CaCongestionEntry, CaCongestionSetting, CongestionControl, CongestionKeyInfo,
-    ManagementAttribute, SwitchCongestionSetting,
+    CaCongestionEntry, CaCongestionSetting, CongestionKeyInfo, ManagementAttribute,
+    SwitchCongestionSetting,
 };
 use silvan_mad::performance::PerformanceAttribute;
 use silvan_mad::smp::{
-    LinearForwardingTable, PortInfo, SmInfo, Smp, SmpAttribute, SmpRoute, SwitchInfo, link_speed,
-    link_speed_ext, link_speed_ext2, link_width,
+    LinearForwardingTable, PortInfo, SmInfo, link_speed, link_speed_ext, link_speed_ext2,
+    link_width,
 };
 use silvan_mad::{Body, ClassPortInfo, Method, performance_capability2};
+use silvan_subnet::client::{Answer, Client, Failure, Query};
+use silvan_subnet::discovery::{LocalPort, Peer, Subnet, SwitchPort, discover};
+use silvan_subnet::tables::{HostLids, SwitchTable, host_lids, read_tables};
+use silvan_subnet::transport::{Transport, TransportError};
 
 use crate::dumps::assumed;
 use crate::observation::data_rate;
 use crate::survey::{AdapterControl, ManagerState, SurveyError, SwitchControl};
 
-/// LIDs in a block of a forwarding table.
-const BLOCK: u16 = 64;
-
 /// A subnet without its counters.
 #[derive(Clone, Debug)]
-pub struct Topology {
+pub struct LiveSubnet {
     /// Switches, hosts and cables.
     pub fabric: Fabric,
     /// Forwarding tables; without entries where they could not be read.
@@ -53,7 +51,7 @@ pub struct Topology {
     pub local_rate: Option<Rate>,
 }
 
-impl Topology {
+impl LiveSubnet {
     /// Reads a subnet.
     ///
     /// # Errors
@@ -141,121 +139,6 @@ impl Topology {
 /// Data rate of the link of a local port.
 pub(crate) fn rate_of(local: &LocalPort) -> Option<Rate> {
     Rate::from_bits_per_sec(local.bytes_per_second * 8)
-}
-
-/// A Get to a node with a LID.
-pub(crate) fn subnet_get(
-    node: u32,
-    lid: Lid,
-    attribute: impl Into<SmpAttribute>,
-    modifier: u32,
-) -> Query {
-    let body = Body::Smp(Smp {
-        m_key: 0,
-        route: SmpRoute::Lid,
-        attribute: attribute.into(),
-    });
-    Query::new(node, lid, Method::GET, body, modifier)
-}
-
-#[derive(Default)]
-struct Table {
-    ports: Vec<PortNumber>,
-    is_complete: bool,
-}
-
-/// The forwarding table of each switch, by NodeGUID.
-fn read_tables<T: Transport>(
-    client: &mut Client<T>,
-    subnet: &Subnet,
-) -> Result<BTreeMap<Guid, Table>, TransportError> {
-    let switches: Vec<(Guid, Lid)> = subnet
-        .switches
-        .iter()
-        .filter_map(|switch| Some((switch.guid, switch.lid?)))
-        .collect();
-    let queries: Vec<Query> = (0..)
-        .zip(&switches)
-        .map(|(node, (_, lid))| subnet_get(node, *lid, SwitchInfo::default(), 0))
-        .collect();
-    let mut queries_of_blocks = Vec::new();
-    let mut meanings = Vec::new();
-    let mut tables: BTreeMap<Guid, Table> = BTreeMap::new();
-    for ((node, (guid, lid)), result) in (0..).zip(&switches).zip(client.ask(&queries)?) {
-        let Ok(answer) = result else { continue };
-        let top = SwitchInfo::parse(&answer.data()).linear_fdb_top.min(0xbfff);
-        let blocks = top / BLOCK + 1;
-        tables.insert(
-            *guid,
-            Table {
-                ports: vec![LinearForwardingTable::NO_ROUTE; usize::from(blocks * BLOCK)],
-                is_complete: true,
-            },
-        );
-        for block in 0..blocks {
-            let table = LinearForwardingTable {
-                ports: [LinearForwardingTable::NO_ROUTE; BLOCK as usize],
-            };
-            queries_of_blocks.push(subnet_get(node, *lid, table, u32::from(block)));
-            meanings.push((*guid, usize::from(block * BLOCK)));
-        }
-    }
-    for ((guid, first), result) in meanings.into_iter().zip(client.ask(&queries_of_blocks)?) {
-        let Some(table) = tables.get_mut(&guid) else {
-            continue;
-        };
-        match result {
-            Ok(answer) => {
-                let block = LinearForwardingTable::parse(&answer.data());
-                table.ports[first..first + usize::from(BLOCK)].copy_from_slice(&block.ports);
-            }
-            Err(_) => table.is_complete = false,
-        }
-    }
-    Ok(tables)
-}
-
-/// LIDs of ports of adapters and routers, by the switch ports that they are cabled to.
-type HostLids = BTreeMap<(Guid, PortNumber), Lid>;
-
-/// The LID of each host: the lowest that its switch sends to it. Where the switch's table does not say, the host is asked
-/// by a directed route; one that does not answer either has none.
-fn host_lids<T: Transport>(
-    client: &mut Client<T>,
-    subnet: &Subnet,
-    tables: &BTreeMap<Guid, Table>,
-) -> Result<HostLids, TransportError> {
-    let paths: BTreeMap<Guid, &[u8]> = subnet
-        .switches
-        .iter()
-        .map(|switch| (switch.guid, &switch.path[..]))
-        .collect();
-    let mut lids = HostLids::new();
-    let mut asked = Vec::new();
-    let mut queries = Vec::new();
-    for adapter in &subnet.adapters {
-        let (switch, number) = adapter.switch;
-        let table = tables.get(&switch);
-        if let Some(lid) = table.and_then(|table| lid_behind(table, number.as_u8())) {
-            lids.insert(adapter.switch, lid);
-            continue;
-        }
-        let mut path = paths[&switch].to_vec();
-        path.push(number.as_u8());
-        let port = u32::from(adapter.number.as_u8());
-        let node = asked.len() as u32;
-        if let Some(query) = Query::directed(node, &path, PortInfo::default(), port) {
-            asked.push(adapter.switch);
-            queries.push(query);
-        }
-    }
-    for (location, result) in asked.into_iter().zip(client.ask(&queries)?) {
-        let lid = result.map(|answer| PortInfo::parse(&answer.data()).lid);
-        if let Some(lid) = lid.ok().filter(|lid| lid.is_unicast()) {
-            lids.insert(location, lid);
-        }
-    }
-    Ok(lids)
 }
 
 /// The fabric with hosts without LIDs, as their switches' forwarding tables were not read.
@@ -362,12 +245,7 @@ fn host_name(subnet: &Subnet, guid: Guid) -> &str {
     subnet.hosts.get(&guid).map_or("", String::as_str)
 }
 
-fn lid_behind(table: &Table, number: u8) -> Option<Lid> {
-    let first = table.ports.iter().position(|port| port.as_u8() == number)?;
-    Some(Lid::new(first as u16)).filter(|lid| lid.is_unicast())
-}
-
-fn tables(fabric: &Fabric, blocks: &BTreeMap<Guid, Table>) -> ForwardingTables {
+fn tables(fabric: &Fabric, blocks: &BTreeMap<Guid, SwitchTable>) -> ForwardingTables {
     let mut tables = ForwardingTables::new(fabric);
     let max = fabric.max_lid();
     for switch in fabric.switch_ids() {
@@ -495,7 +373,7 @@ fn capable<T: Transport>(
         .map(|(number, host)| {
             let node = fabric.host(host);
             let port = node.adapter_port.map_or(0, |port| u32::from(port.as_u8()));
-            subnet_get(number, node.lid, PortInfo::default(), port)
+            Query::subnet_get(number, node.lid, PortInfo::default(), port)
         })
         .collect();
     for (host, result) in fabric.host_ids().zip(client.ask(&queries)?) {
@@ -541,7 +419,7 @@ fn manager_state<T: Transport>(
     if !lid.is_unicast() {
         return Ok(ManagerState::Unknown);
     }
-    let answer = client.query_one(subnet_get(0, lid, SmInfo::default(), 0))?;
+    let answer = client.query_one(Query::subnet_get(0, lid, SmInfo::default(), 0))?;
     Ok(match answer {
         Ok(answer) => ManagerState::Answers(lid, SmInfo::parse(&answer.data()).state),
         Err(_) => ManagerState::Silent(lid),
@@ -558,11 +436,7 @@ fn is_marking(control: &BTreeMap<String, SwitchControl>) -> bool {
 
 /// A Get of congestion control without a key.
 fn congestion_get(node: u32, lid: Lid, attribute: ManagementAttribute) -> Query {
-    let body = Body::CongestionControl(CongestionControl {
-        cc_key: 0,
-        attribute: attribute.into(),
-    });
-    Query::new(node, lid, Method::GET, body, 0)
+    Query::congestion(node, lid, Method::GET, 0, attribute, 0)
 }
 
 /// How hosts react to notifications.
@@ -616,134 +490,4 @@ fn control<T: Transport>(
             (fabric.switch(switch).name.clone(), control)
         })
         .collect())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-    use std::collections::VecDeque;
-
-    use silvan_core::{MonotonicTime, Span};
-    use silvan_dcms::discovery::{AdapterPort, Switch};
-    use silvan_dcms::transport::{Incoming, Outgoing};
-    use silvan_mad::{Mad, Packet};
-
-    use super::*;
-    use crate::survey::LIMITS;
-
-    /// Hosts behind a switch that only directed routes reach: their LIDs, by the switch's port. LID 0 does not answer.
-    struct Hosts {
-        lids: BTreeMap<u8, u16>,
-        arrived: VecDeque<Incoming>,
-        now: MonotonicTime,
-        sent: usize,
-    }
-
-    impl Transport for Hosts {
-        fn now(&mut self) -> MonotonicTime {
-            self.now
-        }
-
-        fn unix_time(&mut self) -> u64 {
-            0
-        }
-
-        fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
-            self.sent += 1;
-            let asked = Packet::new(*outgoing.mad);
-            let Ok(Mad {
-                body:
-                    Body::Smp(Smp {
-                        route: SmpRoute::Directed(route),
-                        ..
-                    }),
-                ..
-            }) = Mad::parse(&asked)
-            else {
-                return Ok(());
-            };
-            let path = &route.initial_path[1..=usize::from(asked.hop_count())];
-            let lid = self.lids.get(path.last().unwrap()).filter(|lid| **lid > 0);
-            if let (Some(&lid), [1, _]) = (lid, path) {
-                let info = PortInfo {
-                    lid: Lid::new(lid),
-                    ..PortInfo::default()
-                };
-                let modifier = asked.attribute_modifier();
-                let answer = Query::directed(0, path, info, modifier).unwrap();
-                let mut packet = Packet::new(answer.mad);
-                packet.set_method(Method::GET_RESPONSE);
-                packet.set_transaction_id(asked.transaction_id());
-                self.arrived.push_back(Incoming {
-                    source: outgoing.destination,
-                    unanswered: false,
-                    mad: *packet.bytes(),
-                });
-            }
-            Ok(())
-        }
-
-        fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError> {
-            let arrived = self.arrived.pop_front();
-            if arrived.is_none() {
-                self.now = self.now.saturating_add(limit);
-            }
-            Ok(arrived)
-        }
-
-        fn pause(&mut self, span: Span) {
-            self.now = self.now.saturating_add(span);
-        }
-    }
-
-    /// Oracle: the hosts' LIDs, which leave out 17, and a table, which has two LIDs for a port.
-    #[test]
-    fn hosts_have_the_lids_of_a_table_or_their_own_and_none_that_is_invented() {
-        let switch = |guid: u64, path: &[u8]| Switch {
-            guid: Guid::new(guid),
-            lid: Some(Lid::new(guid as u16)),
-            name: format!("switch {guid}"),
-            path: path.to_vec(),
-            ports: Vec::new(),
-        };
-        let adapter = |switch: u64, port: u8| AdapterPort {
-            switch: (Guid::new(switch), PortNumber::new(port)),
-            guid: Guid::new(0x100 * switch + u64::from(port)),
-            port_guid: Guid::new(0x1000 * switch + u64::from(port)),
-            number: PortNumber::new(1),
-        };
-        let subnet = Subnet {
-            local: LocalPort {
-                lid: Lid::new(9),
-                sm_lid: Lid::new(1),
-                is_active: true,
-                bytes_per_second: 1_000_000_000,
-            },
-            switches: vec![switch(2, &[1]), switch(3, &[1, 7])],
-            hosts: BTreeMap::new(),
-            adapters: vec![adapter(2, 2), adapter(2, 3), adapter(2, 4), adapter(3, 1)],
-            is_complete: true,
-        };
-        let mut ports = vec![LinearForwardingTable::NO_ROUTE; 64];
-        (ports[10], ports[11]) = (PortNumber::new(1), PortNumber::new(1));
-        let table = Table {
-            ports,
-            is_complete: true,
-        };
-        let hosts = Hosts {
-            lids: BTreeMap::from([(2, 18), (3, 19), (4, 0)]),
-            arrived: VecDeque::new(),
-            now: MonotonicTime::ZERO,
-            sent: 0,
-        };
-        let mut client = Client::new(hosts, LIMITS);
-        let tables = BTreeMap::from([(Guid::new(3), table)]);
-        let lids = host_lids(&mut client, &subnet, &tables).unwrap();
-        let at = |switch: u64, port| (Guid::new(switch), PortNumber::new(port));
-        let wanted = [(at(2, 2), 18), (at(2, 3), 19), (at(3, 1), 10)];
-        assert_eq!(lids, wanted.map(|(at, lid)| (at, Lid::new(lid))).into());
-        // One each for 18 and 19, and all attempts for the host that does not answer.
-        assert_eq!(client.transport().sent, 2 + 1 + LIMITS.retries as usize);
-    }
 }

@@ -11,15 +11,15 @@ use std::time::SystemTime;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use silvan_dcms::daemon::{Daemon, StartError};
-use silvan_dcms::event::{Event, Level};
-use silvan_dcms::log::{Format, LineLog, Log};
+use silvan_dcms::event::Event;
+use silvan_dcms::log::Log;
 use silvan_dcms::manager::Task;
-use silvan_dcms::observer::{Observer, Round};
 use silvan_dcms::settings::{EXAMPLE, ManagerSettings, emulated_example};
-
 use silvan_diagnose::managed::ManagedSubnet;
+use silvan_subnet::log::{Format, Level, LineLog};
+use silvan_subnet::observer::{Observer, Round};
 
-use crate::diagnose::{Subnet, subnet};
+use crate::diagnose::{SubnetTables, subnet_tables};
 use crate::errors::{manager_error, scenario_error};
 
 type ManagerResult = Result<usize, StartError>;
@@ -74,7 +74,7 @@ fn observer(shown: SharedShown) -> Observer {
 
 /// Time in nanoseconds since 1970, what the manager does as JSON, the loads of the ports, and the subnet, if
 /// it is not that of the round before.
-type ShownRound = (u64, String, Py<PyBytes>, Option<Subnet>);
+type ShownRound = (u64, String, Py<PyBytes>, Option<SubnetTables>);
 
 /// A congestion manager that runs in a thread of its own, without the interpreter's lock.
 #[pyclass(frozen, module = "silvan._silvan")]
@@ -182,7 +182,7 @@ impl Manager {
             let (report, loads) = map.report(&round, time_scale);
             let report = serde_json::to_string(&report)
                 .map_err(|error| manager_error(py, &error, "report this as a bug"))?;
-            let laid_out = is_new.then(|| subnet(py, &map.map)).transpose()?;
+            let laid_out = is_new.then(|| subnet_tables(py, &map.map)).transpose()?;
             found.push((at_ns, report, PyBytes::new(py, &loads).unbind(), laid_out));
         }
         Ok(found)

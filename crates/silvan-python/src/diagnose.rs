@@ -10,25 +10,23 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use silvan_core::Span;
-#[cfg(target_os = "linux")]
-use silvan_dcms::client::Client;
-#[cfg(target_os = "linux")]
-use silvan_dcms::endpoint::{Endpoint, Limits};
-#[cfg(target_os = "linux")]
-use silvan_dcms::event::Level;
-#[cfg(target_os = "linux")]
-use silvan_dcms::log::{Format, LineLog};
-#[cfg(target_os = "linux")]
-use silvan_dcms::umad::UmadTransport;
 use silvan_diagnose::dumps::{FileRole, Files, diagnose_files};
 #[cfg(target_os = "linux")]
 use silvan_diagnose::exporter::{Exporter, Swept};
 use silvan_diagnose::map::SubnetMap;
 use silvan_diagnose::report::Report;
 #[cfg(target_os = "linux")]
-use silvan_diagnose::survey::{LIMITS, Survey, SurveyError, Watch};
+use silvan_diagnose::survey::{Survey, SurveyError, Watch};
 #[cfg(target_os = "linux")]
-use silvan_diagnose::topology::Topology;
+use silvan_diagnose::topology::LiveSubnet;
+#[cfg(target_os = "linux")]
+use silvan_subnet::client::{Client, Limits};
+#[cfg(target_os = "linux")]
+use silvan_subnet::endpoint::{Endpoint, EndpointEvent, EndpointLimits};
+#[cfg(target_os = "linux")]
+use silvan_subnet::log::{Format, Level, LineLog};
+#[cfg(target_os = "linux")]
+use silvan_subnet::umad::UmadTransport;
 
 use crate::errors::diagnosis_error;
 
@@ -47,9 +45,9 @@ fn role(role: FileRole) -> &'static str {
 }
 
 /// A subnet as JSON, and its forwarding tables.
-pub type Subnet = (String, Py<PyBytes>);
+pub type SubnetTables = (String, Py<PyBytes>);
 
-pub fn subnet(py: Python<'_>, map: &SubnetMap) -> PyResult<Subnet> {
+pub fn subnet_tables(py: Python<'_>, map: &SubnetMap) -> PyResult<SubnetTables> {
     let text = serde_json::to_string(map)
         .map_err(|error| diagnosis_error(py, &error.to_string(), None))?;
     Ok((text, PyBytes::new(py, &map.routes).unbind()))
@@ -68,7 +66,12 @@ pub fn diagnose_dumps(
     after: &str,
     interval_ps: u64,
     tick_ps: u64,
-) -> PyResult<(String, Py<PyBytes>, Subnet, Vec<(&'static str, String)>)> {
+) -> PyResult<(
+    String,
+    Py<PyBytes>,
+    SubnetTables,
+    Vec<(&'static str, String)>,
+)> {
     let files = Files {
         topology,
         routes,
@@ -85,14 +88,14 @@ pub fn diagnose_dumps(
     Ok((
         json(py, &done.report)?,
         PyBytes::new(py, &done.loads).unbind(),
-        subnet(py, &done.map)?,
+        subnet_tables(py, &done.map)?,
         odd.collect(),
     ))
 }
 
 /// A report, the loads of the ports, and the subnet, if it is not that of the report before.
 #[cfg(target_os = "linux")]
-type Diagnosed = (String, Py<PyBytes>, Option<Subnet>);
+type Diagnosed = (String, Py<PyBytes>, Option<SubnetTables>);
 
 /// Sweeps of the subnet behind a port of an adapter, each compared with the one before.
 #[cfg(target_os = "linux")]
@@ -107,7 +110,7 @@ struct Watching {
     /// What the last sweep has found, until it is reported.
     survey: Option<Survey>,
     /// The topology that was laid out last, and its layout.
-    map: Option<(Arc<Topology>, SubnetMap)>,
+    map: Option<(Arc<LiveSubnet>, SubnetMap)>,
     /// The metrics, if they are served, and the endpoint that serves them until the end.
     exporter: Option<(Arc<Exporter>, Endpoint)>,
 }
@@ -120,17 +123,18 @@ impl Watching {
         let client = &mut self.client;
         let (report, observation) = survey.diagnose(self.tick, time_scale, || client.now());
         let topology = &survey.topology;
-        if let Some(((exporter, _), raw)) = self.exporter.as_ref().zip(survey.raw.as_ref()) {
+        let exporter = self.exporter.as_ref().zip(survey.answers.as_ref());
+        if let Some(((exporter, _), answers)) = exporter {
             exporter.update(Swept {
                 fabric: &topology.fabric,
-                raw,
+                answers,
                 observation: &observation,
                 report: &report,
                 tick: self.tick,
                 statistics: client.statistics(),
             });
         }
-        let is_known = |map: &&(Arc<Topology>, SubnetMap)| Arc::ptr_eq(&map.0, topology);
+        let is_known = |map: &&(Arc<LiveSubnet>, SubnetMap)| Arc::ptr_eq(&map.0, topology);
         let is_new = self.map.as_ref().filter(is_known).is_none();
         if is_new {
             let map = SubnetMap::new(&topology.fabric, topology.known_tables());
@@ -173,7 +177,7 @@ impl SubnetWatch {
             .detach(|| UmadTransport::open(device, port))
             .map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
         Ok(Self(Mutex::new(Watching {
-            client: Client::new(transport, LIMITS),
+            client: Client::new(transport, Limits::DEFAULT),
             watch: Watch::with_link_share(link_share),
             tick: Span::from_ps(tick_ps),
             survey: None,
@@ -192,13 +196,10 @@ impl SubnetWatch {
         let addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
         let interval = Duration::try_from_secs_f64(interval_s).unwrap_or(Duration::MAX / 4);
         let exporter = Arc::new(Exporter::new(interval));
-        let log = LineLog::new(std::io::stderr(), Format::Text, Level::Info);
-        let opened = Endpoint::open(
-            &addresses,
-            Limits::default(),
-            exporter.clone(),
-            Box::new(log),
-        );
+        let mut lines = LineLog::new(std::io::stderr(), Format::Text, Level::Info);
+        let log = move |event: &EndpointEvent| lines.write(event);
+        let limits = EndpointLimits::default();
+        let opened = Endpoint::open(&addresses, limits, exporter.clone(), Box::new(log));
         let endpoint = opened.map_err(failed)?;
         let address = endpoint.address().to_string();
         let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,7 +240,7 @@ impl SubnetWatch {
         };
         let watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let map = watching.map.as_ref().filter(|_| is_new);
-        let map = map.map(|(_, map)| subnet(py, map)).transpose()?;
+        let map = map.map(|(_, map)| subnet_tables(py, map)).transpose()?;
         Ok(Some((
             json(py, &report)?,
             PyBytes::new(py, &loads).unbind(),

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
+use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
 use silvan_core::document::SourceText;
 use silvan_core::{Span, Time};
-use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables};

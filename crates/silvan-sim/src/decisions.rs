@@ -1,17 +1,17 @@
 //! What the DCMS decided, as a table.
 
+use silvan_cc::dcms::{DcmsController, Decision, Reason};
 use silvan_core::PortId;
-use silvan_dcms::machine::{Decision, PortGrowth, Reason};
+use silvan_core::growth::CongestionGrowth;
 use silvan_scenario::Scenario;
 
-use crate::dcms::DcmsController;
 use crate::table::Table;
 
 /// The counters that a decision rests on, 0 where it rests on none: growth of the root's
 /// PortXmitTimeCong, and of the victim's PortXmitWait and PortXmitData.
 fn evidence(reason: &Reason) -> [u64; 3] {
     let of = |counter: Option<u64>| counter.unwrap_or_default();
-    let victim = |growth: &PortGrowth| (of(growth.xmit_wait), of(growth.xmit_data));
+    let victim = |growth: &CongestionGrowth| (of(growth.xmit_wait), of(growth.xmit_data));
     match reason {
         Reason::VictimFound { root, waits, .. } => {
             let (wait, data) = victim(waits);

@@ -31,7 +31,6 @@
 
 mod alone;
 mod assemble;
-mod dcms;
 mod decisions;
 mod flows;
 mod hops;
@@ -51,6 +50,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
+use silvan_cc::dcms::DcmsController;
 use silvan_cc::hooks::{Controller, UnknownSetting};
 use silvan_core::{PortCounters, PortId, Span, Time};
 use silvan_model::BuildError;
@@ -64,7 +64,6 @@ pub use session::{Pause, Session, SessionTotals, has_route};
 pub use table::{Column, ColumnData, Table};
 
 use assemble::{assemble, build_control};
-use dcms::DcmsController;
 use measure::Measurement;
 use programs::{ProgramState, program_state};
 use schedule::Schedule;

@@ -1,5 +1,6 @@
 //! A simulation that a driver steers from outside: it requests messages and timers at run time.
 
+use silvan_cc::dcms::DcmsController;
 use silvan_cc::hooks::Controller;
 use silvan_core::{HostId, Span, Time};
 use silvan_fabric::Fabric;
@@ -9,7 +10,6 @@ use silvan_workload::programs::{Driver, Programs, Request};
 
 use crate::RunError;
 use crate::assemble::assemble_driven;
-use crate::dcms::DcmsController;
 use crate::programs::{ProgramState, program_state};
 use crate::{engine_error, sweep_ports};
 

@@ -42,13 +42,7 @@ impl fmt::Display for Event {
                 }
             }
             Self::MetricsServed { address } => write!(f, "metrics at http://{address}/metrics"),
-            Self::MetricsNotAccepted { why } => {
-                write!(f, "connections to the metrics cannot be accepted: {why}")
-            }
-            Self::MetricsAccepted { errors } => write!(
-                f,
-                "connections to the metrics are accepted again, after {errors} errors"
-            ),
+            Self::Endpoint(event) => write!(f, "{event}"),
             Self::Discovered {
                 switches,
                 hosts,

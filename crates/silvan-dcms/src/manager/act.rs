@@ -1,14 +1,14 @@
 //! Lowering and restoring.
 
 use silvan_core::{PortId, Span};
+use silvan_subnet::client::Failure;
+use silvan_subnet::transport::Transport;
 
 use super::{Backoff, Deadline, FIRST_BACKOFF, Failing, LEAST_REST, Manager, ManagerError, double};
-use crate::client::Failure;
 use crate::event::{Event, Name};
 use crate::journal::{Change, Disk, JournalError, Target};
 use crate::marking::{ChangeError, Location, Lowered, Marker, Restored};
 use crate::metrics::ActionLabels;
-use crate::transport::Transport;
 
 /// Time between two tries to restore at the end.
 const LAST_PAUSE: Span = Span::from_ms(250);

@@ -1,13 +1,13 @@
 //! Sweeps, and switches that do not answer them.
 
-use crate::machine::CounterGrowth;
+use silvan_core::growth::CounterGrowth;
 use silvan_core::{MonotonicTime, Span, SwitchId};
+use silvan_subnet::transport::Transport;
 
 use super::{Backoff, FIRST_BACKOFF, Manager, ManagerError, double};
 use crate::event::Event;
 use crate::journal::Disk;
-use crate::sweep::{Observed, sweep};
-use crate::transport::Transport;
+use crate::meter::{Observed, sweep};
 use crate::watch::WatchedPort;
 
 impl<T: Transport, D: Disk> Manager<T, D> {
@@ -37,12 +37,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.growth.resize(bound, None);
         let mut answered = 0;
         let mut flapped = Vec::new();
-        for (port, reading) in asked.iter().zip(&swept.readings) {
-            let is_old = reading.counters.is_some_and(|(at, _)| {
+        for (port, answers) in asked.iter().zip(&swept.answers) {
+            let is_old = answers.arrived().is_some_and(|at| {
                 let age = now.checked_since(at).unwrap_or(Span::ZERO);
                 age > self.settings.dcms.interval
             });
-            match self.meter.observe(port, reading) {
+            match self.meter.observe(port, answers) {
                 Observed::Nothing => continue,
                 Observed::Unknown => {}
                 Observed::Flapped => flapped.push(port.id),

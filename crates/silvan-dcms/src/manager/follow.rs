@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::machine::{Dcms, MarkingScope, MarkingState};
+use silvan_cc::dcms::{Dcms, MarkingScope, MarkingState};
 use silvan_core::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
 use silvan_mad::congestion::{
-    CongestionControl, SwitchCongestionSetting, SwitchPortCongestionSetting,
+    CongestionAttribute, SwitchCongestionSetting, SwitchPortCongestionSetting,
 };
-use silvan_mad::performance::PortXmitConCtrl;
-use silvan_mad::smp::{SmInfo, SmState, Smp, SmpRoute};
+use silvan_mad::performance::{PerformanceAttribute, PortXmitConCtrl};
+use silvan_mad::smp::{SmInfo, SmState};
 use silvan_mad::{Body, ClassPortInfo, Method, performance_capability};
+use silvan_subnet::client::{Failure, Query, RequestResult};
+use silvan_subnet::discovery::{discover, local_port};
+use silvan_subnet::key::CcKey;
+use silvan_subnet::metrics::label;
+use silvan_subnet::transport::Transport;
 
 use super::{LEAST_REST, Manager, ManagerError};
-use crate::client::{Failure, Query, RequestResult};
-use crate::discovery::{discover, local_port};
 use crate::event::Event;
 use crate::journal::{Disk, Target};
-use crate::key::CcKey;
-use crate::metrics::{SwitchLabels, label};
+use crate::meter::Meter;
+use crate::metrics::SwitchLabels;
 use crate::settings::Scope;
-use crate::sweep::Meter;
-use crate::transport::Transport;
 use crate::watch::Abilities;
 
 /// How many discoveries without news it takes until the subnet counts as settled, and the time between
@@ -140,12 +141,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if !local.is_active || !local.sm_lid.is_unicast() {
             return Ok(false);
         }
-        let body = Body::Smp(Smp {
-            m_key: 0,
-            route: SmpRoute::Lid,
-            attribute: SmInfo::default().into(),
-        });
-        let query = Query::new(0, local.sm_lid, Method::GET, body, 0);
+        let query = Query::subnet_get(0, local.sm_lid, SmInfo::default(), 0);
         let outcome = self.client.query_one(query)?;
         Ok(outcome.is_ok_and(|answer| SmInfo::parse(&answer.data()).state == SmState::MASTER))
     }
@@ -281,24 +277,23 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let key = self.settings.cc_key.map_or(0, CcKey::reveal);
         let mut queries = Vec::new();
         for &(switch, lid) in &new {
-            let control = |attribute| {
-                Body::CongestionControl(CongestionControl {
-                    cc_key: key,
-                    attribute,
-                })
-            };
+            let node = switch.index() as u32;
             let first_port = PortXmitConCtrl {
                 port_select: PortNumber::new(1),
                 ..PortXmitConCtrl::default()
             };
-            let bodies = [
-                Body::Performance(ClassPortInfo::default().into()),
-                Body::Performance(first_port.into()),
-                control(SwitchCongestionSetting::default().into()),
-                control(SwitchPortCongestionSetting::default().into()),
-            ];
-            let node = switch.index() as u32;
-            queries.extend(bodies.map(|body| Query::new(node, lid, Method::GET, body, 0)));
+            let performance = |attribute: PerformanceAttribute| {
+                Query::new(node, lid, Method::GET, Body::Performance(attribute), 0)
+            };
+            let congestion = |attribute: CongestionAttribute| {
+                Query::congestion(node, lid, Method::GET, key, attribute, 0)
+            };
+            queries.extend([
+                performance(ClassPortInfo::default().into()),
+                performance(first_port.into()),
+                congestion(SwitchCongestionSetting::default().into()),
+                congestion(SwitchPortCongestionSetting::default().into()),
+            ]);
         }
         let outcomes = self.client.ask(&queries)?;
         let mut all_answered = true;

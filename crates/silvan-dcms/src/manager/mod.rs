@@ -12,20 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::machine::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
+use silvan_cc::dcms::{Dcms, DcmsError, DcmsTopology, Decision, MarkingScope};
+use silvan_core::growth::CongestionGrowth;
 use silvan_core::{MonotonicTime, PortId, Span, SwitchId};
+use silvan_subnet::client::Client;
+use silvan_subnet::discovery::Subnet;
+use silvan_subnet::metrics::label;
+use silvan_subnet::observer::Observer;
+use silvan_subnet::transport::{Transport, TransportError};
 use thiserror::Error;
 
-use crate::client::Client;
-use crate::discovery::Subnet;
 use crate::event::{Do, Event, Name};
 use crate::journal::{Disk, Journal, JournalError, Target};
 use crate::log::Log;
-use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
-use crate::observer::Observer;
+use crate::meter::Meter;
+use crate::metrics::{Metrics, PortLabels, ReasonLabels};
 use crate::settings::ManagerSettings;
-use crate::sweep::Meter;
-use crate::transport::{Transport, TransportError};
 use crate::watch::{Registry, WatchedPort};
 use follow::SmWatch;
 use status::Episode;
@@ -154,7 +156,7 @@ pub struct Manager<T, D> {
     watched: Vec<WatchedPort>,
     meter: Meter,
     machine: Dcms<MonotonicTime>,
-    growth: Vec<Option<PortGrowth>>,
+    growth: Vec<Option<CongestionGrowth>>,
     /// Changes that must stay in force. All others in the journal are to be restored.
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
@@ -199,7 +201,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     ) -> Result<Self, ManagerError> {
         let journal = Journal::open(disk)?;
         let now = transport.now();
-        let machine = Dcms::new(settings.dcms, Topology::default())?;
+        let machine = Dcms::new(settings.dcms, DcmsTopology::default())?;
         Ok(Self {
             client: Client::new(transport, settings.limits),
             meter: Meter::new(settings.dcms.tick, settings.dcms.interval),

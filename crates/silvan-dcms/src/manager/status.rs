@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use silvan_cc::dcms::MarkingState;
 use silvan_core::{Guid, MonotonicTime, PortId, Span};
+use silvan_subnet::observer::{LowRound, PortKey, Round};
+use silvan_subnet::transport::Transport;
 
 use super::follow::SmPresence;
 use super::{Manager, name_in};
 use crate::event::{Event, Name};
 use crate::journal::Disk;
-use crate::machine::MarkingState;
-use crate::observer::{LowRound, PortKey, Round};
-use crate::transport::Transport;
 
 /// A time for which a Marking_Rate is low, or would be without a dry run.
 #[derive(Clone, Copy, Debug)]

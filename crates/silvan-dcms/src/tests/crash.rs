@@ -1,7 +1,8 @@
 //! The process is killed at every step, and the machine loses power at every step.
 
+use silvan_subnet::fake::LOCAL;
+
 use super::*;
-use crate::fake::LOCAL;
 use crate::journal::Journal;
 
 /// Runs until the fuse has burnt; gives whether it has.
@@ -133,7 +134,7 @@ fn a_dry_run_leaves_the_journal_of_an_earlier_run() {
     assert!(bench.sets().is_empty());
 }
 
-fn open_with(bench: &Bench, text: &str) -> Result<Manager<Shared, FakeDisk>, ManagerError> {
+fn open_with(bench: &Bench, text: &str) -> Result<Manager<SharedWorld, FakeDisk>, ManagerError> {
     bench.disk.put(text);
     let events = Arc::clone(&bench.events);
     Manager::new(

@@ -1,9 +1,9 @@
 //! Losses, reboots, handovers, other tools, flaps, garbage.
 
 use proptest::prelude::*;
+use silvan_subnet::metrics::Page;
 
 use super::*;
-use crate::metrics::Page;
 
 fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod client;
 mod clock;
 mod crash;
-mod endpoint;
+mod disk;
 mod faults;
 mod files;
 mod lease;
@@ -15,12 +14,13 @@ mod text;
 use std::sync::{Arc, Mutex};
 
 use silvan_core::Span;
+use silvan_subnet::fake::{Fault, SharedWorld, World};
 
 use crate::event::{Do, Event};
-use crate::fake::{FakeDisk, Fault, Shared, World};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
 use crate::settings::ManagerSettings;
+use disk::FakeDisk;
 
 /// Sweeps of a second that keep a rate low for 6 s.
 const CONFIG: &str = r#"
@@ -39,7 +39,7 @@ fn seconds(count: u64) -> Span {
 
 /// A subnet with a disk, and what managers on it have logged.
 struct Bench {
-    subnet: Shared,
+    subnet: SharedWorld,
     disk: FakeDisk,
     events: Arc<Mutex<Vec<Event>>>,
     metrics: Arc<Metrics>,
@@ -47,7 +47,7 @@ struct Bench {
 
 impl Bench {
     fn new(seed: u64) -> Self {
-        let subnet = Shared::new(World::testbed(seed));
+        let subnet = SharedWorld::new(World::testbed(seed));
         let disk = FakeDisk::new(&subnet);
         Self {
             subnet,
@@ -69,7 +69,7 @@ impl Bench {
         self.subnet.world().after(seconds(second), fault);
     }
 
-    fn manager(&self, config: &str, act: bool) -> Manager<Shared, FakeDisk> {
+    fn manager(&self, config: &str, act: bool) -> Manager<SharedWorld, FakeDisk> {
         let events = Arc::clone(&self.events);
         let log = move |event: &Event| events.lock().unwrap().push(event.clone());
         Manager::new(

@@ -1,8 +1,9 @@
 //! What it does when all is well.
 
+use silvan_subnet::metrics::Page;
+use silvan_subnet::observer::{LowRound, Round};
+
 use super::*;
-use crate::metrics::Page;
-use crate::observer::{LowRound, Round};
 
 fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })

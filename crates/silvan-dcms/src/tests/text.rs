@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
+use silvan_subnet::log::{Format, Level, LineLog};
+use silvan_subnet::metrics::Page;
+
 use super::*;
-use crate::event::Level;
-use crate::log::{Format, LineLog, Log};
-use crate::metrics::Page;
+use crate::log::Log;
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);

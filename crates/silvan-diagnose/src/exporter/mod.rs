@@ -16,15 +16,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use prometheus_client::metrics::counter::Counter;
 use silvan_core::{Guid, IdVec, PortId, Span};
-use silvan_dcms::client::Statistics;
-use silvan_dcms::metrics::{ConnectionMetrics, DatagramMetrics, Page, label, open_metrics};
 use silvan_fabric::{Fabric, NodeKind};
+use silvan_subnet::client::Statistics;
+use silvan_subnet::metrics::{ConnectionMetrics, DatagramMetrics, Page, label, open_metrics};
+use silvan_subnet::sweep::PortAnswers;
 
 use self::counters::EXPORTED;
 use crate::health::Severity;
 use crate::observation::{Observation, data_rate};
 use crate::report::Report;
-pub use crate::sweep::RawPort;
 use crate::verdict::Cause;
 
 /// Labels of a port or a node, with values in which nothing has to be escaped.
@@ -152,8 +152,8 @@ pub struct Exporter {
 pub struct Swept<'a> {
     /// Nodes and cables.
     pub fabric: &'a Fabric,
-    /// All counters, by port.
-    pub raw: &'a IdVec<PortId, RawPort>,
+    /// The answers of the ports.
+    pub answers: &'a IdVec<PortId, PortAnswers>,
     /// What they have grown by.
     pub observation: &'a Observation,
     /// What that means.
@@ -219,12 +219,12 @@ impl Exporter {
             let bytes_per_s = rate.bits_per_sec() / 8;
             let totals = all.entry(key(fabric, port)).or_default();
             totals.add(swept, port, bytes_per_s, roles[port]);
-            let raw = &swept.raw[port];
+            let answers = &swept.answers[port];
             ports.push(PortRow {
                 device,
                 labels,
                 uplink: uplink_labels(fabric, peer),
-                counters: std::array::from_fn(|index| (EXPORTED[index].read)(raw)),
+                counters: std::array::from_fn(|index| EXPORTED[index].read(answers)),
                 rate: bytes_per_s,
                 totals: *totals,
             });

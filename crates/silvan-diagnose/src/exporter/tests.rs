@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use silvan_core::growth::CounterValue;
 use silvan_core::{Length, MonotonicTime, PortNumber, Rate};
 use silvan_fabric::generators::{Generator, SingleSwitch};
 use silvan_fabric::routing::min_hop_balanced;
 use silvan_fabric::{LinkKind, Speed, Width};
-use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
+use silvan_mad::performance::{
+    PerformanceAttribute, PortCounters, PortCountersExtended, PortXmitConCtrl,
+};
+use silvan_mad::{Body, Mad, Method};
+use silvan_subnet::client::Answer;
+use silvan_subnet::sweep::SweptAttribute;
 
 use super::*;
-use crate::counters::{Counter as Reading, PortReading};
+use crate::counters::TrafficReading;
 use crate::report::Input;
 
 const TICK: Span = Span::from_ns(4);
@@ -21,6 +27,18 @@ struct Bench {
     fabric: Fabric,
     exporter: Exporter,
     seconds: u64,
+}
+
+/// Has a port answer with an attribute.
+fn insert(
+    answers: &mut PortAnswers,
+    attribute: SweptAttribute,
+    value: impl Into<PerformanceAttribute>,
+) {
+    let mad = Mad::request(Method::GET_RESPONSE, Body::Performance(value.into()));
+    let at = MonotonicTime::ZERO;
+    let answer = Answer::new(at, at, mad.emit());
+    answers.insert(attribute, PortNumber::new(0), &answer);
 }
 
 impl Bench {
@@ -49,45 +67,46 @@ impl Bench {
         }
     }
 
-    fn readings(&self) -> IdVec<PortId, PortReading> {
+    fn readings(&self) -> IdVec<PortId, TrafficReading> {
         let reading = |port| {
             let (sent, received, wait) = self.load(port);
             let ticks = (wait * self.seconds as f64 * 250e6) as u64;
-            PortReading {
+            TrafficReading {
                 at: Some(MonotonicTime::from_ns(self.seconds * 1_000_000_000)),
-                xmit_data: Some(Reading::new(sent * self.seconds, 64)),
-                rcv_data: Some(Reading::new(received * self.seconds, 64)),
-                xmit_wait: Some(Reading::new(ticks, 32)),
-                ..PortReading::default()
+                xmit_data: Some(CounterValue::new(sent * self.seconds, 64)),
+                rcv_data: Some(CounterValue::new(received * self.seconds, 64)),
+                xmit_wait: Some(CounterValue::new(ticks, 32)),
+                ..TrafficReading::default()
             }
         };
         self.fabric.ports.ids().map(reading).collect()
     }
 
-    fn raw(&self) -> IdVec<PortId, RawPort> {
-        let raw = |(port, reading): (PortId, PortReading)| RawPort {
-            counters: Some(PortCounters {
+    fn answers(&self) -> IdVec<PortId, PortAnswers> {
+        let answers = |(port, reading): (PortId, &TrafficReading)| {
+            let counters = PortCounters {
                 symbol_errors: 7,
                 xmit_wait: reading.xmit_wait.unwrap().value as u32,
                 xmit_data: 1,
                 ..PortCounters::default()
-            }),
-            has_additional: false,
-            extended: Some(PortCountersExtended {
+            };
+            let extended = PortCountersExtended {
                 xmit_data: reading.xmit_data.unwrap().value,
                 ..PortCountersExtended::default()
-            }),
-            congestion: (port.index() == 0).then(|| PortXmitConCtrl {
+            };
+            let congestion = PortXmitConCtrl {
                 time_cong: 11,
                 ..PortXmitConCtrl::default()
-            }),
-            notifications: None,
+            };
+            let mut answers = PortAnswers::new(false);
+            insert(&mut answers, SweptAttribute::Counters, counters);
+            insert(&mut answers, SweptAttribute::Extended, extended);
+            if port.index() == 0 {
+                insert(&mut answers, SweptAttribute::Congestion, congestion);
+            }
+            answers
         };
-        let readings = self.readings();
-        readings
-            .iter_enumerated()
-            .map(|(port, &reading)| raw((port, reading)))
-            .collect()
+        self.readings().iter_enumerated().map(answers).collect()
     }
 
     /// Lets so many seconds pass, and sweeps.
@@ -109,7 +128,7 @@ impl Bench {
         assert_eq!(report.trees.len(), 1, "{report:?}");
         self.exporter.update(Swept {
             fabric: &self.fabric,
-            raw: &self.raw(),
+            answers: &self.answers(),
             observation: &observation,
             report: &report,
             tick: TICK,
@@ -233,36 +252,33 @@ fn names_of_nodes_cannot_pass_for_metrics() {
 /// A device with the additional counters: those of 32 and 16 bits are full, or not.
 #[test]
 fn the_widest_counter_is_exported() {
-    let raw = RawPort {
-        counters: Some(PortCounters {
-            symbol_errors: u16::MAX,
-            xmit_wait: u32::MAX,
-            ..PortCounters::default()
-        }),
-        has_additional: true,
-        extended: Some(PortCountersExtended {
-            symbol_errors: 70_000,
-            xmit_wait: 1 << 40,
-            ..PortCountersExtended::default()
-        }),
-        ..RawPort::default()
+    let counters = PortCounters {
+        symbol_errors: u16::MAX,
+        xmit_wait: u32::MAX,
+        ..PortCounters::default()
     };
-    let read = |raw: &RawPort, field| {
+    let extended = PortCountersExtended {
+        symbol_errors: 70_000,
+        xmit_wait: 1 << 40,
+        ..PortCountersExtended::default()
+    };
+    let read = |answers: &PortAnswers, field| {
         let counter = EXPORTED.iter().find(|counter| counter.field == field);
-        (counter.unwrap().read)(raw)
+        counter.unwrap().read(answers)
     };
-    assert_eq!(read(&raw, "PortXmitWait"), Some(1 << 40));
-    assert_eq!(read(&raw, "SymbolErrorCounter"), Some(70_000));
+    let answers = |has_additional| {
+        let mut answers = PortAnswers::new(has_additional);
+        insert(&mut answers, SweptAttribute::Counters, counters);
+        answers
+    };
     // The answer with the wide ones is lost: the narrow ones would pass for a reset.
-    let lost = RawPort {
-        extended: None,
-        ..raw
-    };
-    assert_eq!(read(&lost, "PortXmitWait"), None);
-    let old = RawPort {
-        has_additional: false,
-        ..raw
-    };
+    let mut new = answers(true);
+    assert_eq!(read(&new, "PortXmitWait"), None);
+    insert(&mut new, SweptAttribute::Extended, extended);
+    assert_eq!(read(&new, "PortXmitWait"), Some(1 << 40));
+    assert_eq!(read(&new, "SymbolErrorCounter"), Some(70_000));
+    let mut old = answers(false);
+    insert(&mut old, SweptAttribute::Extended, extended);
     assert_eq!(read(&old, "PortXmitWait"), Some(u32::MAX.into()));
     assert_eq!(read(&old, "SymbolErrorCounter"), Some(u16::MAX.into()));
 }

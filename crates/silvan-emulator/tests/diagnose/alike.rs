@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use silvan_core::Span;
 use silvan_core::counters::EMULATED_TICK;
-use silvan_dcms::client::Client;
 use silvan_diagnose::report::Report;
-use silvan_diagnose::survey::{LIMITS, survey};
+use silvan_diagnose::survey::survey;
 use silvan_scenario::Scenario;
+use silvan_subnet::client::{Client, Limits};
 
 use super::live::{Live, World};
 
@@ -60,7 +60,7 @@ fn diagnosed(toml: &str) -> (Report, BTreeMap<String, (f64, f64)>, Vec<String>) 
     let scenario = Scenario::from_toml(toml, "leaves.toml", &[]).unwrap();
     let world = Rc::new(RefCell::new(World::new(&scenario)));
     world.borrow_mut().advance(Span::from_ms(20));
-    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(500)).unwrap();
     let (report, observation) = survey.diagnose(EMULATED_TICK, 1.0, || client.now());
     assert_eq!(world.borrow().sets, 0, "nothing is set");

@@ -5,11 +5,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use silvan_core::{Lid, MonotonicTime, PortNumber, Sl, Span};
-use silvan_dcms::client::Client;
-use silvan_dcms::transport::{Incoming, Outgoing, Transport, TransportError};
 use silvan_diagnose::health::{HealthItem, Severity};
 use silvan_diagnose::report::Report;
-use silvan_diagnose::survey::{LIMITS, Watch, survey};
+use silvan_diagnose::survey::{Watch, survey};
 use silvan_mad::congestion::{
     CaCongestionEntry, CaCongestionSetting, CongestionControl, ManagementAttribute,
 };
@@ -17,6 +15,8 @@ use silvan_mad::performance::{PortCounters, PortCountersExtended};
 use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Mad, Method};
 use silvan_scenario::Scenario;
+use silvan_subnet::client::{Client, Limits};
+use silvan_subnet::transport::{Incoming, Outgoing, Transport, TransportError};
 
 use crate::live::{Live, World};
 use crate::{LINE, set};
@@ -79,7 +79,7 @@ fn diagnosed(fault: impl FnMut(&mut World, usize, Lid) -> bool) -> (Option<Repor
         sent: 0,
         fault,
     };
-    let mut client = Client::new(transport, LIMITS);
+    let mut client = Client::new(transport, Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(100)).ok();
     let report = survey.map(|survey| {
         let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
@@ -196,7 +196,7 @@ fn a_sweep_costs_what_the_guide_states() {
     let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
     let world = Rc::new(RefCell::new(World::new(&scenario)));
     world.borrow_mut().advance(Span::from_ms(20));
-    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let mut watch = Watch::default();
     watch.prepare(&mut client).unwrap();
     for _ in 0..3 {
@@ -205,7 +205,7 @@ fn a_sweep_costs_what_the_guide_states() {
         let (ports, nodes) = (10, 6);
         assert_eq!(client.statistics().sent - before, 2 * ports + nodes);
     }
-    assert!(world.borrow().in_flight.1 <= LIMITS.in_flight);
+    assert!(world.borrow().in_flight.1 <= Limits::DEFAULT.in_flight);
 }
 
 /// Oracle: the settings that were made.
@@ -240,7 +240,7 @@ adapter = { ccti-timer = 150, ccti-increase = 1 }
             world.send(lid, &Mad::request(Method::SET, body).emit());
             world.take_answer().unwrap();
         }
-        let mut client = Client::new(Live(Rc::new(RefCell::new(world))), LIMITS);
+        let mut client = Client::new(Live(Rc::new(RefCell::new(world))), Limits::DEFAULT);
         let survey = survey(&mut client, Span::from_ms(10)).unwrap();
         let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
         let about = |item: &&HealthItem| item.what.contains("CCTI");
@@ -292,7 +292,7 @@ fn nodes_that_no_route_leads_to_cost_little_time_and_come_after_the_reason() {
         mad.modifier = port;
         world.send(lid_of(&world, "left"), &mad.emit());
         world.take_answer().unwrap();
-        let mut client = Client::new(Live(Rc::new(RefCell::new(world))), LIMITS);
+        let mut client = Client::new(Live(Rc::new(RefCell::new(world))), Limits::DEFAULT);
         let began = client.now();
         let Ok(survey) = survey(&mut client, Span::from_ms(500)) else {
             continue;
@@ -338,7 +338,7 @@ fn hosts_of_a_switch_without_a_readable_table_keep_their_lids() {
         sent: 0,
         fault: |_: &mut World, _, destination| destination == right,
     };
-    let mut client = Client::new(transport, LIMITS);
+    let mut client = Client::new(transport, Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(100)).unwrap();
     let fabric = &survey.topology.fabric;
     let hosts = fabric.host_ids().map(|host| fabric.host(host));

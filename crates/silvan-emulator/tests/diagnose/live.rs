@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use silvan_core::{Bytes, Lid, MonotonicTime, Span, Time};
-use silvan_dcms::transport::{Incoming, Outgoing, Transport, TransportError};
 use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
 use silvan_instances::Fastest;
 use silvan_mad::{MAD_LEN, Method, Packet};
 use silvan_model::Forest;
 use silvan_scenario::Scenario;
+use silvan_subnet::transport::{Incoming, Outgoing, Transport, TransportError};
 
 const MAD_AT: usize = 288 - MAD_LEN;
 /// From one request to the next.

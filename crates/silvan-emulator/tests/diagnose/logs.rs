@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use silvan_core::{Lid, MonotonicTime, Span};
-use silvan_dcms::client::Client;
-use silvan_dcms::transport::{Incoming, Outgoing, Transport, TransportError};
-use silvan_diagnose::survey::{LIMITS, Survey, survey};
+use silvan_diagnose::survey::{Survey, survey};
 use silvan_mad::congestion::CongestionLog;
 use silvan_mad::{Class, Packet};
 use silvan_scenario::Scenario;
+use silvan_subnet::client::{Client, Limits};
+use silvan_subnet::transport::{Incoming, Outgoing, Transport, TransportError};
 
 use crate::LINE;
 use crate::live::{Live, World};
@@ -72,7 +72,7 @@ fn surveyed(silent: &[&str]) -> Survey {
         live: Live(Rc::clone(&world)),
         silent: silent.iter().map(lid).collect(),
     };
-    let mut client = Client::new(transport, LIMITS);
+    let mut client = Client::new(transport, Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(200)).unwrap();
     assert_eq!(world.borrow().sets, 0, "nothing is set");
     survey

@@ -15,12 +15,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use silvan_core::{Lid, Span};
-use silvan_dcms::client::Client;
 use silvan_diagnose::report::Report;
-use silvan_diagnose::survey::{LIMITS, survey};
+use silvan_diagnose::survey::survey;
 use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Mad, Method};
 use silvan_scenario::Scenario;
+use silvan_subnet::client::{Client, Limits};
 
 use live::{Live, World};
 use score::Score;
@@ -64,7 +64,7 @@ fn diagnosed(incident: Option<fn(&mut World)>, loss: f64) -> Report {
     world.borrow_mut().advance(Span::from_ms(20));
     world.borrow_mut().incident = incident;
     world.borrow_mut().plane.lose(loss, 1);
-    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(500)).unwrap();
     let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
     assert_eq!(world.borrow().sets, 0, "nothing is set");

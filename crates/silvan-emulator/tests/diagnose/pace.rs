@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use silvan_core::Span;
-use silvan_dcms::client::{BYTES_ON_LINK, Client};
-use silvan_diagnose::survey::{LIMITS, Watch};
+use silvan_diagnose::survey::Watch;
 use silvan_scenario::Scenario;
+use silvan_subnet::client::{BYTES_ON_LINK, Client, Limits};
 
 use crate::LINE;
 use crate::live::{Live, World};
@@ -16,7 +16,7 @@ use crate::live::{Live, World};
 fn swept(toml: &str, share: f64, bits_per_s: f64) -> (usize, f64) {
     let scenario = Scenario::from_toml(toml, "line.toml", &[]).unwrap();
     let world = Rc::new(RefCell::new(World::new(&scenario)));
-    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let mut watch = Watch::with_link_share(share);
     watch.prepare(&mut client).unwrap();
     // The pace of the whole subnet is known from here on. Time without requests saves up no more than what may be in
@@ -35,11 +35,12 @@ fn swept(toml: &str, share: f64, bits_per_s: f64) -> (usize, f64) {
             let seconds = ended.since(*began).as_ps() as f64 / 1e12;
             let carried = (last - first + 1) as f64 * bits;
             // A request is sent some microseconds after the clock was read.
-            let allowed = share * bits_per_s * (seconds + 10e-6) + LIMITS.in_flight as f64 * bits;
+            let allowed =
+                share * bits_per_s * (seconds + 10e-6) + Limits::DEFAULT.in_flight as f64 * bits;
             assert!(carried <= allowed, "{first} to {last} in {seconds} s");
         }
     }
-    assert!(world.in_flight.1 <= LIMITS.in_flight);
+    assert!(world.in_flight.1 <= Limits::DEFAULT.in_flight);
     let seconds = sent[sent.len() - 1].since(sent[0]).as_ps() as f64 / 1e12;
     (sent.len(), seconds)
 }
@@ -48,10 +49,10 @@ fn swept(toml: &str, share: f64, bits_per_s: f64) -> (usize, f64) {
 fn sweeps_take_their_part_of_the_link_and_no_more() {
     for share in [0.01, 0.001, 0.0001] {
         let (requests, seconds) = swept(LINE, share, 4e9);
-        assert!(requests > 2 * LIMITS.in_flight, "{requests}");
+        assert!(requests > 2 * Limits::DEFAULT.in_flight, "{requests}");
         // What may follow at once has gone with the first of them.
-        let due =
-            (requests - LIMITS.in_flight - 1) as f64 * (BYTES_ON_LINK * 8) as f64 / (share * 4e9);
+        let due = (requests - Limits::DEFAULT.in_flight - 1) as f64 * (BYTES_ON_LINK * 8) as f64
+            / (share * 4e9);
         assert!(seconds >= 0.99 * due, "{share}: {seconds} s");
         if share < 0.01 {
             // They are held up by the pace, and by nothing else.

@@ -7,14 +7,14 @@ use std::rc::Rc;
 use silvan_core::stream::SplitMix64;
 use silvan_core::counters::EMULATED_TICK;
 use silvan_core::{HostId, PortId, Span};
-use silvan_dcms::client::Client;
 use silvan_diagnose::observation::Observation;
-use silvan_diagnose::survey::{LIMITS, Survey, survey};
+use silvan_diagnose::survey::{Survey, survey};
 use silvan_diagnose::verdict::{Cause, Facts, Verdict, diagnose};
 use silvan_fabric::Fabric;
 use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute, link_width};
 use silvan_mad::{Body, Mad, Method};
 use silvan_scenario::Scenario;
+use silvan_subnet::client::{Client, Limits};
 
 use super::live::{Live, World};
 use super::scene::{Control, Kind, Scene, draw};
@@ -226,10 +226,10 @@ pub fn run(seed: u64) -> (Scene, Survey, Verdict, Truth) {
     world.borrow_mut().advance(WARM_UP);
     world.borrow_mut().plane.lose(LOSS, seed);
     let before = world.borrow().plane.delivered();
-    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, INTERVAL).expect("the subnet answers");
     assert_eq!(world.borrow().sets, 0, "nothing is set");
-    assert!(world.borrow().in_flight.1 <= LIMITS.in_flight);
+    assert!(world.borrow().in_flight.1 <= Limits::DEFAULT.in_flight);
     let delivered = world.borrow().plane.delivered();
     let rates: BTreeMap<String, f64> = delivered
         .into_iter()

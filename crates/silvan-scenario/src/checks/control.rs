@@ -1,10 +1,10 @@
 //! Congestion control: the scheme in force, and the manager that works with it.
 
 use serde_json::json;
+use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, SchemeError, Setup, SwitchPort, Switches};
 use silvan_core::document::KeyPath;
 use silvan_core::{PortId, SwitchId};
-use silvan_dcms::machine::Dcms;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_model::{EngineConfig, Queueing};

@@ -1,7 +1,7 @@
 //! The Dynamic Congestion Management System and what it knows of the cables.
 
+use silvan_cc::dcms::{Dcms, DcmsError, DcmsTopology, Neighbour, SwitchPortInfo};
 use silvan_cc::schemes::SchemeName;
-use silvan_dcms::machine::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
 use silvan_fabric::Fabric;
 
 use super::at;
@@ -46,12 +46,12 @@ fn refused(error: &DcmsError) -> ScenarioError {
 }
 
 /// All cabled switch ports and what they are cabled to. All may be changed.
-fn dcms_topology(fabric: &Fabric) -> Topology {
+fn dcms_topology(fabric: &Fabric) -> DcmsTopology {
     let switch_of = |port| {
         let node: silvan_core::NodeId = fabric.ports[port].node;
         fabric.nodes[node].as_switch()
     };
-    Topology::new(fabric.ports.iter_enumerated().filter_map(|(id, port)| {
+    DcmsTopology::new(fabric.ports.iter_enumerated().filter_map(|(id, port)| {
         let switch = switch_of(id)?;
         let peer = port.peer?;
         let neighbour = match switch_of(peer) {

@@ -25,8 +25,8 @@ pub use run::{
     AxisValue, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection, Threads,
     TreesSection,
 };
+pub use silvan_cc::dcms::DcmsSection;
 pub use silvan_core::document::Limit;
-pub use silvan_dcms::section::DcmsSection;
 pub use silvan_workload::traffic::{SendQueue, TrafficSection};
 
 /// Everything that a scenario file says.

@@ -3,9 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::fmt;
 
 use silvan_core::{Lid, MonotonicTime, Rate, Span};
-use silvan_mad::congestion::CongestionLog;
+use silvan_mad::congestion::{CongestionAttribute, CongestionControl, CongestionLog};
 use silvan_mad::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
 use silvan_mad::{Body, Class, LOG_BYTE, MAD_LEN, Mad, Method, Packet, Status};
 
@@ -30,6 +31,16 @@ pub struct Limits {
     pub timeout: Span,
     /// How often an unanswered request is sent again.
     pub retries: u32,
+}
+
+impl Limits {
+    /// Limits that suit switches and adapters with a processor of their own.
+    pub const DEFAULT: Self = Self {
+        in_flight: 64,
+        per_node: 4,
+        timeout: Span::from_ms(100),
+        retries: 3,
+    };
 }
 
 /// Bytes on a link for a datagram: the datagram, and 34 of headers and checks (LRH, BTH, DETH, ICRC, VCRC: IBA
@@ -79,6 +90,37 @@ impl Query {
         }
     }
 
+    /// A Get of subnet management to a node with a LID.
+    pub fn subnet_get(
+        node: u32,
+        destination: Lid,
+        attribute: impl Into<SmpAttribute>,
+        modifier: u32,
+    ) -> Self {
+        let body = Body::Smp(Smp {
+            m_key: 0,
+            route: SmpRoute::Lid,
+            attribute: attribute.into(),
+        });
+        Self::new(node, destination, Method::GET, body, modifier)
+    }
+
+    /// A request of congestion control with a CC_Key, which is 0 if there is none.
+    pub fn congestion(
+        node: u32,
+        destination: Lid,
+        method: Method,
+        cc_key: u64,
+        attribute: impl Into<CongestionAttribute>,
+        modifier: u32,
+    ) -> Self {
+        let body = Body::CongestionControl(CongestionControl {
+            cc_key,
+            attribute: attribute.into(),
+        });
+        Self::new(node, destination, method, body, modifier)
+    }
+
     /// A Get by a directed route; `None` if it has more hops than a datagram can hold.
     pub fn directed(
         node: u32,
@@ -107,6 +149,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// An answer of these bytes.
+    pub fn new(sent: MonotonicTime, at: MonotonicTime, mad: [u8; MAD_LEN]) -> Self {
+        Self { at, sent, mad }
+    }
+
     /// The attribute's bytes.
     pub fn data<const N: usize>(&self) -> [u8; N] {
         std::array::from_fn(|index| self.mad[DATA_AT + index])
@@ -129,6 +176,19 @@ pub enum Failure {
     WrongNode,
     /// The node takes no settings with this CC_Key.
     WrongKey,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unanswered => f.write_str("it does not answer"),
+            Self::Refused(status) => write!(f, "it refuses: {status}"),
+            Self::WrongNode => f.write_str("its LID belongs to another node"),
+            Self::WrongKey => f.write_str(
+                "the CC_Key is wrong: the switch has another one than marking.cc-key-file says",
+            ),
+        }
+    }
 }
 
 /// What has become of a request.
@@ -552,11 +612,7 @@ impl<T: Transport> Client<T> {
         node.is_silent = false;
         let status = packet.status();
         let outcome = if status == Status::OK {
-            Ok(Answer {
-                at: self.now(),
-                sent: known.sent,
-                mad: incoming.mad,
-            })
+            Ok(Answer::new(known.sent, self.now(), incoming.mad))
         } else {
             self.statistics.refused += 1;
             Err(Failure::Refused(status))

@@ -121,7 +121,6 @@ impl DcmsParameters {
 
 /// A parameter of the DCMS that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum DcmsError {
     /// Something is zero that must not be.
     #[error("the {0} is zero")]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
 use silvan_core::{Span, schema};
 
-use crate::machine::{CongestionTimeReads, DcmsParameters};
+use super::{CongestionTimeReads, DcmsParameters};
 
 /// The Dynamic Congestion Management System (mizero2017, section 3). Its thresholds are in the
 /// counters' own units and hold for one `interval`. The Marking_Rate that it restores is

@@ -2,26 +2,67 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::*;
-use crate::endpoint::{Endpoint, Limits};
-use crate::metrics::{ClosedLabels, Page, PortLabels};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use crate::endpoint::{Endpoint, EndpointEvent, EndpointLimits};
+use crate::metrics::{ClosedLabels, ConnectionMetrics, Page, open_metrics};
+
+/// A page of a few metrics.
+struct Metrics {
+    registry: Registry,
+    sent: Family<[(&'static str, String); 2], Counter>,
+    connections: ConnectionMetrics,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let (sent, connections) = (Family::default(), ConnectionMetrics::default());
+        registry.register("port_transmit_data", "Data sent by a port", sent.clone());
+        let own = registry.sub_registry_with_prefix("silvan_dcms");
+        own.register(
+            "sweeps",
+            "Sweeps of the counters",
+            Counter::<u64>::default(),
+        );
+        connections.register(own);
+        Self {
+            registry,
+            sent,
+            connections,
+        }
+    }
+}
+
+impl Page for Metrics {
+    fn text(&self) -> String {
+        open_metrics(&self.registry)
+    }
+
+    fn connections(&self) -> &ConnectionMetrics {
+        &self.connections
+    }
+}
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(50);
 
-const PATIENT: Limits = Limits {
+const PATIENT: EndpointLimits = EndpointLimits {
     connections: 32,
     header: LONG,
     response: LONG,
 };
 
-fn open(limits: Limits) -> (Endpoint, Arc<Metrics>) {
+fn open(limits: EndpointLimits) -> (Endpoint, Arc<Metrics>) {
     let metrics: Arc<Metrics> = Arc::default();
     let addresses = ["127.0.0.1:0".parse().unwrap()];
-    let log = Box::new(|_: &Event| {});
+    let log = Box::new(|_: &EndpointEvent| {});
     let endpoint = Endpoint::open(&addresses, limits, metrics.clone(), log).unwrap();
     (endpoint, metrics)
 }
@@ -72,12 +113,9 @@ fn assert_serves(endpoint: &Endpoint) {
 /// So much text that no socket's buffers hold it.
 fn fill(metrics: &Metrics) {
     for port in 0..200_000 {
-        let labels = PortLabels {
-            guid: "0x0123456789abcdef".to_owned(),
-            port,
-            switch: "a switch with a name".to_owned(),
-        };
-        metrics.counters[0].family.get_or_create(&labels).inc();
+        let port = format!("port {port} of a switch with a name");
+        let labels = [("guid", "0x0123456789abcdef".to_owned()), ("port", port)];
+        metrics.sent.get_or_create(&labels).inc();
     }
     assert!(metrics.text().len() > 16 << 20);
 }
@@ -97,12 +135,13 @@ fn the_endpoint_serves_metrics_and_nothing_else() {
             format!("silvan_dcms_metrics_connections_closed_total{{reason=\"{reason}\"}} 0\n");
         assert!(body.contains(&sample), "{reason}");
     }
+    let all = body.len();
     let (head, body) = ask(&endpoint, "HEAD /metrics HTTP/1.1");
     assert_eq!((head[0].as_str(), body.as_str()), ("HTTP/1.1 200 OK", ""));
     let length = head
         .iter()
         .find_map(|line| line.strip_prefix("content-length: "));
-    assert!(length.unwrap().parse::<usize>().unwrap() > 1_000);
+    assert_eq!(length.unwrap().parse::<usize>().unwrap(), all);
     let (head, body) = ask(&endpoint, "GET /metrics?collect[]=a&b HTTP/1.1");
     assert_eq!(head[0], "HTTP/1.1 200 OK");
     assert!(body.ends_with("# EOF\n"));
@@ -119,7 +158,7 @@ fn the_endpoint_serves_metrics_and_nothing_else() {
     assert_eq!(head[0], "HTTP/1.0 200 OK");
     let (head, _) = ask(&endpoint, "nonsense");
     assert_eq!(head[0], "HTTP/1.1 400 Bad Request");
-    let log = Box::new(|_: &Event| {});
+    let log = Box::new(|_: &EndpointEvent| {});
     let again = [endpoint.address()];
     assert!(Endpoint::open(&again, PATIENT, Arc::<Metrics>::default(), log).is_err());
 }
@@ -217,7 +256,7 @@ fn a_client_that_never_reads_blocks_nobody() {
     assert_eq!(closed(&metrics, "not-read"), 0);
     drop(endpoint);
 
-    let (endpoint, metrics) = open(Limits {
+    let (endpoint, metrics) = open(EndpointLimits {
         response: SHORT,
         ..PATIENT
     });
@@ -235,7 +274,7 @@ fn a_client_that_never_reads_blocks_nobody() {
 /// Oracle: the time limit, which a byte now and then does not extend.
 #[test]
 fn a_request_has_to_come_in_time() {
-    let (endpoint, metrics) = open(Limits {
+    let (endpoint, metrics) = open(EndpointLimits {
         header: SHORT,
         ..PATIENT
     });

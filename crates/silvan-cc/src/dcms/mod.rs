@@ -8,12 +8,11 @@
 //!
 //! - [`Dcms`] is the paper's Algorithms 1 to 3 as a state machine: counter differences in,
 //!   [`Decision`]s with their reasons out.
-//! - [`CounterTracker`] turns what a port answers (counters that saturate, wrap and are reset by
-//!   others) into differences, or says that they are not known.
-//! - [`DcmsParameters`] are the paper's thresholds, in its units.
+//! - [`DcmsParameters`] are the paper's thresholds, in its units; [`DcmsSection`] are the keys that set them.
+//! - [`DcmsController`] drives the machine in a simulation.
 //!
-//! The same machine runs in a simulation and in a daemon on a real subnet, there by a clock that may
-//! go back: a low Marking_Rate whose time cannot be measured is restored at once.
+//! A daemon on a real subnet drives the same machine by a clock that may go back: a low Marking_Rate whose time
+//! cannot be measured is restored at once.
 //!
 //! Where the pseudocode and the text differ, the text is followed:
 //! - Algorithm 3 skips ports whose interval count is 1 and increments the others; the count is set
@@ -28,15 +27,17 @@
 //!   credits again, as Algorithm 2 says; that neither lowers the port again nor extends its
 //!   time.
 
-mod counters;
-mod dcms;
+mod controller;
+mod machine;
 mod parameters;
+mod section;
 mod topology;
 
 #[cfg(test)]
 mod tests;
 
-pub use counters::{CounterGrowth, CounterTracker, PortGrowth, RawCounter, RawReading, Width};
-pub use dcms::{Action, Dcms, Decision, MarkingState, Reason};
+pub use controller::DcmsController;
+pub use machine::{Action, Dcms, Decision, MarkingState, Reason};
 pub use parameters::{CongestionTimeReads, DcmsError, DcmsParameters};
-pub use topology::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
+pub use section::DcmsSection;
+pub use topology::{DcmsTopology, MarkingScope, Neighbour, SwitchPortInfo};

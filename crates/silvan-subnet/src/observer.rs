@@ -1,11 +1,11 @@
-//! What a round of the manager has shown, for a page that follows it.
+//! Rounds of the congestion manager, for a page that follows it.
 
 use std::sync::Arc;
 
+use silvan_core::growth::CongestionGrowth;
 use silvan_core::{Guid, Span};
 
 use crate::discovery::Subnet;
-use crate::machine::PortGrowth;
 
 /// Takes the rounds of a manager, in the manager's thread.
 pub type Observer = Arc<dyn Fn(Round) + Send + Sync>;
@@ -13,7 +13,7 @@ pub type Observer = Arc<dyn Fn(Round) + Send + Sync>;
 /// A port of a switch: NodeGUID and number.
 pub type PortKey = (Guid, u8);
 
-/// A round of the manager.
+/// A round of the congestion manager.
 #[derive(Clone, Debug)]
 pub struct Round {
     /// The subnet; the same object as long as it has not changed.
@@ -23,7 +23,7 @@ pub struct Round {
     /// The tick of the counters of time.
     pub tick: Span,
     /// The swept ports, and what their counters have grown by; `None` if that is not known.
-    pub ports: Vec<(PortKey, Option<PortGrowth>)>,
+    pub ports: Vec<(PortKey, Option<CongestionGrowth>)>,
     /// Ports whose Marking_Rate is low, or would be if the manager changed it.
     pub low: Vec<LowRound>,
 }

@@ -1,10 +1,11 @@
 //! Serves the metrics over HTTP.
 //!
-//! One thread serves all connections, one request each, with [`Limits`] on their number and their
+//! One thread serves all connections, one request each, with [`EndpointLimits`] on their number and their
 //! time. It needs nothing of the process but the page, so that no client can hold the process up.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle as Connection;
 use tokio::time::{sleep, timeout};
 
-use crate::event::Event;
-use crate::log::Log;
+use crate::log::{Level, LogEvent};
 use crate::metrics::{ClosedLabels, Page, plain_text};
 
 const OPEN_METRICS_TYPE: HeaderValue =
@@ -40,7 +41,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What clients may take up.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct EndpointLimits {
     /// Open connections; one more closes the oldest.
     pub connections: usize,
     /// Time from the connection to the end of the request's header.
@@ -49,7 +50,7 @@ pub struct Limits {
     pub response: Duration,
 }
 
-impl Default for Limits {
+impl Default for EndpointLimits {
     fn default() -> Self {
         Self {
             connections: 32,
@@ -58,6 +59,50 @@ impl Default for Limits {
         }
     }
 }
+
+/// An event of an endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event")]
+pub enum EndpointEvent {
+    /// Connections to the metrics cannot be accepted, e.g. for lack of file descriptors.
+    #[serde(rename = "metrics-not-accepted")]
+    NotAccepted {
+        /// The error.
+        why: String,
+    },
+    /// Connections to the metrics are accepted again.
+    #[serde(rename = "metrics-accepted")]
+    Accepted {
+        /// The number of errors before.
+        errors: u64,
+    },
+}
+
+impl fmt::Display for EndpointEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAccepted { why } => {
+                write!(f, "connections to the metrics cannot be accepted: {why}")
+            }
+            Self::Accepted { errors } => write!(
+                f,
+                "connections to the metrics are accepted again, after {errors} errors"
+            ),
+        }
+    }
+}
+
+impl LogEvent for EndpointEvent {
+    fn level(&self) -> Level {
+        match self {
+            Self::NotAccepted { .. } => Level::Warning,
+            Self::Accepted { .. } => Level::Info,
+        }
+    }
+}
+
+/// Takes the events of an endpoint.
+pub type EndpointLog = Box<dyn FnMut(&EndpointEvent) + Send>;
 
 /// An endpoint that serves until it is dropped.
 pub struct Endpoint {
@@ -74,9 +119,9 @@ impl Endpoint {
     /// If all addresses are in use or not of this machine.
     pub fn open(
         addresses: &[SocketAddr],
-        limits: Limits,
+        limits: EndpointLimits,
         page: Arc<dyn Page>,
-        log: Box<dyn Log>,
+        log: EndpointLog,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(addresses)?;
         listener.set_nonblocking(true)?;
@@ -131,9 +176,9 @@ impl Drop for Endpoint {
 
 struct Server {
     listener: tokio::net::TcpListener,
-    limits: Limits,
+    limits: EndpointLimits,
     page: Arc<dyn Page>,
-    log: Box<dyn Log>,
+    log: EndpointLog,
 }
 
 impl Server {
@@ -146,7 +191,7 @@ impl Server {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     if errors > 0 {
-                        self.log.take(&Event::MetricsAccepted { errors });
+                        (self.log)(&EndpointEvent::Accepted { errors });
                         (errors, wait) = (0, FIRST_WAIT);
                     }
                     open.retain(|connection| !connection.is_finished());
@@ -166,7 +211,7 @@ impl Server {
                     errors += 1;
                     if errors == 1 {
                         let why = error.to_string();
-                        self.log.take(&Event::MetricsNotAccepted { why });
+                        (self.log)(&EndpointEvent::NotAccepted { why });
                     }
                     sleep(wait).await;
                     wait = (2 * wait).min(LONGEST_WAIT);
@@ -177,7 +222,7 @@ impl Server {
 }
 
 /// Answers one request, in time or not at all.
-async fn serve(stream: TcpStream, limits: Limits, page: Arc<dyn Page>) {
+async fn serve(stream: TcpStream, limits: EndpointLimits, page: Arc<dyn Page>) {
     let has_request = Notify::new();
     let service = service_fn(|request: Request<Incoming>| {
         has_request.notify_one();

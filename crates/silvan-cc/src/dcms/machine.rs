@@ -1,10 +1,10 @@
 //! Algorithms 1 to 3 of mizero2017 as a state machine.
 
+use silvan_core::growth::CongestionGrowth;
 use silvan_core::{Instant, PortId, Span, SwitchId, Time};
 
-use super::counters::PortGrowth;
 use super::parameters::{CongestionTimeReads, DcmsError, DcmsParameters};
-use super::topology::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
+use super::topology::{DcmsTopology, MarkingScope, Neighbour, SwitchPortInfo};
 
 /// State of a port (the paper's S(s, p)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,9 +39,9 @@ pub enum Reason {
         /// The neighbouring switch port.
         victim: PortId,
         /// Counters of the congested port.
-        root: PortGrowth,
+        root: CongestionGrowth,
         /// Counters of the victim.
-        waits: PortGrowth,
+        waits: CongestionGrowth,
     },
     /// As above, but the port must not be changed.
     NotAllowed {
@@ -58,9 +58,9 @@ pub enum Reason {
         /// The neighbouring switch port.
         victim: PortId,
         /// Its counters in the sweep before.
-        before: PortGrowth,
+        before: CongestionGrowth,
         /// Its counters now.
-        now: PortGrowth,
+        now: CongestionGrowth,
     },
     /// No victim is left (Algorithm 3, line 11).
     NoVictims,
@@ -122,14 +122,14 @@ struct PortState<T> {
     lowered_in: u64,
     victims: Vec<PortId>,
     seen_congested: bool,
-    before: Option<PortGrowth>,
+    before: Option<CongestionGrowth>,
 }
 
 /// The Dynamic Congestion Management System, by simulated or by real time.
 #[derive(Debug, Clone)]
 pub struct Dcms<T = Time> {
     parameters: DcmsParameters,
-    topology: Topology,
+    topology: DcmsTopology,
     ports: Vec<PortState<T>>,
     sweeps: u64,
     /// Time of the last sweep.
@@ -143,7 +143,7 @@ impl<T: Instant> Dcms<T> {
     ///
     /// # Errors
     /// [`DcmsError`] for parameters that cannot be used.
-    pub fn new(parameters: DcmsParameters, topology: Topology) -> Result<Self, DcmsError> {
+    pub fn new(parameters: DcmsParameters, topology: DcmsTopology) -> Result<Self, DcmsError> {
         parameters.validate()?;
         let ports = vec![PortState::default(); topology.port_bound()];
         Ok(Self {
@@ -163,7 +163,7 @@ impl<T: Instant> Dcms<T> {
     }
 
     /// The watched ports.
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &DcmsTopology {
         &self.topology
     }
 
@@ -206,7 +206,7 @@ impl<T: Instant> Dcms<T> {
 
     /// Takes a new topology. What is known of ports that are in both is kept; a port that is
     /// gone is forgotten, and nothing can be set on it.
-    pub fn set_topology(&mut self, now: T, topology: Topology) -> &[Decision<T>] {
+    pub fn set_topology(&mut self, now: T, topology: DcmsTopology) -> &[Decision<T>] {
         self.decisions.clear();
         let bound = topology.port_bound().max(self.ports.len());
         self.ports.resize(bound, PortState::default());
@@ -234,7 +234,7 @@ impl<T: Instant> Dcms<T> {
 
     /// One sweep (Algorithm 1): `growth` by the dense number of the port, `None` where nothing is
     /// known, which leads to no action. Returns what was decided, in the order of decision.
-    pub fn step(&mut self, now: T, growth: &[Option<PortGrowth>]) -> &[Decision<T>] {
+    pub fn step(&mut self, now: T, growth: &[Option<CongestionGrowth>]) -> &[Decision<T>] {
         self.decisions.clear();
         let known = |port: PortId| growth.get(port.index()).copied().flatten();
         self.busy = false;
@@ -261,20 +261,20 @@ impl<T: Instant> Dcms<T> {
         })
     }
 
-    fn waits(&self, growth: PortGrowth) -> bool {
+    fn waits(&self, growth: CongestionGrowth) -> bool {
         let threshold = self.parameters.rate_reduction_threshold;
         self.exceeds(growth.xmit_wait, growth.span, threshold)
     }
 
     /// Algorithm 2, line 2.
-    fn is_congested(&self, info: &SwitchPortInfo, growth: PortGrowth) -> bool {
+    fn is_congested(&self, info: &SwitchPortInfo, growth: CongestionGrowth) -> bool {
         let threshold = self.parameters.congestion_threshold;
         self.exceeds(growth.xmit_time_cong, growth.span, threshold)
             || (info.neighbour == Neighbour::Host && self.waits(growth))
     }
 
     /// Algorithm 2: newly congested ports and new victims.
-    fn find_victims(&mut self, now: T, known: &impl Fn(PortId) -> Option<PortGrowth>) {
+    fn find_victims(&mut self, now: T, known: &impl Fn(PortId) -> Option<CongestionGrowth>) {
         for index in 0..self.topology.ports().len() {
             let info = self.topology.ports()[index];
             let Some(root) = known(info.port) else {
@@ -303,8 +303,8 @@ impl<T: Instant> Dcms<T> {
         now: T,
         info: &SwitchPortInfo,
         victim: PortId,
-        root: PortGrowth,
-        waits: PortGrowth,
+        root: CongestionGrowth,
+        waits: CongestionGrowth,
     ) {
         let is_low = self.state(info.port) != MarkingState::Default;
         let (action, reason) = if is_low {
@@ -392,7 +392,12 @@ impl<T: Instant> Dcms<T> {
     ///
     /// Once the clock has gone back, no time limit that was set before can be trusted: what was
     /// lowered before is restored.
-    fn monitor(&mut self, now: T, went_back: bool, known: &impl Fn(PortId) -> Option<PortGrowth>) {
+    fn monitor(
+        &mut self,
+        now: T,
+        went_back: bool,
+        known: &impl Fn(PortId) -> Option<CongestionGrowth>,
+    ) {
         for index in 0..self.topology.ports().len() {
             let info = self.topology.ports()[index];
             let MarkingState::Low { since } = self.state(info.port) else {
@@ -431,7 +436,7 @@ impl<T: Instant> Dcms<T> {
         &mut self,
         now: T,
         port: PortId,
-        known: &impl Fn(PortId) -> Option<PortGrowth>,
+        known: &impl Fn(PortId) -> Option<CongestionGrowth>,
     ) {
         let mut victims = std::mem::take(&mut self.ports[port.index()].victims);
         victims.retain(|&victim| {
@@ -458,7 +463,7 @@ impl<T: Instant> Dcms<T> {
     }
 
     /// Algorithm 3, line 5, on rates.
-    fn utilization_dropped(&self, before: PortGrowth, now: PortGrowth) -> bool {
+    fn utilization_dropped(&self, before: CongestionGrowth, now: CongestionGrowth) -> bool {
         let (Some(words_before), Some(words_now)) = (before.xmit_data, now.xmit_data) else {
             return false;
         };

@@ -43,7 +43,7 @@ pub enum MarkingScope {
 
 /// All watched switch ports, and who sends to which switch.
 #[derive(Debug, Clone, Default)]
-pub struct Topology {
+pub struct DcmsTopology {
     ports: Vec<SwitchPortInfo>,
     /// Position in `ports` by the port's dense number.
     position: Vec<Option<u32>>,
@@ -52,7 +52,7 @@ pub struct Topology {
     scopes: Vec<MarkingScope>,
 }
 
-impl Topology {
+impl DcmsTopology {
     /// A topology of these ports; later entries for the same port are ignored.
     pub fn new(ports: impl IntoIterator<Item = SwitchPortInfo>) -> Self {
         let mut topology = Self::default();

@@ -100,7 +100,7 @@ impl CcKey {
     }
 
     /// The key for a datagram.
-    pub(crate) fn reveal(self) -> u64 {
+    pub fn reveal(self) -> u64 {
         self.0
     }
 }

@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use proptest::prelude::*;
-use silvan_core::{MonotonicTime, PortCounters, PortId, Span, SwitchId, Time};
+use silvan_core::growth::CongestionGrowth;
+use silvan_core::{MonotonicTime, PortId, Span, SwitchId, Time};
 
 use super::*;
 
@@ -34,16 +35,16 @@ fn cable(switch: SwitchId, port: PortId) -> Neighbour {
     Neighbour::Switch { switch, port }
 }
 
-fn testbed() -> Topology {
-    Topology::new([
+fn testbed() -> DcmsTopology {
+    DcmsTopology::new([
         info(S1_TO_S2, S1, cable(S2, S2_TO_S1)),
         info(S2_TO_S1, S2, cable(S1, S1_TO_S2)),
         info(S2_TO_D, S2, Neighbour::Host),
     ])
 }
 
-fn growth(wait: u64, data: u64, cong: u64) -> Option<PortGrowth> {
-    Some(PortGrowth {
+fn growth(wait: u64, data: u64, cong: u64) -> Option<CongestionGrowth> {
+    Some(CongestionGrowth {
         span: Span::from_secs(1),
         xmit_wait: Some(wait),
         xmit_data: Some(data),
@@ -52,7 +53,7 @@ fn growth(wait: u64, data: u64, cong: u64) -> Option<PortGrowth> {
 }
 
 /// A sweep's growth of (S1, 15) and (S2, 23); nothing happens at the other port.
-fn sweep(victim: (u64, u64), root_cong: u64) -> [Option<PortGrowth>; 3] {
+fn sweep(victim: (u64, u64), root_cong: u64) -> [Option<CongestionGrowth>; 3] {
     [
         growth(victim.0, victim.1, 0),
         growth(0, 0, 0),
@@ -153,7 +154,7 @@ fn thresholds_are_rates() {
     for (seconds, factor, lowered) in [(2, 2, true), (2, 1, false), (1, 1, true), (4, 3, false)] {
         let mut dcms = machine(DcmsParameters::mizero2017());
         let growth = sweep(SLOWED, CONGESTED).map(|growth| {
-            growth.map(|growth| PortGrowth {
+            growth.map(|growth| CongestionGrowth {
                 span: Span::from_secs(seconds),
                 xmit_wait: growth.xmit_wait.map(|ticks| ticks * factor),
                 xmit_time_cong: growth.xmit_time_cong.map(|ticks| ticks * factor),
@@ -189,7 +190,7 @@ fn unknown_counters_lead_to_no_action() {
 /// Oracle: rules written down in the configuration's documentation.
 #[test]
 fn ports_that_must_not_be_changed_are_not() {
-    let topology = Topology::new(testbed().ports().iter().map(|info| SwitchPortInfo {
+    let topology = DcmsTopology::new(testbed().ports().iter().map(|info| SwitchPortInfo {
         controllable: false,
         ..*info
     }));
@@ -202,7 +203,7 @@ fn ports_that_must_not_be_changed_are_not() {
 }
 
 /// Two switches fed by a third, each with two host ports that congest.
-fn wide(scope: MarkingScope) -> (Topology, [PortId; 4]) {
+fn wide(scope: MarkingScope) -> (DcmsTopology, [PortId; 4]) {
     let roots = [4, 5, 6, 7].map(PortId::new);
     let core = SwitchId::new(2);
     let leaf = [SwitchId::new(0), SwitchId::new(1)];
@@ -210,7 +211,7 @@ fn wide(scope: MarkingScope) -> (Topology, [PortId; 4]) {
         [PortId::new(0), PortId::new(1)],
         [PortId::new(2), PortId::new(3)],
     );
-    let topology = Topology::new([
+    let topology = DcmsTopology::new([
         info(down[0], core, cable(leaf[0], up[0])),
         info(down[1], core, cable(leaf[1], up[1])),
         info(up[0], leaf[0], cable(core, down[0])),
@@ -223,7 +224,7 @@ fn wide(scope: MarkingScope) -> (Topology, [PortId; 4]) {
     (topology.with_scope(leaf[0], scope), roots)
 }
 
-fn wide_sweep(congested: &[PortId]) -> Vec<Option<PortGrowth>> {
+fn wide_sweep(congested: &[PortId]) -> Vec<Option<CongestionGrowth>> {
     (0..8)
         .map(|index| {
             if index < 2 {
@@ -327,7 +328,7 @@ fn congestion_time_is_read_where_it_was_seen() {
 fn ports_may_vanish() {
     let mut dcms = machine(DcmsParameters::mizero2017());
     dcms.step(at(1), &sweep(SLOWED, CONGESTED));
-    let without_victim = Topology::new(testbed().ports()[1..].iter().copied());
+    let without_victim = DcmsTopology::new(testbed().ports()[1..].iter().copied());
     assert!(dcms.set_topology(at(2), without_victim).is_empty());
     assert_eq!(
         actions(dcms.step(at(2), &sweep(FREED, 0))),
@@ -336,76 +337,11 @@ fn ports_may_vanish() {
 
     let mut dcms = machine(DcmsParameters::mizero2017());
     dcms.step(at(1), &sweep(SLOWED, CONGESTED));
-    let without_root = Topology::new(testbed().ports()[..2].iter().copied());
+    let without_root = DcmsTopology::new(testbed().ports()[..2].iter().copied());
     let decisions = dcms.set_topology(at(2), without_root);
     assert_eq!(decisions[0].reason, Reason::Vanished);
     assert_eq!(decisions[0].action, None);
     assert!(dcms.step(at(3), &sweep(FREED, 0)).is_empty());
-}
-
-fn reading(second: u64, wait: u32, data: u64) -> RawReading {
-    let mut counters = [None; PortCounters::COUNT];
-    counters[PortCounters::index("xmit_wait")] = Some(RawCounter::of_width(wait.into(), 32));
-    counters[PortCounters::index("xmit_bytes")] = Some(RawCounter::of_width(data, 64));
-    counters[PortCounters::index("xmit_cong")] = Some(RawCounter::of_width(0, 32));
-    RawReading {
-        at: at(second),
-        counters,
-    }
-}
-
-/// Words per second of a 4x QDR link.
-const QDR: u64 = 1_000_000_000;
-
-/// Oracle: the counters' definitions.
-#[test]
-fn counters_saturate_wrap_and_are_reset() {
-    let port = PortId::new(3);
-    let cases = [
-        // Growth.
-        ((1_000, 500), (1_700, 900), Some((Some(700), Some(400)))),
-        // PortXmitWait has reached its end: not known how far beyond.
-        (
-            (u32::MAX - 9, 500),
-            (u32::MAX, 900),
-            Some((None, Some(400))),
-        ),
-        // PortXmitData has wrapped.
-        ((10, u64::MAX - 99), (20, 100), Some((Some(10), Some(200)))),
-        // Reset by another tool: what is left says nothing of the interval.
-        ((1_000, 500), (3, 900), None),
-        ((1_000, 500_000_000), (1_010, 20), None),
-        // More than the link can carry, or than there was time for: no such growth.
-        ((0, 0), (5, 9 * QDR), Some((Some(5), None))),
-        ((0, 0), (4_000_000_000, 7), Some((None, Some(7)))),
-    ];
-    for (before, now, expected) in cases {
-        let mut tracker = CounterTracker::new(Span::from_ns(22));
-        assert_eq!(
-            tracker.observe(port, reading(1, before.0, before.1), QDR),
-            None
-        );
-        let growth = tracker.observe(port, reading(2, now.0, now.1), QDR);
-        let growth = growth.map(PortGrowth::from);
-        let growth = growth.map(|growth| (growth.xmit_wait, growth.xmit_data));
-        assert_eq!(growth, expected, "{before:?} to {now:?}");
-    }
-}
-
-/// Oracle: the definitions of the tracker's other questions.
-#[test]
-fn trackers_tell_of_full_counters_and_forget() {
-    let port = PortId::new(0);
-    let mut tracker = CounterTracker::new(Span::from_ns(22));
-    tracker.observe(port, reading(1, 1 << 30, 0), QDR);
-    assert!(!tracker.is_filling(port));
-    tracker.observe(port, reading(2, (1 << 31) + 1, 0), QDR);
-    assert!(tracker.is_filling(port));
-    tracker.invalidate(port);
-    assert!(!tracker.is_filling(port));
-    assert_eq!(tracker.observe(port, reading(3, 5, 0), QDR), None);
-    // The clock stands still.
-    assert_eq!(tracker.observe(port, reading(3, 6, 0), QDR), None);
 }
 
 /// Oracle: ranges written down by hand.
@@ -452,7 +388,7 @@ fn impossible_parameters_are_refused() {
     }
 }
 
-fn any_growth() -> impl Strategy<Value = Option<PortGrowth>> {
+fn any_growth() -> impl Strategy<Value = Option<CongestionGrowth>> {
     let counter = |most: u64| proptest::option::weighted(0.9, 0..most);
     let growth = (
         1..3_000u64,
@@ -462,12 +398,14 @@ fn any_growth() -> impl Strategy<Value = Option<PortGrowth>> {
     );
     proptest::option::weighted(
         0.9,
-        growth.prop_map(|(ms, xmit_wait, xmit_data, xmit_time_cong)| PortGrowth {
-            span: Span::from_ms(ms),
-            xmit_wait,
-            xmit_data,
-            xmit_time_cong,
-        }),
+        growth.prop_map(
+            |(ms, xmit_wait, xmit_data, xmit_time_cong)| CongestionGrowth {
+                span: Span::from_ms(ms),
+                xmit_wait,
+                xmit_data,
+                xmit_time_cong,
+            },
+        ),
     )
 }
 
@@ -559,33 +497,6 @@ proptest! {
             switches.sort_unstable();
             switches.dedup();
             prop_assert!(most.is_none_or(|most| switches.len() <= most as usize));
-        }
-    }
-
-    /// Oracle: the true growth, counted in 128 bits in addition to counters of the real widths.
-    #[test]
-    fn known_growth_is_true_growth(
-        start in any::<u64>(),
-        steps in proptest::collection::vec((0..40_000_000u32, 0..1_000_000_000u64, any::<bool>()), 1..40),
-    ) {
-        let port = PortId::new(0);
-        let mut tracker = CounterTracker::new(Span::from_ns(22));
-        let (mut wait, mut data) = (0u32, start);
-        tracker.observe(port, reading(0, wait, data), QDR);
-        for (second, (ticks, words, reset)) in (1..).zip(steps) {
-            // Another tool clears the counters just before the port is read.
-            let was_reset = reset && wait > 0;
-            (wait, data) = if was_reset {
-                (0, 0)
-            } else {
-                (wait.saturating_add(ticks), data.wrapping_add(words))
-            };
-            let growth = tracker.observe(port, reading(second, wait, data), QDR);
-            prop_assert!(!(was_reset && growth.is_some()));
-            if let Some(growth) = growth.map(PortGrowth::from) {
-                prop_assert!(growth.xmit_wait.is_none_or(|known| known == u64::from(ticks)));
-                prop_assert!(growth.xmit_data.is_none_or(|known| known == words));
-            }
         }
     }
 }

@@ -1,8 +1,7 @@
-//! A subnet in memory with a clock of its own: nodes that answer as real ones do, and faults.
+//! A subnet in memory for tests, with a clock of its own: nodes that answer as real ones do, and faults.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod disk;
 mod nodes;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +16,7 @@ use silvan_mad::{Class, MAD_LEN, Mad, Method, Packet};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
-pub use disk::FakeDisk;
-pub use nodes::{CounterRates, FakeNode};
+pub use nodes::{CounterRates, FakeNode, FakePort};
 
 /// When the clock of the world shows nothing, in seconds since 1970.
 const UNIX_START: u64 = 1_700_000_000;
@@ -60,13 +58,17 @@ pub enum Fault {
 
 /// The subnet.
 pub struct World {
+    /// The time.
     pub now: MonotonicTime,
     /// What the manager's clock shows more than `now`, in nanoseconds.
     pub clock_ns: i64,
     /// How often the manager's clock has jumped.
     jumps: u64,
+    /// Switches and hosts.
     pub nodes: Vec<FakeNode>,
+    /// The node with the subnet manager.
     pub sm: Option<usize>,
+    /// Many hosts send to D.
     pub incast: bool,
     /// Probability with which each datagram is lost, in 1/1000.
     pub loss: u64,
@@ -84,6 +86,7 @@ pub struct World {
     pub sets: Vec<(String, Option<u8>, u16)>,
     /// What was in force at S2's port to D after each of them, and since when, in seconds.
     pub rates_set: Vec<(f64, u16)>,
+    /// The request to the manager to stop.
     pub stop: Arc<std::sync::atomic::AtomicBool>,
     faults: VecDeque<(MonotonicTime, Fault)>,
     cut: Vec<((usize, u8), (usize, u8))>,
@@ -154,11 +157,17 @@ impl World {
         self.faults.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
+    /// The place of a node.
+    ///
+    /// # Panics
+    ///
+    /// If no node has this name.
     pub fn find(&self, name: &str) -> usize {
         let found = self.nodes.iter().position(|node| node.name == name);
         found.unwrap_or_else(|| panic!("no node {name}"))
     }
 
+    /// The NodeGUID of a node.
     pub fn guid(&self, name: &str) -> Guid {
         self.nodes[self.find(name)].guid
     }
@@ -285,7 +294,11 @@ impl World {
         }
     }
 
-    /// A step of the manager's process; an error once it was killed.
+    /// Takes a step of the manager's process.
+    ///
+    /// # Errors
+    ///
+    /// If the process was killed.
     pub fn step(&mut self) -> io::Result<()> {
         self.steps += 1;
         match &mut self.fuse {
@@ -392,19 +405,25 @@ impl World {
 
 /// The subnet, shared between the manager and the test.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<World>>);
+pub struct SharedWorld(Arc<Mutex<World>>);
 
-impl Shared {
+impl SharedWorld {
+    /// Shares a subnet.
     pub fn new(world: World) -> Self {
         Self(Arc::new(Mutex::new(world)))
     }
 
+    /// Locks the subnet.
+    ///
+    /// # Panics
+    ///
+    /// If a thread has panicked while it held the lock.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap()
     }
 }
 
-impl Transport for Shared {
+impl Transport for SharedWorld {
     fn now(&mut self) -> MonotonicTime {
         let world = self.world();
         MonotonicTime::from_ns(world.now.as_ns().saturating_add_signed(world.clock_ns))

@@ -12,15 +12,19 @@ use silvan_mad::smp::{
 };
 use silvan_mad::{Bits, Body, ClassPortInfo, Mad, Method, Status, performance_capability};
 
-/// What grows per second: words, ticks, ticks.
+/// Growth of counters per second.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterRates {
+    /// PortXmitData, in words of four bytes.
     pub data: f64,
+    /// PortXmitWait, in ticks.
     pub wait: f64,
+    /// PortXmitTimeCong, in ticks.
     pub cong: f64,
 }
 
 impl CounterRates {
+    /// Data alone.
     pub fn data(data: f64) -> Self {
         Self {
             data,
@@ -32,24 +36,29 @@ impl CounterRates {
 
 /// A port.
 #[derive(Clone, Debug, Default)]
-pub struct Port {
+pub struct FakePort {
+    /// The node and port at the other end of its cable.
     pub peer: Option<(usize, u8)>,
+    /// LinkDownedCounter.
     pub link_downed: u8,
     data: f64,
     wait: f64,
     cong: f64,
     /// PortXmitData of 32 bits is reset apart from that of 64 bits.
     narrow_base: f64,
+    /// Its own setting of congestion control.
     pub own: SwitchPortCongestionElement,
 }
 
-impl Port {
+impl FakePort {
+    /// Lets its counters grow for so long.
     pub fn grow(&mut self, rates: CounterRates, seconds: f64) {
         self.data += rates.data * seconds;
         self.wait += rates.wait * seconds;
         self.cong += rates.cong * seconds;
     }
 
+    /// Sets its counters to 0.
     pub fn clear(&mut self) {
         (self.data, self.wait, self.cong, self.narrow_base) = (0.0, 0.0, 0.0, 0.0);
         self.link_downed = 0;
@@ -59,14 +68,21 @@ impl Port {
 /// A switch or a host.
 #[derive(Clone, Debug)]
 pub struct FakeNode {
+    /// NodeDescription.
     pub name: String,
+    /// NodeGUID.
     pub guid: Guid,
+    /// Its LID.
     pub lid: Lid,
+    /// It is a switch.
     pub is_switch: bool,
+    /// It is on.
     pub alive: bool,
     /// By number, port 0 first.
-    pub ports: Vec<Port>,
+    pub ports: Vec<FakePort>,
+    /// The setting of congestion control of the whole switch.
     pub whole: SwitchCongestionSetting,
+    /// It has SwitchPortCongestionSetting.
     pub has_port_settings: bool,
     /// What a Set must know.
     pub key: u64,
@@ -77,6 +93,7 @@ pub struct FakeNode {
 }
 
 impl FakeNode {
+    /// A switch with a Marking_Rate of 128.
     pub fn switch(name: &str, lid: u16, ports: usize) -> Self {
         let whole = SwitchCongestionSetting {
             threshold: Bits::saturating(15),
@@ -90,7 +107,7 @@ impl FakeNode {
             lid: Lid::new(lid),
             is_switch: true,
             alive: true,
-            ports: vec![Port::default(); ports + 1],
+            ports: vec![FakePort::default(); ports + 1],
             whole,
             has_port_settings: true,
             key: 0,
@@ -99,6 +116,7 @@ impl FakeNode {
         }
     }
 
+    /// A host with one port.
     pub fn host(name: &str, lid: u16) -> Self {
         Self {
             is_switch: false,
@@ -116,6 +134,7 @@ impl FakeNode {
         }
     }
 
+    /// The Marking_Rate in force at a port.
     pub fn rate(&self, port: u8) -> u16 {
         let own = &self.ports[usize::from(port)].own;
         match own.valid {

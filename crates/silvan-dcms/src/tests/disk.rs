@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::Shared;
+use silvan_subnet::fake::SharedWorld;
+
 use crate::journal::Disk;
 
 /// What is on the disk, and what only the machine's memory has.
@@ -22,12 +23,12 @@ struct Content {
 /// The journal's disk. Each operation is a step of the process that may be its last.
 #[derive(Clone)]
 pub struct FakeDisk {
-    world: Shared,
+    world: SharedWorld,
     content: Arc<Mutex<Content>>,
 }
 
 impl FakeDisk {
-    pub fn new(world: &Shared) -> Self {
+    pub fn new(world: &SharedWorld) -> Self {
         Self {
             world: world.clone(),
             content: Arc::default(),

@@ -1,26 +1,27 @@
 //! The DCMS inside a simulation.
 
 use silvan_core::counters::DATA_WORD;
+use silvan_core::growth::CongestionGrowth;
 use silvan_core::{PortCounters, PortId, Span, Time};
 
-use silvan_cc::hooks::{Controller, SettingChange};
-use silvan_cc::schemes::ib_cc::PortSetting;
-use silvan_dcms::machine::{Action, Dcms, Decision, PortGrowth};
+use super::{Action, Dcms, Decision};
+use crate::hooks::{Controller, SettingChange};
+use crate::schemes::ib_cc::PortSetting;
 
 /// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
 /// at once.
 #[derive(Debug, Clone)]
-pub(crate) struct DcmsController {
+pub struct DcmsController {
     machine: Dcms,
     swept: Time,
     last: Vec<PortCounters>,
-    growth: Vec<Option<PortGrowth>>,
+    growth: Vec<Option<CongestionGrowth>>,
     log: Vec<Decision>,
 }
 
 impl DcmsController {
     /// Drives a machine, whose topology must have port scope on all switches.
-    pub(crate) fn new(machine: Dcms) -> Self {
+    pub fn new(machine: Dcms) -> Self {
         Self {
             machine,
             swept: Time::ZERO,
@@ -31,16 +32,16 @@ impl DcmsController {
     }
 
     /// The machine.
-    pub(crate) fn machine(&self) -> &Dcms {
+    pub fn machine(&self) -> &Dcms {
         &self.machine
     }
 
     /// All decisions so far, in order.
-    pub(crate) fn log(&self) -> &[Decision] {
+    pub fn log(&self) -> &[Decision] {
         &self.log
     }
 
-    fn growth_of(&mut self, span: Span, port: PortId, reading: PortCounters) -> PortGrowth {
+    fn growth_of(&mut self, span: Span, port: PortId, reading: PortCounters) -> CongestionGrowth {
         let index = port.index();
         if self.last.len() <= index {
             self.last.resize(index + 1, PortCounters::default());
@@ -49,7 +50,7 @@ impl DcmsController {
         let tick = self.machine.parameters().tick.as_ps();
         let ticks = |now: Span, before: Span| now.as_ps() / tick - before.as_ps() / tick;
         let wants = self.machine.wants_congestion_time(port);
-        PortGrowth {
+        CongestionGrowth {
             span,
             xmit_wait: Some(ticks(reading.xmit_wait, before.xmit_wait)),
             xmit_data: Some(reading.xmit_bytes / DATA_WORD - before.xmit_bytes / DATA_WORD),

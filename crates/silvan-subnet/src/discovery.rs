@@ -454,7 +454,7 @@ fn words_per_second(info: &PortInfo) -> u64 {
 }
 
 /// The data that a link carries, in bytes per second: its signalling rate without the line code.
-pub(crate) fn data_bytes_per_second(info: &PortInfo) -> u64 {
+pub fn data_bytes_per_second(info: &PortInfo) -> u64 {
     let (lanes, lane, (payload, coded)) = lanes(info);
     lanes * lane * payload / coded / 8
 }

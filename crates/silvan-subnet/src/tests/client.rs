@@ -4,10 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use silvan_core::{Lid, MonotonicTime, Rate, Span};
 use silvan_mad::smp::NodeInfo;
-use silvan_mad::{Method, Packet, Status};
+use silvan_mad::{Packet, Status};
 
 use crate::client::{Client, Failure, Limits, Pace, Query};
-use crate::sweep::node_info;
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 /// What becomes of a request: how long its answer takes, and what is done to it.
@@ -112,13 +111,7 @@ const LIMITS: Limits = Limits {
 };
 
 fn query(node: u32) -> Query {
-    Query::new(
-        node,
-        Lid::new(10 + node as u16),
-        Method::GET,
-        node_info(),
-        0,
-    )
+    Query::subnet_get(node, Lid::new(10 + node as u16), NodeInfo::default(), 0)
 }
 
 fn ms(time: MonotonicTime) -> u64 {
