@@ -10,7 +10,7 @@ use silvan_dcms::machine::{Action, Dcms, Decision, PortGrowth};
 /// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
 /// at once.
 #[derive(Debug, Clone)]
-pub(crate) struct DcmsController {
+pub struct DcmsController {
     machine: Dcms,
     swept: Time,
     last: Vec<PortCounters>,
