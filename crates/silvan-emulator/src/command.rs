@@ -14,7 +14,7 @@ use crate::faults::{
     switch_named,
 };
 use crate::pace::Pace;
-use crate::plane::NewFlow;
+use crate::plane::{NewFlow, ProgramState};
 use crate::subnet::Sources;
 use crate::view::{FoundTrees, Known};
 
@@ -24,7 +24,7 @@ use crate::view::{FoundTrees, Known};
 pub enum Command {
     /// Simulated time, lag, rates, programs attached, datagrams served.
     Status,
-    /// All that sends, with its rate.
+    /// All that sends, with its rate, and the state of programs.
     Flows,
     /// Starts a flow.
     Start {
@@ -161,10 +161,10 @@ pub(crate) struct CounterRates {
 impl CounterRates {
     /// Takes a sample.
     pub fn sample(&mut self, clients: &Clients) {
-        let flows = clients.subnet.plane.flows();
+        let senders = clients.subnet.plane.senders().into_iter();
         let sample = Sample {
             at: clients.subnet.now(),
-            bytes: flows.into_iter().map(|(_, _, bytes)| bytes).collect(),
+            bytes: senders.map(|sender| sender.delivered_bytes).collect(),
         };
         self.older = std::mem::replace(&mut self.newer, sample);
     }
@@ -319,9 +319,12 @@ impl ControlSession<'_> {
                 .then(|| format!("{} ({state})", fabric.port_name(port)))
         });
         // The sum of no numbers is -0.
-        let flows = subnet.plane.flows().into_iter().enumerate();
-        let total = flows
-            .map(|(class, (_, _, bytes))| self.rates.gbps(class, bytes, subnet.now()))
+        let senders = subnet.plane.senders().into_iter().enumerate();
+        let total = senders
+            .map(|(class, sender)| {
+                let bytes = sender.delivered_bytes;
+                self.rates.gbps(class, bytes, subnet.now())
+            })
             .fold(0.0, |sum, rate| sum + rate);
         json!({
             "simulated_s": subnet.now().as_secs_f64(),
@@ -358,16 +361,22 @@ impl ControlSession<'_> {
     }
 
     fn flows(&self) -> Value {
-        let flows = self.clients.subnet.plane.flows();
-        flows
+        let senders = self.clients.subnet.plane.senders();
+        senders
             .into_iter()
             .enumerate()
-            .map(|(class, (name, running, bytes))| {
+            .map(|(class, sender)| {
+                let bytes = sender.delivered_bytes;
                 json!({
-                    "flow": name,
-                    "running": running,
+                    "flow": sender.name,
+                    "running": sender.is_running,
                     "delivered_bytes": bytes,
                     "receive_gbps": self.rates.gbps(class, bytes, self.clients.subnet.now()),
+                    "program": sender.program.map(|state| match state {
+                        ProgramState::Running => json!({ "state": "running" }),
+                        ProgramState::Done(at) => json!({ "state": "done", "end_s": at.as_secs_f64() }),
+                        ProgramState::Failed(fault) => json!({ "state": "failed", "fault": fault }),
+                    }),
                 })
             })
             .collect()
@@ -382,8 +391,14 @@ impl ControlSession<'_> {
         if plane.set_running(flow, running) {
             return Ok(json!({ "flow": flow }));
         }
-        let names = plane.flows().into_iter().map(|(name, _, _)| name);
-        let names: Vec<String> = names.take(10).collect();
+        let senders = plane.senders();
+        if senders.iter().any(|sender| sender.name == flow) {
+            return Err(format!(
+                "{flow:?} is a program: only flows and other traffic can be stopped"
+            ));
+        }
+        let traffic = senders.iter().filter(|sender| sender.program.is_none());
+        let names: Vec<&str> = traffic.map(|sender| &*sender.name).take(10).collect();
         Err(format!(
             "nothing is named {flow:?}; there are {}",
             names.join(", ")

@@ -1,9 +1,10 @@
 //! The management plane without sockets and clock.
 
-use silvan_core::{Bytes, Span};
+use silvan_core::{Bytes, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_model::{Engines, Forest, InvariantError};
 use silvan_scenario::Scenario;
+use silvan_workload::programs::{Driver, Request};
 
 use crate::clients::{Clients, ControlAction};
 use crate::error::EmulatorError;
@@ -39,8 +40,46 @@ impl ManagementPlane {
         scenario: &Scenario,
         start: Start,
     ) -> Result<Self, EmulatorError> {
-        let clients = Clients::new(Subnet::new(engines, scenario, start)?, None)?;
+        Self::build(engines, scenario, start, None)
+    }
+
+    /// The same, and a driver sends on the fabric next to the scenario's load.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn driven(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        start: Start,
+        driver: Box<dyn Driver>,
+    ) -> Result<Self, EmulatorError> {
+        Self::build(engines, scenario, start, Some(driver))
+    }
+
+    fn build(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        start: Start,
+        driver: Option<Box<dyn Driver>>,
+    ) -> Result<Self, EmulatorError> {
+        let subnet = Subnet::new(engines, scenario, start, driver)?;
+        let clients = Clients::new(subnet, None)?;
         Ok(Self { clients })
+    }
+
+    /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
+        self.clients.subnet.plane.request(requests)
+    }
+
+    /// Simulated time.
+    pub fn now(&self) -> Time {
+        self.clients.subnet.now()
     }
 
     /// Takes a control message; `None` if it is none and gets no answer.
@@ -75,7 +114,8 @@ impl ManagementPlane {
         bytes.map(|(to, message)| (to, message.bytes)).collect()
     }
 
-    /// Lets simulated time and the server's clock pass.
+    /// Lets simulated time and the server's clock pass. A driver that stops the step ends it earlier; the next call
+    /// goes on from there.
     ///
     /// # Errors
     ///
@@ -84,7 +124,7 @@ impl ManagementPlane {
         let subnet = &mut self.clients.subnet;
         subnet.uptime += std::time::Duration::from_nanos(span.as_ps() / 1000);
         let end = subnet.now() + span;
-        subnet.plane.step(end)?;
+        subnet.step(end)?;
         self.clients.come_due();
         self.clients.expire();
         self.clients.flush_traps();
@@ -108,8 +148,10 @@ impl ManagementPlane {
 
     /// Payload in bytes that the flows and other classes of traffic have delivered, by name.
     pub fn delivered(&self) -> Vec<(String, u64)> {
-        let flows = self.clients.subnet.plane.flows().into_iter();
-        flows.map(|(name, _, bytes)| (name, bytes)).collect()
+        let senders = self.clients.subnet.plane.senders().into_iter();
+        senders
+            .map(|sender| (sender.name, sender.delivered_bytes))
+            .collect()
     }
 
     /// Checks that bytes, credits and queues of the data plane add up.

@@ -24,6 +24,7 @@ use crate::subnet::{Start, Subnet};
 use crate::wire::{DATA_LEN, Message};
 
 mod faults;
+mod load;
 mod paths;
 mod schedule;
 
@@ -49,7 +50,7 @@ load = "4 Gbit/s"
 
 fn clients(start: Start) -> Clients {
     let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
-    Clients::new(Subnet::new(&Fastest, &scenario, start).unwrap(), None).unwrap()
+    Clients::new(Subnet::new(&Fastest, &scenario, start, None).unwrap(), None).unwrap()
 }
 
 fn control(kind: u32, client: u32, data: &[u8]) -> [u8; 80] {
@@ -145,7 +146,7 @@ fn lid(clients: &Clients, name: &str) -> u16 {
 
 fn pass(clients: &mut Clients, span: Span) {
     let end = clients.subnet.now() + span;
-    clients.subnet.plane.step(end).unwrap();
+    clients.subnet.step(end).unwrap();
 }
 
 #[test]
@@ -684,7 +685,7 @@ fn every_request_gets_one_message_back() {
 fn fabrics_with_more_nodes_than_lids_are_refused() {
     let text = "[fabric]\ngenerator = \"xgft\"\nchildren = [200, 250]\nparents = [1, 1]\n";
     let scenario = Scenario::from_toml(text, "test.toml", &[]).unwrap();
-    let subnet = Subnet::new(&Fastest, &scenario, Start::Configured);
+    let subnet = Subnet::new(&Fastest, &scenario, Start::Configured, None);
     assert_eq!(
         subnet.map(|_| ()).unwrap_err().to_string(),
         "50251 nodes need more LIDs than the 49151 unicast ones; such a fabric can be simulated, but not managed"
@@ -717,7 +718,7 @@ fn ethernet_is_refused() {
 
 fn subnet_of(text: &str) -> Result<(), String> {
     let scenario = Scenario::from_toml(text, "test.toml", &[]).unwrap();
-    Subnet::new(&Fastest, &scenario, Start::Configured)
+    Subnet::new(&Fastest, &scenario, Start::Configured, None)
         .map(|_| ())
         .map_err(|error| error.to_string())
 }

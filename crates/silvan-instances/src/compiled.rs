@@ -322,7 +322,7 @@ where
     }
 }
 
-impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
+impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Load> {
     fn switch(&self) -> &MeteredSwitch {
         self.0.switch_control()
     }
@@ -339,7 +339,7 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
         self.0.source_control_mut()
     }
 
-    fn traffic_mut(&mut self) -> &mut Traffic {
+    fn load_mut(&mut self) -> &mut Load {
         self.0.workload_mut()
     }
 

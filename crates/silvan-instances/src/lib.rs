@@ -17,7 +17,6 @@ use silvan_engine::{BuildError, CompiledFabric};
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{Engines, LiveSimulation, Network, Simulation};
 use silvan_workload::programs::Load;
-use silvan_workload::traffic::Traffic;
 
 use compiled::{Compiled, Divided, HostLoad};
 
@@ -90,9 +89,9 @@ impl Engines for Fastest {
         network: Network<'_>,
         switch: MeteredSwitch,
         adapter: MeteredAdapter,
-        traffic: Traffic,
+        load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        let engine = Compiled::general(compile(network)?, switch, adapter, traffic);
+        let engine = Compiled::general(compile(network)?, switch, adapter, load);
         Ok(engine.discarding(network.discards_unroutable))
     }
 }
@@ -209,9 +208,9 @@ impl Engines for Shared {
         network: Network<'_>,
         switch: MeteredSwitch,
         adapter: MeteredAdapter,
-        traffic: Traffic,
+        load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        Fastest.start_live(network, switch, adapter, traffic)
+        Fastest.start_live(network, switch, adapter, load)
     }
 }
 
@@ -246,8 +245,8 @@ where
         network: Network<'_>,
         switch: MeteredSwitch,
         adapter: MeteredAdapter,
-        traffic: Traffic,
+        load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        Fastest.start_live(network, switch, adapter, traffic)
+        Fastest.start_live(network, switch, adapter, load)
     }
 }

@@ -36,7 +36,6 @@ use silvan_core::Time;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_workload::programs::Load;
-use silvan_workload::traffic::Traffic;
 
 pub use config::{
     Arbitration, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, LatencyStats,
@@ -96,6 +95,6 @@ pub trait Engines {
         network: Network<'_>,
         switch: MeteredSwitch,
         adapter: MeteredAdapter,
-        traffic: Traffic,
+        load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError>;
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 use silvan_cc::hooks::{FlowLimit, SettingChange, UnknownSetting};
 use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
-use silvan_workload::programs::Programs;
+use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
 use crate::meter::{MeteredAdapter, MeteredSwitch};
@@ -268,8 +268,9 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// The same, to change settings.
     fn adapter_mut(&mut self) -> &mut MeteredAdapter;
 
-    /// The traffic, to change it; call [`wake`](Self::wake) for hosts that have more to send now.
-    fn traffic_mut(&mut self) -> &mut Traffic;
+    /// The load, to change it; call [`wake`](Self::wake) for hosts that have more to send now. Programs are changed by
+    /// [`change_programs`](Simulation::change_programs).
+    fn load_mut(&mut self) -> &mut Load;
 
     /// Polls a host at the current instant, after its traffic was changed from outside.
     fn wake(&mut self, host: HostId);

@@ -109,16 +109,50 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
     }
 }
 
-/// The programs of a scenario, whose packets have the classes from `class` on, and the names of these classes.
-fn programs(scenario: &Scenario, plan: &Plan, seed: u64, class: u16) -> (Programs, Vec<String>) {
+/// Name of the class of a driver's packets.
+const DRIVER_CLASS: &str = "external";
+
+/// The traffic and the programs of a scenario, and a driver next to them if there is one.
+///
+/// # Errors
+///
+/// [`RunError::Traffic`] for traffic that does not work with this seed.
+pub fn build_load(
+    scenario: &Scenario,
+    seed: u64,
+    driver: Option<Box<dyn Driver>>,
+) -> Result<Load, RunError> {
+    let traffic = Traffic::new(scenario.traffic(), &scenario.environment(seed))?;
+    let without_jobs;
+    let plan = match scenario.programs() {
+        Some(plan) => plan,
+        None if driver.is_none() => return Ok(Load::of_traffic(traffic)),
+        None => {
+            without_jobs = Plan {
+                messaging: scenario.traffic().messaging.unwrap_or_default(),
+                jobs: Vec::new(),
+                gpcnet: None,
+                hpcc: None,
+            };
+            &without_jobs
+        }
+    };
     let start = match scenario.file().probe.messages {
         true => Programs::recorded,
         false => Programs::new,
     };
     let hosts = scenario.fabric().host_count();
-    let jobs = plan.jobs(seed, class);
-    let programs = start(jobs, plan.messaging, payload(scenario), hosts);
-    (programs, plan.classes())
+    // The traffic refuses more classes than 16 bits can number.
+    let first = traffic.classes().len() as u16;
+    let jobs = plan.jobs(seed, first);
+    let mut programs = start(jobs, plan.messaging, payload(scenario), hosts);
+    let mut names = plan.classes();
+    if let Some(driver) = driver {
+        let class = first + names.len() as u16;
+        names.push(DRIVER_CLASS.to_owned());
+        programs = programs.driven(driver, DRIVER_CLASS.to_owned(), class, Sl::ZERO);
+    }
+    Ok(Load::new(traffic, programs, names, hosts))
 }
 
 fn payload(scenario: &Scenario) -> Payload {
@@ -133,43 +167,19 @@ pub(crate) fn assemble(
     seed: u64,
     control: Control,
 ) -> Result<Box<dyn Simulation>, RunError> {
-    let hosts = scenario.fabric().host_count();
-    let traffic = Traffic::new(scenario.traffic(), &scenario.environment(seed))?;
-    let load = match scenario.programs() {
-        Some(plan) => {
-            // The traffic refuses more classes than 16 bits can number.
-            let class = traffic.classes().len() as u16;
-            let (programs, names) = programs(scenario, plan, seed, class);
-            Load::new(traffic, programs, names, hosts)
-        }
-        None => Load::of_traffic(traffic),
-    };
+    let load = build_load(scenario, seed, None)?;
     start(engines, scenario, seed, control, load)
 }
 
-/// The same with a driver, whose packets have a class of this name.
+/// The simulation of a scenario with a driver next to its own load.
 pub(crate) fn assemble_driven(
     engines: &dyn Engines,
     scenario: &Scenario,
     seed: u64,
     driver: Box<dyn Driver>,
-    name: &str,
 ) -> Result<Box<dyn Simulation>, RunError> {
     let control = build_control(scenario, seed)?;
-    let hosts = scenario.fabric().host_count();
-    let traffic = Traffic::new(scenario.traffic(), &scenario.environment(seed))?;
-    let plan = scenario.programs().cloned().unwrap_or_else(|| Plan {
-        messaging: scenario.traffic().messaging.unwrap_or_default(),
-        jobs: Vec::new(),
-        gpcnet: None,
-        hpcc: None,
-    });
-    let first = traffic.classes().len() as u16;
-    let (programs, mut names) = programs(scenario, &plan, seed, first);
-    let class = first + names.len() as u16;
-    names.push(name.to_owned());
-    let programs = programs.driven(driver, name.to_owned(), class, Sl::ZERO);
-    let load = Load::new(traffic, programs, names, hosts);
+    let load = build_load(scenario, seed, Some(driver))?;
     start(engines, scenario, seed, control, load)
 }
 

@@ -42,6 +42,7 @@ mod programs;
 mod schedule;
 mod sequences;
 mod session;
+mod steps;
 mod table;
 mod tables;
 mod trees;
@@ -52,26 +53,28 @@ use std::time::Instant;
 use serde::Serialize;
 use silvan_cc::dcms::DcmsController;
 use silvan_cc::hooks::{Controller, UnknownSetting};
-use silvan_core::{PortCounters, PortId, Span, Time};
+use silvan_core::{Span, Time};
 use silvan_model::BuildError;
 pub use silvan_model::Latencies;
 use silvan_workload::programs::{Fault, JobRecord};
 use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
-pub use assemble::build_scheme;
-pub use session::{Pause, Session, SessionTotals, has_route};
+pub use assemble::{build_load, build_scheme};
+pub use dcms::DcmsController;
+pub use schedule::{EndCheck, Schedule};
+pub use session::{Pause, Session, SessionTotals, has_route, request};
 pub use table::{Column, ColumnData, Table};
 
 use assemble::{assemble, build_control};
 use measure::Measurement;
 use programs::{ProgramState, program_state};
-use schedule::Schedule;
 use silvan_cc::schemes::SchemeError;
 use silvan_cc::schemes::callbacks::{Callbacks, Failure, Stopped};
 use silvan_fabric::Fabric;
 use silvan_model::{EngineError, Engines, Simulation};
 use silvan_scenario::Scenario;
+use steps::RunSteps;
 use trees::TreeLog;
 
 /// How far a run has come.
@@ -342,25 +345,6 @@ fn engine_error(error: EngineError, fabric: &Fabric) -> RunError {
     }
 }
 
-/// Has a controller read the counters of all switch ports, and applies the changes that it returns.
-fn sweep_ports(
-    engine: &mut dyn Simulation,
-    fabric: &Fabric,
-    controller: &mut dyn Controller,
-) -> Result<(), RunError> {
-    let ports = fabric.ports.iter_enumerated();
-    let readings: Vec<(PortId, PortCounters)> = ports
-        .filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some())
-        .map(|(id, _)| (id, engine.port_counters(id)))
-        .collect();
-    let mut changes = Vec::new();
-    controller.step(engine.now(), &readings, &mut changes);
-    for change in &changes {
-        engine.apply(change)?;
-    }
-    Ok(())
-}
-
 /// A run in progress.
 struct Run<'a> {
     engines: &'a dyn Engines,
@@ -390,39 +374,32 @@ impl<'a> Run<'a> {
 
     fn complete(
         mut self,
-        mut controller: Option<&mut dyn Controller>,
+        controller: Option<&mut dyn Controller>,
         observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<RunOutput, RunError> {
-        let sweep = controller.as_deref().map(Controller::interval);
-        let mut schedule = Schedule::new(self.scenario, sweep);
+        let mut steps = RunSteps::new(self.scenario);
+        let mut schedule = Schedule::new(self.scenario, controller).until(steps.end());
         let mut measurement = Measurement::new(self.scenario, self.engine.as_ref());
         let mut trees = TreeLog::new(self.scenario, &measurement.ports);
-        while let Some(step) = schedule.next_step() {
-            if step.until > self.engine.now() {
-                let ran = match step.may_end {
-                    true => self.engine.run_until(step.until),
-                    false => self.engine.step_until(step.until),
-                };
-                // What the engine did after the scheme's failure does not count, errors included.
-                self.check_callbacks()?;
-                ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
-            }
+        while let Some(step) = steps.next_step(schedule.next()) {
+            let check = match step.may_end {
+                true => EndCheck::Full,
+                false => EndCheck::Periodic,
+            };
+            let ran = schedule.advance(self.engine.as_mut(), step.until, check);
+            // What the engine did after the scheme's failure does not count, errors included.
+            self.check_callbacks()?;
+            ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
             if step.sample {
                 measurement.sample(self.engine.as_ref());
             }
             if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
-                trees.sample(self.engine.as_ref(), schedule.is_last_tree_sample());
+                trees.sample(self.engine.as_ref(), steps.is_last_tree_sample());
             }
             if step.warm {
                 measurement.start_totals(self.engine.as_mut());
             }
-            for change in step.changes {
-                self.engine.apply(change)?;
-            }
-            if let (true, Some(controller)) = (step.sweep, controller.as_deref_mut()) {
-                sweep_ports(self.engine.as_mut(), self.scenario.fabric(), controller)?;
-                schedule.sweep_after(controller.interval());
-            }
+            schedule.apply(self.engine.as_mut())?;
             if observer(self.progress()).is_break() {
                 let at = self.engine.now();
                 return Err(RunError::Interrupted { at });
@@ -453,7 +430,7 @@ impl<'a> Run<'a> {
             let completed: Vec<Option<Span>> =
                 programs.jobs().map(|job| job.completion()).collect();
             let ran_alone = completed.len() == 1
-                && self.engine.traffic().classes().is_empty()
+                && self.engine.classes().len() == 1
                 && self.callbacks.is_none()
                 && !self.scenario.scheme().acts();
             let progress = self.progress();

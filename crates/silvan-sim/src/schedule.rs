@@ -1,272 +1,289 @@
-//! When the runner stops the engine, and what it does then.
+//! What a scenario changes while it is simulated, and when: for runs, sessions and the live fabric.
 
-use silvan_cc::hooks::SettingChange;
-use silvan_core::{Span, Time};
+use std::collections::VecDeque;
 
+use silvan_cc::hooks::{Controller, SettingChange, UnknownSetting};
+use silvan_core::{PortCounters, PortId, Span, Time};
+use silvan_model::{EngineError, Simulation};
 use silvan_scenario::Scenario;
 
-/// Simulated time between two calls of the observer, times the number of hosts. At full load a host
-/// sends a packet every microsecond or so; that makes some 500,000 packet-hops, about 50 milliseconds
-/// of work. Each time the engine checks for deadlocks, too, which takes long in a large fabric.
-const CHECK_HOST_TIME: Span = Span::from_ms(128);
+use silvan_cc::dcms::DcmsController;
 
-/// The same if the run ends with its programs, and the most it may be then: totals count up to the check that
-/// finds them done.
-const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
-const CHECK_PROGRAMS: Span = Span::from_us(100);
-
-/// The engine runs to an instant, then these things are done, in this order.
-#[derive(Debug, PartialEq)]
-pub(crate) struct ScheduleStep<'a> {
-    /// The instant.
-    pub until: Time,
-    /// Take a sample of the time series.
-    pub sample: bool,
-    /// Sample the congestion trees.
-    pub trees: bool,
-    /// The warm-up is over: totals start.
-    pub warm: bool,
-    /// Apply these changes.
-    pub changes: Vec<&'a SettingChange>,
-    /// The controller sweeps.
-    pub sweep: bool,
-    /// The run may end here: deadlocks and losses are looked for.
-    pub may_end: bool,
+/// How an engine is checked at the end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndCheck {
+    /// Looks for deadlocks and losses, see [`Simulation::run_until`].
+    Full,
+    /// Leaves that to the engine, see [`Simulation::step_until`].
+    Periodic,
 }
 
-/// The steps of a run, one after the other.
+/// Timed changes of a scenario and sweeps of a controller, in the order of their instants.
+///
+/// Its owner [advances](Self::advance) a simulation and then [applies](Self::apply) what is due, in a loop.
+/// Instants of its own, such as samples or faults, end an advance earlier. At one instant changes apply before
+/// the controller sweeps.
 #[derive(Debug)]
-pub(crate) struct Schedule<'a> {
-    end: Time,
-    warm_up: Option<Time>,
-    sample: Ticks,
-    trees: Option<Ticks>,
-    sweep: Option<Ticks>,
-    check: Span,
-    ends_with_programs: bool,
-    changes: &'a [(Time, SettingChange)],
-    now: Option<Time>,
+pub struct Schedule<C> {
+    changes: VecDeque<(Time, SettingChange)>,
+    controller: Option<C>,
+    /// When the controller sweeps next; [`Time::MAX`] for never.
+    sweep_at: Time,
+    /// The switch ports that the controller reads.
+    ports: Vec<PortId>,
+    /// The changes of the last instant.
+    applied: Vec<SettingChange>,
 }
 
-/// Instants at equal distances.
-#[derive(Debug, Clone, Copy)]
-struct Ticks {
-    next: Time,
-    interval: Span,
-}
-
-impl Ticks {
-    fn every(interval: Span) -> Self {
-        Self {
-            next: Time::ZERO + interval,
-            interval,
-        }
-    }
-
-    /// Whether there is a tick at `now`; if so, the next one is due.
-    fn take(&mut self, now: Time) -> bool {
-        let is_due = self.next == now;
-        if is_due {
-            self.next = self.next.saturating_add(self.interval);
-        }
-        is_due
+impl Schedule<DcmsController> {
+    /// The schedule of a scenario with its DCMS, if there is one.
+    pub fn of(scenario: &Scenario) -> Self {
+        let dcms = scenario.dcms();
+        Self::new(scenario, dcms.map(|dcms| DcmsController::new(dcms.clone())))
     }
 }
 
-impl<'a> Schedule<'a> {
-    /// The schedule of a run, with a controller that sweeps at this interval, if there is one.
-    pub fn new(scenario: &'a Scenario, sweep: Option<Span>) -> Self {
-        let file = scenario.file();
-        let hosts = scenario.fabric().host_count() as u64;
-        let ranks = scenario.programs().map_or(0, |plan| {
-            let places = plan.jobs.iter().map(|job| job.rank_hosts().len() as u64);
-            places.sum()
-        });
-        let trees = file.probe.trees.as_ref().and_then(|trees| trees.interval);
-        // Ranks that share a host work as much as hosts do.
-        let per_host = |time: Span| Span::from_ps((time.as_ps() / hosts.max(ranks).max(1)).max(1));
-        Self {
-            end: Time::ZERO + scenario.duration(),
-            warm_up: Some(Time::ZERO + file.run.warm_up),
-            sample: Ticks::every(file.probe.interval.unwrap_or(file.run.duration)),
-            trees: trees
-                .filter(|interval| !interval.is_zero())
-                .map(Ticks::every),
-            sweep: sweep
-                .filter(|interval| !interval.is_zero())
-                .map(Ticks::every),
-            check: match scenario.programs() {
-                Some(_) => per_host(CHECK_PROGRAMS_HOST_TIME).min(CHECK_PROGRAMS),
-                None => per_host(CHECK_HOST_TIME),
+impl<C: Controller> Schedule<C> {
+    /// The schedule of a scenario with this controller in place of its DCMS.
+    pub fn new(scenario: &Scenario, controller: Option<C>) -> Self {
+        let fabric = scenario.fabric();
+        let ports = fabric.ports.iter_enumerated();
+        let of_switches = ports.filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some());
+        let mut schedule = Self {
+            changes: scenario.scheme_settings().timed.iter().cloned().collect(),
+            ports: match controller {
+                Some(_) => of_switches.map(|(id, _)| id).collect(),
+                None => Vec::new(),
             },
-            ends_with_programs: scenario.programs().is_some(),
-            changes: &scenario.scheme_settings().timed,
-            now: None,
+            controller,
+            sweep_at: Time::MAX,
+            applied: Vec::new(),
+        };
+        schedule.plan_sweep(Time::ZERO);
+        schedule
+    }
+
+    /// Leaves out changes at `end` and later, which a simulation until `end` would apply after its last event.
+    #[must_use]
+    pub fn until(mut self, end: Time) -> Self {
+        self.changes.retain(|(at, _)| *at < end);
+        self
+    }
+
+    /// The next instant at which something is due; [`Time::MAX`] if nothing is.
+    pub fn next(&self) -> Time {
+        let change = self.changes.front().map_or(Time::MAX, |(at, _)| *at);
+        change.min(self.sweep_at)
+    }
+
+    /// Runs a simulation to `end`, or to the next instant at which something is due if that is earlier. A driver of
+    /// the simulation can pause it before.
+    ///
+    /// # Errors
+    /// [`EngineError`] of the engine.
+    pub fn advance<S: Simulation + ?Sized>(
+        &self,
+        simulation: &mut S,
+        end: Time,
+        check: EndCheck,
+    ) -> Result<(), EngineError> {
+        let end = end.min(self.next());
+        if end <= simulation.now() {
+            return Ok(());
+        }
+        match check {
+            EndCheck::Full => simulation.run_until(end),
+            EndCheck::Periodic => simulation.step_until(end),
         }
     }
 
-    /// The next step, `None` after the end. The first one is at the start.
-    pub fn next_step(&mut self) -> Option<ScheduleStep<'a>> {
-        let until = match self.now {
-            None => Time::ZERO,
-            Some(now) if now >= self.end => return None,
-            Some(now) => self.next_instant(now),
+    /// Applies what is due by now, and returns these changes in order.
+    ///
+    /// # Errors
+    /// [`UnknownSetting`] for a change that the congestion control does not have; changes before it are in force.
+    pub fn apply<S: Simulation + ?Sized>(
+        &mut self,
+        simulation: &mut S,
+    ) -> Result<&[SettingChange], UnknownSetting> {
+        let now = simulation.now();
+        self.applied.clear();
+        while let Some((_, change)) = self.changes.front().filter(|(at, _)| *at <= now) {
+            simulation.apply(change)?;
+            let done = self.changes.pop_front();
+            self.applied.extend(done.map(|(_, change)| change));
+        }
+        if self.sweep_at == now {
+            self.sweep(simulation)?;
+            self.plan_sweep(now);
+        }
+        Ok(&self.applied)
+    }
+
+    /// Has the controller read the counters of all switch ports, and applies the changes that it returns.
+    fn sweep<S: Simulation + ?Sized>(&mut self, simulation: &mut S) -> Result<(), UnknownSetting> {
+        let Some(controller) = &mut self.controller else {
+            return Ok(());
         };
-        self.now = Some(until);
-        let due = self.changes.iter().take_while(|(at, _)| *at <= until);
-        let due = if until < self.end { due.count() } else { 0 };
-        let (changes, later) = self.changes.split_at(due);
-        self.changes = later;
-        Some(ScheduleStep {
-            until,
-            may_end: until == self.end || self.ends_with_programs,
-            sample: self.sample.take(until),
-            trees: self.trees.as_mut().is_some_and(|trees| trees.take(until)),
-            warm: self.warm_up.take_if(|at| *at == until).is_some(),
-            changes: changes.iter().map(|(_, change)| change).collect(),
-            sweep: self.sweep.as_mut().is_some_and(|sweep| sweep.take(until)),
-        })
+        let ports = self.ports.iter();
+        let readings: Vec<(PortId, PortCounters)> = ports
+            .map(|&port| (port, simulation.port_counters(port)))
+            .collect();
+        let first = self.applied.len();
+        controller.step(simulation.now(), &readings, &mut self.applied);
+        for change in &self.applied[first..] {
+            simulation.apply(change)?;
+        }
+        Ok(())
     }
 
-    /// Sets the time from the step at hand to the next sweep.
-    pub fn sweep_after(&mut self, interval: Span) {
-        let start = self.now.unwrap_or(Time::ZERO);
-        self.sweep = (!interval.is_zero()).then(|| Ticks {
-            next: start.saturating_add(interval),
-            interval,
-        });
-    }
-
-    /// Whether no sample of the trees is due after those up to now.
-    pub fn is_last_tree_sample(&self) -> bool {
-        self.trees.is_none_or(|trees| trees.next > self.end)
-    }
-
-    /// The earliest instant after `now` at which something is to be done.
-    fn next_instant(&self, now: Time) -> Time {
-        let instants = [
-            Some(self.end),
-            Some(now.saturating_add(self.check)),
-            Some(self.sample.next),
-            self.trees.map(|trees| trees.next),
-            self.warm_up,
-            self.sweep.map(|sweep| sweep.next),
-            self.changes.first().map(|(at, _)| *at),
-        ];
-        instants.into_iter().flatten().min().unwrap_or(self.end)
+    /// The next sweep comes an interval after `now`; never without a controller, or with an interval of zero.
+    fn plan_sweep(&mut self, now: Time) {
+        let interval = self.controller.as_ref().map(Controller::interval);
+        let interval = interval.filter(|interval: &Span| !interval.is_zero());
+        self.sweep_at = interval.map_or(Time::MAX, |interval| now.saturating_add(interval));
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod tests {
-    use super::*;
-    use silvan_scenario::Override;
+    use silvan_cc::schemes::ib_cc::{PortSetting, ThresholdWeight};
+    use silvan_instances::Fastest;
 
-    fn scenario(overrides: &[(&str, &str)]) -> Scenario {
-        let overrides: Vec<Override> = overrides
-            .iter()
-            .map(|(key, value)| Override::new(*key, *value))
-            .collect();
-        Scenario::from_toml("", "test", &overrides).unwrap()
+    use super::*;
+    use crate::assemble::{assemble, build_control};
+
+    const CHANGES: &str = r#"
+[fabric]
+generator = "single-switch"
+hosts = 2
+[control]
+scheme = "ib-cc"
+[[control.ib-cc.change]]
+at = "0 s"
+marking-rate = 1
+switch = "switch-00"
+port = 1
+[[control.ib-cc.change]]
+at = "5 us"
+ccti-timer = 3
+sl = 0
+[[control.ib-cc.change]]
+at = "6 us"
+threshold = 2
+switch = "switch-00"
+port = 2
+[[control.ib-cc.change]]
+at = "20 us"
+ccti-timer = 4
+sl = 0
+"#;
+
+    const OWN: SettingChange = SettingChange::Port {
+        port: PortId::new(0),
+        setting: PortSetting::Threshold(ThresholdWeight::OFF),
+    };
+
+    /// Asks for one change at each sweep. The intervals are 6 us and then these, again 6 us at their end.
+    #[derive(Debug)]
+    struct Watcher {
+        intervals: Vec<u64>,
+        sweeps: Vec<u64>,
     }
 
-    /// Oracle: the instants named in the scenario, written down by hand.
-    #[test]
-    fn everything_is_done_once_at_its_instant() {
-        let scenario = scenario(&[
-            ("run.duration", "20 us"),
-            ("run.warm-up", "8 us"),
-            ("probe.interval", "4 us"),
-            ("control.scheme", "ib-cc"),
-            (
-                "control.ib-cc.change",
-                "[{ at = \"0 s\", marking-rate = 1, switch = \"switch-00\", port = 1 }, { at = \"5 us\", ccti-timer = 3, sl = 0 }, { at = \"20 us\", ccti-timer = 4, sl = 0 }]",
-            ),
-        ]);
-        let mut schedule = Schedule::new(&scenario, Some(Span::from_us(6)));
-        let mut seen = Vec::new();
-        while let Some(step) = schedule.next_step() {
-            let ScheduleStep {
-                until,
-                sample,
-                trees,
-                warm,
-                changes,
-                sweep,
-                may_end,
-            } = step;
-            assert!(!trees);
-            assert_eq!(may_end, until == Time::ZERO + scenario.duration());
-            seen.push((
-                until.as_ps() / 1_000_000,
-                sample,
-                warm,
-                changes.len(),
-                sweep,
-            ));
+    impl Controller for Watcher {
+        fn interval(&self) -> Span {
+            let next = self.sweeps.len().checked_sub(1);
+            let us = next.and_then(|next| self.intervals.get(next));
+            Span::from_us(us.copied().unwrap_or(6))
         }
+
+        fn step(
+            &mut self,
+            now: Time,
+            readings: &[(PortId, PortCounters)],
+            changes: &mut Vec<SettingChange>,
+        ) {
+            // The ports of the switch, without those of the hosts.
+            assert_eq!(readings.len(), 2);
+            self.sweeps.push(now.as_ps() / 1_000_000);
+            changes.push(OWN);
+        }
+    }
+
+    /// What applies at which microsecond of 20, in order, and when the controller sweeps.
+    fn applied(until_end: bool, intervals: &[u64]) -> (Vec<(u64, Vec<SettingChange>)>, Vec<u64>) {
+        let scenario = Scenario::from_toml(CHANGES, "test", &[]).unwrap();
+        let control = build_control(&scenario, 1).unwrap();
+        let mut engine = assemble(&Fastest, &scenario, 1, control).unwrap();
+        let end = Time::ZERO + Span::from_us(20);
+        let mut watcher = Watcher {
+            intervals: intervals.to_vec(),
+            sweeps: Vec::new(),
+        };
+        let mut schedule = Schedule::new(&scenario, Some(&mut watcher));
+        if until_end {
+            schedule = schedule.until(end);
+        }
+        let mut all = Vec::new();
+        loop {
+            let changes = schedule.apply(engine.as_mut()).unwrap().to_vec();
+            all.push((engine.now().as_ps() / 1_000_000, changes));
+            if engine.now() >= end {
+                return (all, watcher.sweeps);
+            }
+            let before = schedule.next().min(end);
+            schedule
+                .advance(engine.as_mut(), end, EndCheck::Periodic)
+                .unwrap();
+            assert_eq!(engine.now(), before);
+        }
+    }
+
+    /// Oracle: the instants named in the scenario, and sums of the interval, written down by hand. The change of an
+    /// instant comes before that of the sweep.
+    #[test]
+    fn changes_and_sweeps_come_once_at_their_instants() {
+        let scenario = Scenario::from_toml(CHANGES, "test", &[]).unwrap();
+        let timed: Vec<_> = scenario.scheme_settings().timed.iter().cloned().collect();
+        let change = |number: usize| timed[number].1.clone();
+        let (all, sweeps) = applied(false, &[]);
         assert_eq!(
-            seen,
+            all,
             [
-                (0, false, false, 1, false),
-                (4, true, false, 0, false),
-                (5, false, false, 1, false),
-                (6, false, false, 0, true),
-                (8, true, true, 0, false),
-                (12, true, false, 0, true),
-                (16, true, false, 0, false),
-                (18, false, false, 0, true),
-                // A change at the end could change nothing any more.
-                (20, true, false, 0, false),
+                (0, vec![change(0)]),
+                (5, vec![change(1)]),
+                (6, vec![change(2), OWN]),
+                (12, vec![OWN]),
+                (18, vec![OWN]),
+                (20, vec![change(3)]),
             ]
         );
+        assert_eq!(sweeps, [6, 12, 18]);
+    }
+
+    #[test]
+    fn changes_from_the_end_on_are_left_out() {
+        let (all, _) = applied(true, &[]);
+        assert_eq!(all.last().unwrap(), &(20, Vec::new()));
     }
 
     /// Oracle: sums of the intervals asked for.
     #[test]
     fn sweeps_may_come_at_changing_intervals() {
-        let scenario = scenario(&[("run.duration", "20 us")]);
-        let mut schedule = Schedule::new(&scenario, Some(Span::from_us(6)));
-        let mut intervals = [2, 2, 7].into_iter();
-        let mut sweeps = Vec::new();
-        while let Some(step) = schedule.next_step() {
-            if step.sweep {
-                sweeps.push(step.until.as_ps() / 1_000_000);
-                schedule.sweep_after(Span::from_us(intervals.next().unwrap_or(6)));
-            }
-        }
-        assert_eq!(sweeps, [6, 8, 10, 17]);
+        assert_eq!(applied(false, &[2, 2, 7]).1, [6, 8, 10, 17]);
+        // An interval of zero ends them.
+        assert_eq!(applied(false, &[3, 0]).1, [6, 9]);
     }
 
     #[test]
-    fn the_observer_is_asked_in_between() {
-        let scenario = scenario(&[("run.duration", "1.6 s")]);
-        let mut schedule = Schedule::new(&scenario, None);
-        let mut steps = Vec::new();
-        while let Some(step) = schedule.next_step() {
-            steps.push(step.until);
-        }
-        // 8 hosts: 128 ms / 8.
-        assert_eq!(steps.len(), 101);
-        assert!(
-            steps
-                .windows(2)
-                .all(|pair| pair[1].since(pair[0]) == Span::from_ms(16))
-        );
-    }
-
-    /// Oracle: 32 ms of the ranks together, which are many more than hosts.
-    #[test]
-    fn runs_of_many_ranks_on_a_host_are_checked_often() {
-        let program = "[{ name = \"a\", kind = \"barrier\", ranks-per-host = 4000 }]";
-        let scenario = scenario(&[("traffic.program", program), ("run.duration", "1 ms")]);
-        let mut schedule = Schedule::new(&scenario, None);
-        schedule.next_step().unwrap();
-        let step = schedule.next_step().unwrap();
-        assert_eq!(
-            (step.until, step.may_end),
-            (Time::ZERO + Span::from_us(1), true)
-        );
+    fn a_change_that_the_control_does_not_have_is_an_error() {
+        let scenario = Scenario::from_toml(CHANGES, "test", &[]).unwrap();
+        let without = "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n";
+        let without = Scenario::from_toml(without, "test", &[]).unwrap();
+        let control = build_control(&without, 1).unwrap();
+        let mut engine = assemble(&Fastest, &without, 1, control).unwrap();
+        let error = Schedule::of(&scenario).apply(engine.as_mut()).unwrap_err();
+        assert_eq!(error.0, scenario.scheme_settings().timed[0].1);
     }
 }

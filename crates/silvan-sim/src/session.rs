@@ -1,7 +1,6 @@
 //! A simulation that a driver steers from outside: it requests messages and timers at run time.
 
 use silvan_cc::dcms::DcmsController;
-use silvan_cc::hooks::Controller;
 use silvan_core::{HostId, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_model::{EngineError, Engines, LATEST, Simulation};
@@ -10,17 +9,15 @@ use silvan_workload::programs::{Driver, Programs, Request};
 
 use crate::RunError;
 use crate::assemble::assemble_driven;
+use crate::engine_error;
 use crate::programs::{ProgramState, program_state};
-use crate::{engine_error, sweep_ports};
+use crate::schedule::{EndCheck, Schedule};
 
 /// Simulated time between two checks whether anything moves.
 const CHECK: Span = Span::from_ms(1);
 
 /// When nothing has moved for this long, nothing will.
 const STALLED: Span = Span::from_secs(1);
-
-/// Name of the class of the driver's packets.
-const CLASS: &str = "external";
 
 /// Why a call that runs the simulation has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +79,7 @@ pub struct SessionTotals {
 pub struct Session {
     scenario: Scenario,
     engine: Box<dyn Simulation>,
-    controller: Option<DcmsController>,
-    /// When the controller reads counters next.
-    sweep_at: Time,
-    /// Changes at given times that have been applied.
-    changes_done: usize,
+    schedule: Schedule<DcmsController>,
     /// Number of events at the last check, and when there was a new one.
     moved: (u64, Time),
 }
@@ -103,17 +96,12 @@ impl Session {
         seed: u64,
         driver: Box<dyn Driver>,
     ) -> Result<Self, RunError> {
-        let engine = assemble_driven(engines, &scenario, seed, driver, CLASS)?;
-        let controller = scenario
-            .dcms()
-            .map(|dcms| DcmsController::new(dcms.clone()));
-        let sweep_at = next_sweep(Time::ZERO, controller.as_ref());
+        let engine = assemble_driven(engines, &scenario, seed, driver)?;
+        let schedule = Schedule::of(&scenario);
         Ok(Self {
             scenario,
             engine,
-            controller,
-            sweep_at,
-            changes_done: 0,
+            schedule,
             moved: (0, Time::ZERO),
         })
     }
@@ -152,19 +140,7 @@ impl Session {
     ///
     /// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
     pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), RunError> {
-        let now = self.now();
-        let late = requests.iter().find_map(|request| match request {
-            Request::Timer { delay, .. } => {
-                Some(now.saturating_add(*delay)).filter(|at| *at >= LATEST)
-            }
-            _ => None,
-        });
-        if let Some(at) = late {
-            return Err(RunError::Engine(EngineError::TooLate(at)));
-        }
-        self.engine
-            .change_programs(&mut |programs, now| programs.request(requests, now));
-        Ok(())
+        request(self.engine.as_mut(), requests).map_err(RunError::Engine)
     }
 
     /// Runs until nothing of the driver is pending, at the instant of its last notification.
@@ -196,13 +172,14 @@ impl Session {
             if self.pauses() {
                 return Ok(self.pause());
             }
-            self.apply_due()?;
-            let now = self.now();
+            let engine = self.engine.as_mut();
+            self.schedule.apply(engine)?;
+            let now = engine.now();
             if now >= end {
                 return Ok(Pause::Reached);
             }
-            let next = self.next_instant(now).min(end);
-            let ran = self.engine.run_until(next);
+            let next = now.saturating_add(CHECK).min(end);
+            let ran = self.schedule.advance(engine, next, EndCheck::Full);
             ran.map_err(|error| engine_error(error, self.scenario.fabric()))?;
             if let ProgramState::Failed(fault) = program_state(self.engine.programs()) {
                 return Err(fault.into());
@@ -225,32 +202,6 @@ impl Session {
         }
     }
 
-    /// Does what the scenario has for this instant.
-    fn apply_due(&mut self) -> Result<(), RunError> {
-        let now = self.engine.now();
-        let changes = &self.scenario.scheme_settings().timed[self.changes_done..];
-        for (_, change) in changes.iter().take_while(|(at, _)| *at <= now) {
-            self.engine.apply(change)?;
-            self.changes_done += 1;
-        }
-        if self.sweep_at == now {
-            if let Some(controller) = &mut self.controller {
-                sweep_ports(self.engine.as_mut(), self.scenario.fabric(), controller)?;
-            }
-            self.sweep_at = next_sweep(now, self.controller.as_ref());
-        }
-        Ok(())
-    }
-
-    /// The next instant at which there is something to do, or to check.
-    fn next_instant(&self, now: Time) -> Time {
-        let changes = &self.scenario.scheme_settings().timed;
-        let change = changes
-            .get(self.changes_done)
-            .map_or(Time::MAX, |(at, _)| *at);
-        change.min(self.sweep_at).min(now.saturating_add(CHECK))
-    }
-
     fn check_stalled(&mut self) -> Result<(), RunError> {
         let (now, events) = (self.now(), self.engine.events());
         let programs = self.engine.programs();
@@ -269,11 +220,25 @@ impl Session {
     }
 }
 
-/// When a controller reads counters next; never without one.
-fn next_sweep(now: Time, controller: Option<&DcmsController>) -> Time {
-    let interval = controller.map(Controller::interval);
-    let interval = interval.filter(|interval| !interval.is_zero());
-    interval.map_or(Time::MAX, |interval| now.saturating_add(interval))
+/// Takes requests of the driver of a simulation outside a notification; they are moved out.
+///
+/// # Errors
+///
+/// [`EngineError::TooLate`] for a timer beyond the clock; nothing has been requested then.
+pub fn request<S: Simulation + ?Sized>(
+    simulation: &mut S,
+    requests: &mut Vec<Request>,
+) -> Result<(), EngineError> {
+    let now = simulation.now();
+    let late = requests.iter().find_map(|request| match request {
+        Request::Timer { delay, .. } => Some(now.saturating_add(*delay)).filter(|at| *at >= LATEST),
+        _ => None,
+    });
+    if let Some(at) = late {
+        return Err(EngineError::TooLate(at));
+    }
+    simulation.change_programs(&mut |programs, now| programs.request(requests, now));
+    Ok(())
 }
 
 /// Whether packets from one host to another have a route, which they have in all scenarios but those that allow missing

@@ -518,9 +518,9 @@ impl Engines for UnsoundEngines {
         network: Network<'_>,
         switch: MeteredSwitch,
         adapter: MeteredAdapter,
-        traffic: Traffic,
+        load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        Fastest.start_live(network, switch, adapter, traffic)
+        Fastest.start_live(network, switch, adapter, load)
     }
 }
 

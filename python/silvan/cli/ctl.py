@@ -85,9 +85,22 @@ def status(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
     _tell(sockname, "status", as_json=as_json)
 
 
+def _state(flow: dict[str, Any]) -> str:
+    """Say whether a flow runs, or how far a program has come."""
+    match flow["program"]:
+        case None:
+            return _words(flow["running"])
+        case {"state": "done", "end_s": end_s}:
+            return f"done at {end_s:.6g} s"
+        case {"state": "failed", "fault": fault}:
+            return f"failed: {fault}"
+        case program:
+            return str(program["state"])
+
+
 @ctl.command()
 def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """List all senders of traffic, with bytes delivered and rate."""
+    """List all senders of traffic, with bytes delivered and rate, and the state of programs."""
     from rich.table import Table
 
     answer = _control(sockname, "flows")
@@ -100,7 +113,7 @@ def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
     for flow in answer:
         table.add_row(
             flow["flow"],
-            _words(flow["running"]),
+            _state(flow),
             f"{flow['delivered_bytes'] / 1e6:.1f}",
             f"{flow['receive_gbps']:.3f}",
         )

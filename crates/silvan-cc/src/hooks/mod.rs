@@ -130,6 +130,21 @@ pub trait Controller {
     );
 }
 
+impl<C: Controller + ?Sized> Controller for &mut C {
+    fn interval(&self) -> Span {
+        (**self).interval()
+    }
+
+    fn step(
+        &mut self,
+        now: Time,
+        readings: &[(PortId, PortCounters)],
+        changes: &mut Vec<SettingChange>,
+    ) {
+        (**self).step(now, readings, changes);
+    }
+}
+
 // These use the macros that the lists above make.
 mod chain;
 mod dispatch;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use silvan_cc::hooks::SettingChange;
 use silvan_cc::schemes::ib_cc::{
     CctEntry, CongestionControlTable as Table, CongestionEntry, ControlLevel, IbAdapter, IbSwitch,
 };
@@ -314,6 +315,33 @@ impl Subnet {
             self.set_port(node, number, element);
         }
         self.switch_settings[switch.index()] = first;
+    }
+
+    /// Reads a setting that the scenario has changed from the data plane.
+    pub fn read_setting(&mut self, change: &SettingChange) {
+        match *change {
+            SettingChange::Port { port, .. } => {
+                let (node, number) = self.location(port);
+                let Some(switch) = self.fabric.nodes[node].as_switch() else {
+                    return;
+                };
+                let held = SwitchSetting::of(self, switch);
+                let number = usize::from(number.as_u8());
+                let setting = &mut self.switch_settings[switch.index()];
+                setting.whole = held.whole;
+                // Of parameters of its own, an element shows those for marking.
+                if held.ports[number].valid && !change.concerns_credits() {
+                    setting.ports[number] = held.ports[number];
+                }
+            }
+            SettingChange::Adapter { sl, .. } => {
+                let control = &self.plane.engine.adapter().inner;
+                for (&host, setting) in &mut self.adapter_settings {
+                    let entry = control.entry(host, sl).unwrap_or_default();
+                    setting.entries[sl.index()] = wire::entry_to_wire(&entry);
+                }
+            }
+        }
     }
 
     fn adapter_record(&mut self, host: HostId) -> &mut AdapterSetting {

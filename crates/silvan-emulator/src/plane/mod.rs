@@ -1,7 +1,7 @@
 //! The data plane behind the management plane: the engine with its counters, steps of simulated
 //! time, and what management changes in it.
 
-use silvan_cc::hooks::PortVl;
+use silvan_cc::hooks::{PortVl, SettingChange};
 use silvan_cc::schemes::SchemeName;
 use silvan_cc::workload::Workload;
 use silvan_core::document::Limit;
@@ -11,7 +11,9 @@ use silvan_model::OnWire;
 use silvan_model::meter::{BySl, MeteredAdapter, MeteredSwitch};
 use silvan_model::{Engines, LiveSimulation, Network};
 use silvan_scenario::{Override, Scenario, switch_ports};
-use silvan_workload::traffic::{Environment, Flow, Load, Traffic};
+use silvan_sim::{DcmsController, EndCheck, RunError, Schedule};
+use silvan_workload::programs::{Driver, JobRecord, Programs, Request};
+use silvan_workload::traffic::{Environment, Flow, Load};
 
 use crate::error::EmulatorError;
 
@@ -30,10 +32,31 @@ pub(crate) struct NewFlow {
     pub sl: Sl,
 }
 
+/// Something that sends: a flow, another class of traffic, a program, or the driver.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sender {
+    pub name: String,
+    pub is_running: bool,
+    /// Payload delivered.
+    pub delivered_bytes: u64,
+    /// State of a program; `None` for traffic.
+    pub program: Option<ProgramState>,
+}
+
+/// How far a program has come.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ProgramState {
+    Running,
+    Done(Time),
+    /// It cannot go on, for this reason.
+    Failed(String),
+}
+
 /// The running data plane.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
     pub engine: Box<dyn LiveSimulation>,
+    schedule: Schedule<DcmsController>,
     environment: Environment,
     message: Option<Bytes>,
     /// Deadlocks that discards have ended, and packets discarded for it.
@@ -55,12 +78,13 @@ pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorErro
 }
 
 impl DataPlane {
-    /// The data plane of a scenario that has congestion control. `routed` says whether its
-    /// forwarding tables are in force from the start.
+    /// The data plane of a scenario that has congestion control, with its load and perhaps a driver. `routed` says
+    /// whether its forwarding tables are in force from the start.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
         routed: bool,
+        driver: Option<Box<dyn Driver>>,
     ) -> Result<Self, EmulatorError> {
         let seed = scenario.seed();
         let fabric = scenario.fabric();
@@ -82,8 +106,7 @@ impl DataPlane {
         let vls = usize::from(config.data_vls);
         let switch = MeteredSwitch::new(switch, switch_of.collect(), vls);
         let adapter = MeteredAdapter::new(adapter, fabric.host_count());
-        let environment = scenario.environment(seed);
-        let traffic = Traffic::new(scenario.traffic(), &environment)?;
+        let load = silvan_sim::build_load(scenario, seed, driver)?;
         let network = Network {
             fabric,
             routes: scenario.forwarding(),
@@ -93,20 +116,23 @@ impl DataPlane {
             threads: 1,
             trace: None,
         };
-        let mut engine = engines.start_live(network, switch, adapter, traffic)?;
+        let mut engine = engines.start_live(network, switch, adapter, load)?;
         if !routed {
             let nowhere: Vec<_> = fabric.host_ids().map(|host| (host, None)).collect();
             for switch in fabric.switch_ids() {
                 engine.set_routes(fabric.node_of_switch(switch), &nowhere);
             }
         }
-        Ok(Self {
+        let mut plane = Self {
             engine,
-            environment,
+            schedule: Schedule::of(scenario),
+            environment: scenario.environment(seed),
             message: scenario.traffic().message,
             deadlocks: 0,
             deadlock_discards: 0,
-        })
+        };
+        plane.step(Time::ZERO)?;
+        Ok(plane)
     }
 
     /// Simulated time.
@@ -114,11 +140,30 @@ impl DataPlane {
         self.engine.now()
     }
 
-    /// Simulates to `end`. Packets that block each other in a cycle are discarded, as switches
-    /// do whose packets wait too long.
-    pub fn step(&mut self, end: Time) -> Result<(), EmulatorError> {
-        while let Err(error) = self.engine.step_until(end) {
-            let discarded = self.engine.break_deadlock();
+    /// Simulates to `end`, or to an earlier instant at which the driver stops the step. Returns the settings that the
+    /// scenario has changed, and its DCMS.
+    pub fn step(&mut self, end: Time) -> Result<Vec<SettingChange>, EmulatorError> {
+        if self.is_stopped() {
+            self.engine
+                .change_programs(&mut |programs, _| programs.start_call(false));
+        }
+        let mut changes = Vec::new();
+        loop {
+            let due = self.schedule.apply(&mut *self.engine);
+            changes.extend_from_slice(due.map_err(RunError::Setting)?);
+            if self.now() >= end || self.is_stopped() {
+                return Ok(changes);
+            }
+            self.advance(end)?;
+        }
+    }
+
+    /// Simulates to `end` or to the next instant at which something is due. Packets that block each other in a cycle
+    /// are discarded, as switches do whose packets wait too long.
+    fn advance(&mut self, end: Time) -> Result<(), EmulatorError> {
+        let (schedule, engine) = (&self.schedule, &mut *self.engine);
+        while let Err(error) = schedule.advance(engine, end, EndCheck::Periodic) {
+            let discarded = engine.break_deadlock();
             if discarded == 0 {
                 return Err(error.into());
             }
@@ -126,6 +171,16 @@ impl DataPlane {
             self.deadlock_discards += discarded as u64;
         }
         Ok(())
+    }
+
+    /// Returns true if the driver has stopped the step.
+    fn is_stopped(&self) -> bool {
+        self.engine.programs().is_some_and(Programs::is_stopped)
+    }
+
+    /// Takes requests of the driver; they are moved out.
+    pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
+        Ok(silvan_sim::request(&mut *self.engine, requests)?)
     }
 
     /// Opens or closes the sending side of a port.
@@ -168,7 +223,7 @@ impl DataPlane {
 
     /// What held a host's traffic back may be different now.
     fn poll_again(&mut self, host: HostId) {
-        self.engine.traffic_mut().on_release_moved(host);
+        self.engine.load_mut().on_release_moved(host);
         self.engine.wake(host);
     }
 
@@ -233,7 +288,7 @@ impl DataPlane {
             sl: flow.sl,
             ..Flow::new(flow.from.into(), flow.to.into())
         };
-        let traffic = self.engine.traffic_mut();
+        let traffic = self.engine.load_mut().traffic_mut();
         let class = traffic.add_flow(&spec, self.message, &self.environment)?;
         let name = traffic.classes()[usize::from(class)].clone();
         self.engine.wake(flow.from);
@@ -246,13 +301,14 @@ impl DataPlane {
         u16::try_from(location).ok()
     }
 
-    /// Stops or resumes what is named so; gives `false` if there is nothing of the name.
+    /// Stops or resumes the traffic of this name; gives `false` if there is none.
     pub fn set_running(&mut self, name: &str, running: bool) -> bool {
-        let Some(class) = self.class_named(name) else {
+        let class = self.class_named(name);
+        let Some(class) = class.filter(|class| self.program(*class).is_none()) else {
             return false;
         };
         let now = self.now();
-        let traffic = self.engine.traffic_mut();
+        let traffic = self.engine.load_mut().traffic_mut();
         if running {
             for host in traffic.resume(class, now) {
                 self.engine.wake(host);
@@ -263,16 +319,35 @@ impl DataPlane {
         true
     }
 
-    /// Name, whether it runs, and payload delivered, of all that sends.
-    pub fn flows(&self) -> Vec<(String, bool, u64)> {
-        let traffic = self.engine.traffic();
-        (0..)
-            .zip(traffic.classes())
+    /// All that sends, by class.
+    pub fn senders(&self) -> Vec<Sender> {
+        let classes = (0..).zip(self.engine.classes());
+        classes
             .map(|(class, name)| {
-                let bytes = self.engine.class(class).delivered_bytes;
-                (name.clone(), traffic.is_running(class), bytes)
+                let program = self.program(class);
+                Sender {
+                    name: name.clone(),
+                    is_running: match &program {
+                        Some(state) => *state == ProgramState::Running,
+                        None => self.engine.traffic().is_running(class),
+                    },
+                    delivered_bytes: self.engine.class(class).delivered_bytes,
+                    program,
+                }
             })
             .collect()
+    }
+
+    /// State of the program whose packets have this class; `None` if it is traffic.
+    fn program(&self, class: u16) -> Option<ProgramState> {
+        let programs = self.engine.programs()?;
+        let job: JobRecord<'_> = programs.jobs().find(|job| job.class == class)?;
+        let fault = programs.fault().filter(|fault| fault.job() == job.name);
+        Some(match (fault, job.done_at) {
+            (Some(fault), _) => ProgramState::Failed(fault.to_string()),
+            (None, Some(at)) => ProgramState::Done(at),
+            (None, None) => ProgramState::Running,
+        })
     }
 
     /// Payload delivered to all hosts.

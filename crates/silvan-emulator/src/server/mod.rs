@@ -18,6 +18,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::net::{SendFlags, SocketAddrAny};
 use silvan_model::Engines;
 use silvan_scenario::Scenario;
+use silvan_workload::programs::{Driver, Request};
 
 use crate::clients::{Clients, ControlAction};
 use crate::command::CounterRates;
@@ -128,6 +129,30 @@ impl Server {
         scenario: &Scenario,
         options: Options,
     ) -> Result<Self, EmulatorError> {
+        Self::open(engines, scenario, options, None)
+    }
+
+    /// The same, and a driver sends on the fabric next to the scenario's load. Its notifications come from
+    /// [`run`](Self::run).
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](Self::bind).
+    pub fn bind_driven(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        options: Options,
+        driver: Box<dyn Driver>,
+    ) -> Result<Self, EmulatorError> {
+        Self::open(engines, scenario, options, Some(driver))
+    }
+
+    fn open(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        options: Options,
+        driver: Option<Box<dyn Driver>>,
+    ) -> Result<Self, EmulatorError> {
         let scale = options.time_scale;
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(EmulatorError::TimeScale(scale));
@@ -145,7 +170,7 @@ impl Server {
         for (socket, token) in fixed {
             watch(&epoll, socket, token)?;
         }
-        let subnet = Subnet::new(engines, scenario, options.start)?;
+        let subnet = Subnet::new(engines, scenario, options.start, driver)?;
         let faults = options.faults.as_ref();
         let faults = faults.map(|schedule| Timetable::new(schedule, &subnet.fabric));
         let faults = faults.transpose().map_err(EmulatorError::Faults)?;
@@ -173,6 +198,15 @@ impl Server {
             started: now,
             events: 0,
         })
+    }
+
+    /// Takes requests of the driver outside a notification; they are moved out. Without a driver they have no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError`] for a timer beyond the clock; nothing has been requested then.
+    pub fn request(&mut self, requests: &mut Vec<Request>) -> Result<(), EmulatorError> {
+        self.clients.subnet.plane.request(requests)
     }
 
     /// Serves until `stop` is set or somebody asks to quit.
@@ -226,8 +260,10 @@ impl Server {
             return Ok(if quiet { QUIET_TICK } else { TICK });
         };
         let until = self.faults.next().map_or(until, |time| until.min(time));
-        self.clients.subnet.plane.step(until)?;
-        self.pace.stepped(until.since(simulated), now.elapsed());
+        self.clients.subnet.step(until)?;
+        // A driver may have stopped the step.
+        let reached = self.clients.subnet.now();
+        self.pace.stepped(reached.since(simulated), now.elapsed());
         Ok(Duration::ZERO)
     }
 

@@ -17,6 +17,7 @@ use silvan_core::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
 use silvan_fabric::Fabric;
 use silvan_model::Engines;
 use silvan_scenario::Scenario;
+use silvan_workload::programs::Driver;
 
 use crate::agent::congestion::{AdapterSetting, SwitchSetting};
 use crate::error::EmulatorError;
@@ -94,16 +95,17 @@ pub(crate) struct Subnet {
 }
 
 impl Subnet {
-    /// The subnet of a scenario.
+    /// The subnet of a scenario, perhaps with a driver next to its load.
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
         start: Start,
+        driver: Option<Box<dyn Driver>>,
     ) -> Result<Self, EmulatorError> {
         scenario.fabric().require_lids()?;
         let scenario = with_control(scenario)?;
         let configured = start == Start::Configured;
-        let plane = DataPlane::new(engines, &scenario, configured)?;
+        let plane = DataPlane::new(engines, &scenario, configured, driver)?;
         let fabric = Arc::clone(scenario.fabric());
         let adapters = Adapters::of(&fabric);
         let nodes = fabric
@@ -159,6 +161,15 @@ impl Subnet {
 
     pub fn now(&self) -> Time {
         self.plane.now()
+    }
+
+    /// Simulates to `end`, or to an earlier instant at which the driver stops the step. Agents answer with the settings
+    /// that the scenario changes meanwhile.
+    pub fn step(&mut self, end: Time) -> Result<(), EmulatorError> {
+        for change in self.plane.step(end)? {
+            self.read_setting(&change);
+        }
+        Ok(())
     }
 
     /// What the fabric was built from.

@@ -21,7 +21,7 @@ fn run_to(clients: &mut Clients, faults: &mut Timetable, end: Time) -> Vec<Strin
     let mut happened = faults.apply(clients, 1.0);
     while clients.subnet.now() < end {
         let until = faults.next().map_or(end, |time| end.min(time));
-        clients.subnet.plane.step(until).unwrap();
+        clients.subnet.step(until).unwrap();
         happened.extend(faults.apply(clients, 1.0));
     }
     happened

@@ -43,6 +43,13 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Name of the job.
+    pub fn job(&self) -> &str {
+        match self {
+            Self::Stuck { job, .. } | Self::LeftOver { job, .. } | Self::TooLong { job, .. } => job,
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {

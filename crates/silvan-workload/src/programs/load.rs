@@ -23,9 +23,9 @@ struct OnHosts {
 pub struct Load {
     traffic: Traffic,
     programs: Option<Box<OnHosts>>,
-    /// The first class of the programs' packets.
+    /// The first class of the programs' packets, and how many there are.
     first_class: u16,
-    class_names: Vec<String>,
+    class_count: u16,
     /// When the traffic changes by itself.
     traffic_change: Option<Time>,
 }
@@ -46,17 +46,19 @@ impl Clone for Load {
                     turn: programs.turn.clone(),
                 })
             }),
-            class_names: self.class_names.clone(),
             ..*self
         }
     }
 }
 
 impl Load {
-    /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic.
+    /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic. Flows that are
+    /// [added](Traffic::add_flow) later have classes behind both.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
         let mut load = Self::of_traffic(traffic);
-        load.class_names.extend(classes);
+        // The scenario refuses more classes than 16 bits can number.
+        load.class_count = classes.len() as u16;
+        load.traffic.classes.extend(classes);
         let senders = Senders::new(hosts, programs.payload);
         let mut ranks = Ranks::new(programs, hosts);
         // What ranks have sent at time zero. The engine asks each host for its mail before it polls it then.
@@ -75,7 +77,7 @@ impl Load {
             traffic_change: traffic.next_change(Time::ZERO),
             // The traffic refuses more classes than 16 bits can number.
             first_class: traffic.classes().len() as u16,
-            class_names: traffic.classes().to_vec(),
+            class_count: 0,
             traffic,
             programs: None,
         }
@@ -89,6 +91,11 @@ impl Load {
     /// The traffic in addition to the programs.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// The same, to change it; hosts that have more to send must be polled.
+    pub fn traffic_mut(&mut self) -> &mut Traffic {
+        &mut self.traffic
     }
 
     /// The programs, if there are any. Those that parts of a fabric share can be read while they are not
@@ -150,7 +157,13 @@ impl Load {
 
     /// Names of all traffic classes.
     pub fn classes(&self) -> &[String] {
-        &self.class_names
+        self.traffic.classes()
+    }
+
+    /// Returns true for a class of the programs' packets.
+    #[inline]
+    fn is_of_programs(&self, class: u16) -> bool {
+        class.wrapping_sub(self.first_class) < self.class_count
     }
 }
 
@@ -169,16 +182,13 @@ impl Workload for Load {
 
     #[inline]
     fn needs_delivery_of(&self, class: u16) -> bool {
-        match class >= self.first_class {
-            true => self.programs.is_some(),
-            false => self.traffic.needs_delivery(),
-        }
+        self.is_of_programs(class) || self.traffic.needs_delivery()
     }
 
     /// Flows and sequences are each of one host.
     #[inline]
     fn tells_only_sender_of(&self, class: u16) -> bool {
-        class < self.first_class
+        !self.is_of_programs(class)
     }
 
     #[inline]
@@ -297,8 +307,9 @@ impl Workload for Load {
         now: Time,
         wake: &mut Vec<HostId>,
     ) {
+        let is_of_programs = self.is_of_programs(offer.class);
         match &mut self.programs {
-            Some(programs) if offer.class >= self.first_class => {
+            Some(programs) if is_of_programs => {
                 programs.ranks.change(Some(src), wake, |programs| {
                     programs.delivered(src, offer, transit.completes, now);
                 });

@@ -54,6 +54,8 @@ pub struct RankRecord {
 pub struct JobRecord<'a> {
     /// Its name.
     pub name: &'a str,
+    /// Traffic class of its packets.
+    pub class: u16,
     /// How many ranks it has.
     pub ranks: u32,
     /// When its ranks begin.
@@ -78,6 +80,7 @@ impl Programs {
     pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobRecord<'_>> {
         self.jobs.iter().map(|job| JobRecord {
             name: &job.name,
+            class: job.class,
             ranks: job.size,
             start: job.start,
             background: job.background,

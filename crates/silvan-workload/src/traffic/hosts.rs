@@ -117,7 +117,8 @@ impl Traffic {
     }
 
     /// Names of the traffic classes for the statistics, indexed by [`Offer::class`]: `v`, `c-hot`,
-    /// `b-hot` and `b-uniform` as far as there are such nodes, then the names of the other entries.
+    /// `b-hot` and `b-uniform` as far as there are such nodes, then the names of the other entries, and of programs next to
+    /// the traffic.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }

@@ -1,0 +1,529 @@
+//! What the data plane carries and changes by itself: the programs of a scenario, a driver, timed changes and the DCMS.
+//! Runs and sessions of the same scenario are the oracle.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use serde_json::Value;
+use silvan_core::counters::CounterTable;
+use silvan_core::{HostId, PortId, Sl};
+use silvan_mad::congestion::{
+    CaCongestionSetting, ManagementAttribute, SwitchPortCongestionElement,
+    SwitchPortCongestionSetting,
+};
+use silvan_scenario::Override;
+use silvan_sim::{ColumnData, RunOutput, Session, run};
+use silvan_workload::programs::{Driver, Request};
+
+use super::*;
+use crate::command::{ControlSession, CounterRates};
+use crate::management::ManagementPlane;
+use crate::pace::Pace;
+use crate::plane::{ProgramState, Sender};
+use crate::view::FoundTrees;
+
+/// An all-to-all between eight hosts, across a bottleneck that two flows congest and marks.
+const PROGRAM: &str = r#"
+[fabric]
+generator = "xgft"
+children = [4, 2]
+parents = [1, 1]
+[control]
+scheme = "ib-cc"
+[[traffic.program]]
+name = "exchange"
+kind = "alltoall"
+bytes = "10 KiB"
+iterations = 2
+[[traffic.flow]]
+name = "first"
+from = "host-0000"
+to = "host-0006"
+[[traffic.flow]]
+name = "second"
+from = "host-0001"
+to = "host-0006"
+[run]
+duration = "10 ms"
+"#;
+
+/// Marking begins at 50 us, and the timer is shorter from 70 us on.
+const CHANGES: &str = r#"
+[fabric]
+generator = "single-switch"
+hosts = 3
+[control]
+scheme = "ib-cc"
+[control.ib-cc.switch]
+threshold = 0
+[[control.ib-cc.change]]
+at = "50 us"
+threshold = 15
+marking-rate = 2
+[[control.ib-cc.change]]
+at = "70 us"
+ccti-timer = 1
+[[traffic.incast]]
+to = "host-0000"
+"#;
+
+/// Experiment II of mizero2017, 1,250 times as fast.
+const MANAGED: &str = r#"
+[fabric]
+generator = "two-switch-testbed"
+routing = "min-hop"
+[traffic]
+flow = [
+    { name = "B-D", from = "B", to = "D" },
+    { name = "X-Y", from = "X", to = "Y" },
+    { name = "C-D", from = "C", to = "D", start = "1 ms" },
+    { name = "A-D", from = "A", to = "D", start = "1 ms" },
+]
+[control]
+scheme = "ib-cc"
+[control.ib-cc.switch]
+threshold-lowest = "6222 B"
+marking-rate = 128
+[control.ib-cc.adapter]
+ccti-timer = 75
+cct = { shape = "linear", slope = 5.5 }
+[control.dcms]
+interval = "1 ms"
+tick = "22 ns"
+congestion-threshold = 6400
+rate-reduction-threshold = 21920
+utilization-change-threshold = 24000
+low-duration = "12 ms"
+low-marking-rate = 0
+"#;
+
+fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
+    let overrides = overrides
+        .iter()
+        .map(|(key, value)| Override::new(*key, *value));
+    Scenario::from_toml(text, "test.toml", &overrides.collect::<Vec<_>>()).unwrap()
+}
+
+fn live(scenario: &Scenario, driver: Option<Box<dyn Driver>>) -> Clients {
+    let subnet = Subnet::new(&Fastest, scenario, Start::Configured, driver).unwrap();
+    Clients::new(subnet, None).unwrap()
+}
+
+fn output(scenario: &Scenario) -> RunOutput {
+    let seed = scenario.seed();
+    run(&Fastest, scenario, seed, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn at_us(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}
+
+/// The counters of all cabled ports, as the table `ports` has them.
+fn counters(
+    scenario: &Scenario,
+    read: impl Fn(PortId) -> silvan_core::PortCounters,
+) -> Vec<(&'static str, Vec<u64>)> {
+    let ports = scenario.fabric().ports.iter_enumerated();
+    let cabled = ports.filter(|(_, port)| port.peer.is_some());
+    let ids: Vec<PortId> = cabled.map(|(id, _)| id).collect();
+    silvan_core::PortCounters::in_table(CounterTable::Ports)
+        .map(|counter| {
+            let values = ids.iter().map(|&id| counter.read(&read(id)));
+            (counter.column, values.collect())
+        })
+        .collect()
+}
+
+fn counters_of_run(output: &RunOutput) -> Vec<(&'static str, Vec<u64>)> {
+    let table = output.table("ports").unwrap();
+    silvan_core::PortCounters::in_table(CounterTable::Ports)
+        .map(|counter| {
+            let values = table.u64_column(counter.column).unwrap();
+            (counter.column, values.to_vec())
+        })
+        .collect()
+}
+
+fn sum(counters: &[(&'static str, Vec<u64>)], column: &str) -> u64 {
+    let found = counters.iter().find(|(name, _)| *name == column);
+    found.unwrap().1.iter().sum()
+}
+
+fn sender(clients: &Clients, name: &str) -> Sender {
+    let senders = clients.subnet.plane.senders().into_iter();
+    senders
+        .filter(|sender| sender.name == name)
+        .collect::<Vec<_>>()
+        .pop()
+        .unwrap()
+}
+
+/// Sends a message back as often as `left` says, each larger than the last, and records when each arrives.
+#[derive(Debug)]
+struct PingPong {
+    left: u32,
+    log: Arc<Mutex<Vec<(u32, u64)>>>,
+}
+
+impl Driver for PingPong {
+    fn notify(&mut self, token: u32, now: Time, requests: &mut Vec<Request>) {
+        self.log.lock().unwrap().push((token, now.as_ps()));
+        if token < self.left {
+            requests.push(ping(token + 1));
+            requests.push(Request::Timer {
+                delay: Span::from_ns(700),
+                token: 1000 + token,
+            });
+        }
+    }
+}
+
+fn ping(token: u32) -> Request {
+    let hosts = [0, 7].map(HostId::new);
+    let [from, to] = match token % 2 {
+        0 => hosts,
+        _ => [hosts[1], hosts[0]],
+    };
+    Request::Send {
+        from,
+        to,
+        bytes: 1 + 1500 * u64::from(token),
+        token,
+    }
+}
+
+type Log = Arc<Mutex<Vec<(u32, u64)>>>;
+
+fn ping_pong(left: u32) -> (Box<dyn Driver>, Log) {
+    let log = Log::default();
+    let driver = PingPong {
+        left,
+        log: Arc::clone(&log),
+    };
+    (Box::new(driver), log)
+}
+
+/// Oracle: a run of the scenario, with congestion control that marks and without any.
+#[test]
+fn a_program_takes_the_times_and_counters_of_a_run() {
+    for scheme in ["ib-cc", "none"] {
+        let scenario = scenario(PROGRAM, &[("control.scheme", &format!("{scheme:?}"))]);
+        let output = output(&scenario);
+        let ColumnData::OptionalU64(ends) =
+            output.table("programs").unwrap().column("end_ps").unwrap()
+        else {
+            panic!("an end may be missing");
+        };
+        let mut clients = live(&scenario, None);
+        // In steps of a length that no other instant has.
+        let end = Time::from_ps(output.summary.simulated_ps);
+        while clients.subnet.now() < end {
+            let next = clients.subnet.now() + Span::from_ps(7_777_777);
+            clients.subnet.step(next.min(end)).unwrap();
+        }
+        let done = sender(&clients, "exchange");
+        assert_eq!(
+            done.program,
+            Some(ProgramState::Done(Time::from_ps(ends[0].unwrap())))
+        );
+        assert!(!done.is_running);
+        let classes = output.table("classes").unwrap();
+        let delivered = classes.u64_column("delivered_bytes").unwrap();
+        // Two times 10 KiB from each of eight hosts to the seven others, and what asks for that.
+        assert!(delivered[2] >= 2 * 8 * 7 * (10 << 10));
+        assert_eq!(done.delivered_bytes, delivered[2]);
+        let live = counters(&scenario, |port| clients.subnet.plane.counters(port));
+        let expected = counters_of_run(&output);
+        assert_eq!(live, expected);
+        assert_eq!(sum(&live, "fecn_marked") > 0, scheme == "ib-cc");
+        clients.subnet.plane.engine.audit().unwrap();
+    }
+}
+
+/// Oracle: the lists of the scenario. A flow that is added has a class behind those of programs, and its own bytes.
+#[test]
+fn programs_are_listed_beside_flows() {
+    let scenario = scenario(PROGRAM, &[]);
+    let mut clients = live(&scenario, None);
+    let mut pace = Pace::new(1.0, Instant::now(), Time::ZERO);
+    let answer = |clients: &mut Clients, pace: &mut Pace, line: &str| -> Value {
+        let mut session = ControlSession {
+            clients,
+            pace,
+            rates: &CounterRates::default(),
+            trees: &mut FoundTrees::default(),
+            now: Instant::now(),
+            quit: &mut false,
+        };
+        serde_json::from_slice(&session.answer(line)).unwrap()
+    };
+    let start = r#"{"do": "start", "from": "host-0007", "to": "host-0002", "bytes": "64 KiB"}"#;
+    let started = answer(&mut clients, &mut pace, start);
+    assert_eq!(started["ok"]["flow"], "flow-1");
+    let taken = r#"{"do": "start", "from": "host-0007", "to": "host-0002", "name": "exchange"}"#;
+    let refused = answer(&mut clients, &mut pace, taken);
+    assert!(
+        refused["error"].as_str().unwrap().contains("taken"),
+        "{refused}"
+    );
+    let flows = |clients: &mut Clients, pace: &mut Pace| {
+        let flows = answer(clients, pace, r#"{"do": "flows"}"#);
+        let flows = flows["ok"].as_array().unwrap().clone();
+        let state = |flow: &Value| {
+            let name = flow["flow"].as_str().unwrap().to_owned();
+            (
+                name,
+                flow["running"].clone(),
+                flow["program"]["state"].clone(),
+            )
+        };
+        flows.iter().map(state).collect::<Vec<_>>()
+    };
+    let expected = |running: bool, state: &str| {
+        let flow = |name: &str| (name.to_owned(), Value::from(true), Value::Null);
+        let program = (
+            "exchange".to_owned(),
+            Value::from(running),
+            Value::from(state),
+        );
+        vec![flow("first"), flow("second"), program, flow("flow-1")]
+    };
+    assert_eq!(flows(&mut clients, &mut pace), expected(true, "running"));
+    clients.subnet.step(at_us(3_000)).unwrap();
+    assert_eq!(flows(&mut clients, &mut pace), expected(false, "done"));
+    assert_eq!(sender(&clients, "flow-1").delivered_bytes, 64 << 10);
+    let stop = |name: &str| format!(r#"{{"do": "stop", "flow": "{name}"}}"#);
+    let refused = answer(&mut clients, &mut pace, &stop("exchange"));
+    assert!(
+        refused["error"].as_str().unwrap().contains("is a program"),
+        "{refused}"
+    );
+    answer(&mut clients, &mut pace, &stop("flow-1"));
+    assert!(!sender(&clients, "flow-1").is_running);
+    let refused = answer(&mut clients, &mut pace, &stop("nothing"));
+    assert_eq!(
+        refused["error"],
+        "nothing is named \"nothing\"; there are first, second, flow-1"
+    );
+}
+
+/// Oracle: a session with the same driver, next to the program and the flows.
+#[test]
+fn a_driver_has_the_times_of_a_session() {
+    for text in [
+        PROGRAM,
+        "[fabric]\ngenerator = \"single-switch\"\nhosts = 8\n",
+    ] {
+        let scenario = scenario(text, &[]);
+        let (driver, expected) = ping_pong(20);
+        let mut session =
+            Session::open(&Fastest, scenario.clone(), scenario.seed(), driver).unwrap();
+        session.request(&mut vec![ping(0)]).unwrap();
+        session.run_until(at_us(2_000)).unwrap();
+        let (driver, log) = ping_pong(20);
+        let mut plane =
+            ManagementPlane::driven(&Fastest, &scenario, Start::Configured, driver).unwrap();
+        plane.request(&mut vec![ping(0)]).unwrap();
+        while plane.now() < at_us(2_000) {
+            plane.pass(Span::from_us(5)).unwrap();
+        }
+        let log = log.lock().unwrap();
+        // 21 messages and 20 timers.
+        assert_eq!(log.len(), 41);
+        assert_eq!(*log, *expected.lock().unwrap());
+        let delivered = plane.delivered();
+        // 1 byte more than 1,500 times the number of each.
+        assert_eq!(
+            delivered.last().unwrap(),
+            &("external".to_owned(), 21 + 1500 * 210)
+        );
+        plane.audit().unwrap();
+    }
+}
+
+/// Stops at each notification of a timer.
+#[derive(Debug)]
+struct Stopper;
+
+impl Driver for Stopper {
+    fn notify(&mut self, token: u32, _: Time, requests: &mut Vec<Request>) {
+        requests.push(Request::Stop);
+        if token == 0 {
+            let delay = Span::ZERO;
+            requests.push(Request::Timer { delay, token: 1 });
+        }
+    }
+}
+
+/// Oracle: the instant of the timers.
+#[test]
+fn a_driver_stops_a_step_at_its_instant() {
+    let scenario = scenario(CHANGES, &[]);
+    let mut clients = live(&scenario, Some(Box::new(Stopper)));
+    let delay = Span::from_us(3);
+    let timer = Request::Timer { delay, token: 0 };
+    clients.subnet.plane.request(&mut vec![timer]).unwrap();
+    for reached in [3, 3, 9] {
+        clients.subnet.step(at_us(9)).unwrap();
+        assert_eq!(clients.subnet.now(), at_us(reached));
+    }
+    let late = Request::Timer {
+        delay: Span::from_ps(1 << 62),
+        token: 2,
+    };
+    assert!(clients.subnet.plane.request(&mut vec![late]).is_err());
+}
+
+/// Oracle: the counters of all ports in a run, in a session and here, before, at and after each change; and of a run
+/// without the change.
+#[test]
+fn timed_changes_apply_at_the_instants_of_runs_and_sessions() {
+    for us in [50, 60, 70, 400] {
+        let duration = format!("\"{us} us\"");
+        let scenario = scenario(CHANGES, &[("run.duration", &duration)]);
+        let run = counters_of_run(&output(&scenario));
+        let (driver, _) = ping_pong(0);
+        let mut session =
+            Session::open(&Fastest, scenario.clone(), scenario.seed(), driver).unwrap();
+        session.run_until(at_us(us)).unwrap();
+        let of_session = counters(&scenario, |port| session.simulation().port_counters(port));
+        let mut clients = live(&scenario, None);
+        clients.subnet.step(at_us(us)).unwrap();
+        let here = counters(&scenario, |port| clients.subnet.plane.counters(port));
+        assert_eq!(here, run, "after {us} us");
+        assert_eq!(here, of_session, "after {us} us");
+        assert_eq!(sum(&here, "fecn_marked") > 0, us > 50);
+        let one_change = scenario.with_overrides(&[Override::new(
+            "control.ib-cc.change",
+            "[{ at = \"50 us\", threshold = 15, marking-rate = 2 }]",
+        )]);
+        let without = counters_of_run(&output(&one_change.unwrap()));
+        assert_eq!(here != without, us > 70, "after {us} us");
+    }
+}
+
+/// Gets or sets an attribute of congestion control.
+fn congestion(
+    clients: &mut Clients,
+    me: u16,
+    to: u16,
+    method: Method,
+    attribute: CongestionAttribute,
+) -> ManagementAttribute {
+    let body = Body::CongestionControl(CongestionControl {
+        cc_key: 0,
+        attribute,
+    });
+    match ask(clients, me, to, &Mad::request(method, body)).body {
+        Body::CongestionControl(CongestionControl {
+            attribute: CongestionAttribute::Management(attribute),
+            ..
+        }) => attribute,
+        _ => panic!("no congestion control"),
+    }
+}
+
+/// The settings that the first ports of a switch have of their own, by port number.
+fn port_settings(clients: &mut Clients, me: u16, switch: u16) -> Vec<SwitchPortCongestionElement> {
+    let wanted = SwitchPortCongestionSetting::default().into();
+    match congestion(clients, me, switch, Method::GET, wanted) {
+        ManagementAttribute::SwitchPortCongestionSetting(setting) => setting.ports.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Oracle: the file of the scenario. What a tool has set stays where a change sets something else.
+#[test]
+fn tools_read_what_a_timed_change_has_set() {
+    let mut clients = live(&scenario(CHANGES, &[]), None);
+    let me = attach(&mut clients, "host-0000", false);
+    let [switch, host] = ["switch-00", "host-0001"].map(|name| lid(&clients, name));
+    let port = |clients: &mut Clients| {
+        let port = port_settings(clients, me, switch)[1];
+        (port.valid, port.threshold.get(), port.marking_rate)
+    };
+    let adapter = |clients: &mut Clients| {
+        let wanted = CaCongestionSetting::default().into();
+        match congestion(clients, me, host, Method::GET, wanted) {
+            ManagementAttribute::CaCongestionSetting(setting) => setting,
+            other => panic!("{other:?}"),
+        }
+    };
+    let before_change = Time::from_ps(at_us(50).as_ps() - 1);
+    clients.subnet.step(before_change).unwrap();
+    assert!(!port(&mut clients).0);
+    clients.subnet.step(at_us(50)).unwrap();
+    assert_eq!(port(&mut clients), (true, 15, 2));
+    let mut wanted = adapter(&mut clients);
+    let sl = Sl::ZERO.index();
+    assert_eq!(wanted.entries[sl].ccti_timer, 150);
+    wanted.entries[sl].ccti_timer = 99;
+    wanted.entries[sl].ccti_increase = 5;
+    congestion(&mut clients, me, host, Method::SET, wanted.into());
+    assert_eq!(adapter(&mut clients).entries[sl].ccti_timer, 99);
+    clients.subnet.step(at_us(70)).unwrap();
+    let entry = adapter(&mut clients).entries[sl];
+    assert_eq!((entry.ccti_timer, entry.ccti_increase), (1, 5));
+}
+
+/// Oracle: a run of the scenario, whose DCMS lowers a Marking_Rate.
+#[test]
+fn the_dcms_of_the_scenario_acts_as_in_a_run() {
+    let scenario = scenario(MANAGED, &[("run.duration", "\"4500 us\"")]);
+    let output = output(&scenario);
+    let ColumnData::U32(rates) = output
+        .table("dcms")
+        .unwrap()
+        .column("marking_rate")
+        .unwrap()
+    else {
+        panic!("rates are numbers");
+    };
+    assert!(rates.contains(&0), "{rates:?}");
+    let mut clients = live(&scenario, None);
+    clients.subnet.step(at_us(4_500)).unwrap();
+    let here = counters(&scenario, |port| clients.subnet.plane.counters(port));
+    assert_eq!(here, counters_of_run(&output));
+    // The agent of the congested switch shows the low rate.
+    let me = attach(&mut clients, "D", false);
+    let switch = lid(&clients, "S2");
+    let ports = port_settings(&mut clients, me, switch);
+    let own = ports.iter().filter(|port| port.valid);
+    assert_eq!(own.map(|port| port.marking_rate).collect::<Vec<_>>(), [0]);
+}
+
+/// Oracle: a receive without a send. The other program and the fabric go on.
+#[test]
+fn a_program_that_is_stuck_says_so() {
+    let text = r#"
+[fabric]
+generator = "single-switch"
+hosts = 2
+[[traffic.program]]
+name = "stuck"
+kind = "goal"
+trace = '''
+num_ranks 2
+rank 0 {
+l1: recv 8b from 1 tag 1
+}
+rank 1 {
+l1: calc 10
+}
+'''
+[[traffic.program]]
+name = "sound"
+kind = "barrier"
+"#;
+    let mut clients = live(&scenario(text, &[]), None);
+    clients.subnet.step(at_us(100)).unwrap();
+    let Some(ProgramState::Failed(fault)) = sender(&clients, "stuck").program else {
+        panic!("the receive has ended");
+    };
+    assert!(fault.starts_with("job \"stuck\" is stuck at "), "{fault}");
+    assert!(matches!(
+        sender(&clients, "sound").program,
+        Some(ProgramState::Done(_))
+    ));
+}

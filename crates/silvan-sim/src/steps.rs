@@ -1,0 +1,227 @@
+//! When a run observes its engine: samples, the end of the warm-up, checks and the end.
+
+use silvan_core::{Span, Time};
+
+use silvan_scenario::Scenario;
+
+/// Simulated time between two calls of the observer, times the number of hosts. At full load a host
+/// sends a packet every microsecond or so; that makes some 500,000 packet-hops, about 50 milliseconds
+/// of work. Each time the engine checks for deadlocks, too, which takes long in a large fabric.
+const CHECK_HOST_TIME: Span = Span::from_ms(128);
+
+/// The same if the run ends with its programs, and the most it may be then: totals count up to the check that
+/// finds them done.
+const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
+const CHECK_PROGRAMS: Span = Span::from_us(100);
+
+/// The engine runs to an instant, then these things are done, in this order. What the scenario's
+/// [`Schedule`](crate::Schedule) has for the instant follows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RunStep {
+    /// The instant.
+    pub until: Time,
+    /// Take a sample of the time series.
+    pub sample: bool,
+    /// Sample the congestion trees.
+    pub trees: bool,
+    /// The warm-up is over: totals start.
+    pub warm: bool,
+    /// The run may end here: deadlocks and losses are looked for.
+    pub may_end: bool,
+}
+
+/// The steps of a run, one after the other.
+#[derive(Debug)]
+pub(crate) struct RunSteps {
+    end: Time,
+    warm_up: Option<Time>,
+    sample: Ticks,
+    trees: Option<Ticks>,
+    check: Span,
+    ends_with_programs: bool,
+    now: Option<Time>,
+}
+
+/// Instants at equal distances.
+#[derive(Debug, Clone, Copy)]
+struct Ticks {
+    next: Time,
+    interval: Span,
+}
+
+impl Ticks {
+    fn every(interval: Span) -> Self {
+        Self {
+            next: Time::ZERO + interval,
+            interval,
+        }
+    }
+
+    /// Whether there is a tick at `now`; if so, the next one is due.
+    fn take(&mut self, now: Time) -> bool {
+        let is_due = self.next == now;
+        if is_due {
+            self.next = self.next.saturating_add(self.interval);
+        }
+        is_due
+    }
+}
+
+impl RunSteps {
+    /// The steps of a run of a scenario.
+    pub fn new(scenario: &Scenario) -> Self {
+        let file = scenario.file();
+        let hosts = scenario.fabric().host_count() as u64;
+        let ranks = scenario.programs().map_or(0, |plan| {
+            let places = plan.jobs.iter().map(|job| job.rank_hosts().len() as u64);
+            places.sum()
+        });
+        let trees = file.probe.trees.as_ref().and_then(|trees| trees.interval);
+        // Ranks that share a host work as much as hosts do.
+        let per_host = |time: Span| Span::from_ps((time.as_ps() / hosts.max(ranks).max(1)).max(1));
+        Self {
+            end: Time::ZERO + scenario.duration(),
+            warm_up: Some(Time::ZERO + file.run.warm_up),
+            sample: Ticks::every(file.probe.interval.unwrap_or(file.run.duration)),
+            trees: trees
+                .filter(|interval| !interval.is_zero())
+                .map(Ticks::every),
+            check: match scenario.programs() {
+                Some(_) => per_host(CHECK_PROGRAMS_HOST_TIME).min(CHECK_PROGRAMS),
+                None => per_host(CHECK_HOST_TIME),
+            },
+            ends_with_programs: scenario.programs().is_some(),
+            now: None,
+        }
+    }
+
+    /// The end of the run.
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// The next step, which ends at `due` at the latest; `None` after the end. The first one is at the start.
+    pub fn next_step(&mut self, due: Time) -> Option<RunStep> {
+        let until = match self.now {
+            None => Time::ZERO,
+            Some(now) if now >= self.end => return None,
+            Some(now) => self.next_instant(now).min(due),
+        };
+        self.now = Some(until);
+        Some(RunStep {
+            until,
+            may_end: until == self.end || self.ends_with_programs,
+            sample: self.sample.take(until),
+            trees: self.trees.as_mut().is_some_and(|trees| trees.take(until)),
+            warm: self.warm_up.take_if(|at| *at == until).is_some(),
+        })
+    }
+
+    /// Whether no sample of the trees is due after those up to now.
+    pub fn is_last_tree_sample(&self) -> bool {
+        self.trees.is_none_or(|trees| trees.next > self.end)
+    }
+
+    /// The earliest instant after `now` at which something is to be done.
+    fn next_instant(&self, now: Time) -> Time {
+        let instants = [
+            Some(self.end),
+            Some(now.saturating_add(self.check)),
+            Some(self.sample.next),
+            self.trees.map(|trees| trees.next),
+            self.warm_up,
+        ];
+        instants.into_iter().flatten().min().unwrap_or(self.end)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+mod tests {
+    use super::*;
+    use silvan_scenario::Override;
+
+    fn scenario(overrides: &[(&str, &str)]) -> Scenario {
+        let overrides: Vec<Override> = overrides
+            .iter()
+            .map(|(key, value)| Override::new(*key, *value))
+            .collect();
+        Scenario::from_toml("", "test", &overrides).unwrap()
+    }
+
+    /// Oracle: the instants named in the scenario, and those of the schedule, written down by hand.
+    #[test]
+    fn everything_is_done_once_at_its_instant() {
+        let scenario = scenario(&[
+            ("run.duration", "20 us"),
+            ("run.warm-up", "8 us"),
+            ("probe.interval", "4 us"),
+        ]);
+        let mut steps = RunSteps::new(&scenario);
+        // Changes at 0 and 5 us, sweeps every 6 us.
+        let due = [0, 5, 6, 12, 18, 24].map(|us| Time::ZERO + Span::from_us(us));
+        let mut seen = Vec::new();
+        let mut now = None;
+        while let Some(step) = {
+            let mut later = due.into_iter().filter(|at| now.is_none_or(|now| *at > now));
+            steps.next_step(later.next().unwrap())
+        } {
+            let RunStep {
+                until,
+                sample,
+                trees,
+                warm,
+                may_end,
+            } = step;
+            assert!(!trees);
+            assert_eq!(may_end, until == steps.end());
+            now = Some(until);
+            seen.push((until.as_ps() / 1_000_000, sample, warm));
+        }
+        assert_eq!(
+            seen,
+            [
+                (0, false, false),
+                (4, true, false),
+                (5, false, false),
+                (6, false, false),
+                (8, true, true),
+                (12, true, false),
+                (16, true, false),
+                (18, false, false),
+                (20, true, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_observer_is_asked_in_between() {
+        let scenario = scenario(&[("run.duration", "1.6 s")]);
+        let mut run = RunSteps::new(&scenario);
+        let mut steps = Vec::new();
+        while let Some(step) = run.next_step(Time::MAX) {
+            steps.push(step.until);
+        }
+        // 8 hosts: 128 ms / 8.
+        assert_eq!(steps.len(), 101);
+        assert!(
+            steps
+                .windows(2)
+                .all(|pair| pair[1].since(pair[0]) == Span::from_ms(16))
+        );
+    }
+
+    /// Oracle: 32 ms of the ranks together, which are many more than hosts.
+    #[test]
+    fn runs_of_many_ranks_on_a_host_are_checked_often() {
+        let program = "[{ name = \"a\", kind = \"barrier\", ranks-per-host = 4000 }]";
+        let scenario = scenario(&[("traffic.program", program), ("run.duration", "1 ms")]);
+        let mut run = RunSteps::new(&scenario);
+        run.next_step(Time::MAX).unwrap();
+        let step = run.next_step(Time::MAX).unwrap();
+        assert_eq!(
+            (step.until, step.may_end),
+            (Time::ZERO + Span::from_us(1), true)
+        );
+    }
+}
