@@ -62,6 +62,7 @@ use thiserror::Error;
 pub use assemble::build_scheme;
 pub use session::{Pause, Session, SessionTotals, has_route};
 pub use table::{Column, ColumnData, Table};
+pub use tables::table_reference;
 
 use assemble::{assemble, build_control};
 use dcms::DcmsController;
