@@ -107,9 +107,13 @@ check-papers: install ## Run all papers in full, and compare with the record (RE
 pages: install ## Write what check-papers has measured and drawn into the documents
 	$(BIN)/python python/tools/reproduction_page.py out
 
+# Modules that the lists of schemes, routing algorithms, trace formats and collective algorithms declare.
+REGISTERED := $(wildcard crates/silvan-cc/src/schemes/*.rs crates/silvan-cc/src/schemes/*/mod.rs crates/silvan-fabric/src/routing/*.rs \
+	crates/silvan-workload/src/programs/trace/*.rs crates/silvan-workload/src/programs/trace/*/mod.rs crates/silvan-workload/src/programs/collective/*.rs)
+
 lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	cargo fmt --all --check
-	rustfmt --edition 2024 --check crates/silvan-cc/src/schemes/*.rs crates/silvan-cc/src/schemes/*/mod.rs # cargo does not see them
+	rustfmt --edition 2024 --check $(REGISTERED) # cargo does not see them
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -1,4 +1,4 @@
-"""A copy of the Rust sources with everything added that the pages on extending silvan add.
+"""One copy of the sources with everything added that the pages on extending silvan add.
 
 It is compiled once for all tests, and again only if a source or a page has changed.
 """
@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import textwrap
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from tests.test_guide import ROOT, blocks
 
 PAGES = ROOT / "docs" / "extending"
 SCHEME_PAGE = ROOT / "docs" / "guide" / "add-a-scheme.md"
-TARGET = ROOT / "target" / "extending"
-COPY = TARGET / "workspace"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+COPY = TARGET / "extending"
 TEST = "crates/silvan-sim/tests/extended.rs"
 # What a run needs.
 CRATES = (
@@ -26,6 +27,8 @@ CRATES = (
     *("scenario", "engine", "instances", "sim"),
 )
 REGISTERED = re.compile(r'^ +(\w+)::(\w+) = "([\w-]+)", ".*";$', re.MULTILINE)
+COMMANDS = "python/silvan/cli"
+VIEWER = "viewer/src/ui"
 
 Sources = dict[str, str]
 """Texts by path from the root of the repository."""
@@ -34,13 +37,7 @@ Sources = dict[str, str]
 @cache
 def outcome() -> str:
     """Compile the copy, run its tests, and return what cargo prints."""
-    sources = read()
-    add_scheme(sources)
-    for page in ("topology.md", "traffic.md"):
-        add_registered(sources, page)
-    add_counter(sources)
-    add_setting(sources)
-    add_hook(sources)
+    sources = extended()
     sources[TEST] = (Path(__file__).parent / "extended_sources.rs").read_text()
     result = silvan.run(silvan.Scenario.from_toml(SCHEME_RUN))
     delivered = sum(result.hosts["delivered_bytes"].to_pylist())
@@ -48,18 +45,16 @@ def outcome() -> str:
     folder = str(Path(TEST).parent)
     sources |= {f"{folder}/half.toml": SCHEME_RUN, f"{folder}/half.delivered": str(delivered)}
     write(sources)
-    settings = {
-        "CARGO_TARGET_DIR": str(TARGET / "build"),
-        "CARGO_PROFILE_TEST_DEBUG": "0",
-        "CARGO_PROFILE_DEV_DEBUG": "0",
-        "CARGO_PROFILE_TEST_OPT_LEVEL": "0",
-        "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
-        "CARGO_INCREMENTAL": "0",
-    }
+    # Crates of others are those that all tests are compiled with.
+    plain = [
+        f"--config=profile.dev.package.silvan-{name}.{setting}=0"
+        for name in CRATES
+        for setting in ("opt-level", "debug")
+    ]
     done = subprocess.run(
-        ["cargo", "test", "--offline", "--package", "silvan-sim", "--test", "extended"],
+        ["cargo", "test", *plain, "--offline", "--package", "silvan-sim", "--test", "extended"],
         cwd=COPY,
-        env={**os.environ, **settings},
+        env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_INCREMENTAL": "0"},
         capture_output=True,
         text=True,
         check=False,
@@ -67,14 +62,28 @@ def outcome() -> str:
     return done.stdout + done.stderr
 
 
-def check(test: str) -> None:
-    """Expect that a test of the copy has passed."""
-    printed = outcome()
-    assert re.search(rf"^test {test} \.\.\. ok$", printed, re.MULTILINE), printed
+def extended() -> Sources:
+    """Read the sources, and add what all pages say."""
+    sources = read()
+    for add in ADDED.values():
+        add(sources)
+    count_calls(sources)
+    return sources
+
+
+def touched(page: str) -> Sources:
+    """Add what a page says; return the files that it makes or changes."""
+    sources = read()
+    before = dict(sources)
+    # The sources have the scheme of the guide.
+    if page == SCHEME_PAGE.name:
+        before |= without_scheme(sources)
+    ADDED[page](sources)
+    return {name: text for name, text in sources.items() if before.get(name) != text}
 
 
 def read() -> Sources:
-    """Read what is compiled: no tests, benchmarks and examples of other crates."""
+    """Read what the pages change, and the crates of a run without tests and benchmarks."""
     manifest = (ROOT / "Cargo.toml").read_text()
     members = ", ".join(f'"crates/silvan-{name}"' for name in CRATES)
     manifest, changed = re.subn(
@@ -90,6 +99,8 @@ def read() -> Sources:
         sources[str((crate / "Cargo.toml").relative_to(ROOT))] = own
         for path in (crate / "src").rglob("*.*"):
             sources[str(path.relative_to(ROOT))] = path.read_text()
+    for name in (f"{COMMANDS}/app.py", f"{VIEWER}/app.tsx"):
+        sources[name] = (ROOT / name).read_text()
     return sources
 
 
@@ -112,22 +123,26 @@ def put(sources: Sources, path: str, before: str, lines: str) -> None:
     sources[path] = sources[path].replace(before, lines + before)
 
 
-def add_scheme(sources: Sources) -> None:
-    """Take the example of the guide out, and put it in as the page says."""
-    folder = "crates/silvan-cc/src/schemes"
+def without_scheme(sources: Sources) -> Sources:
+    """Take the example of the guide out of the list of schemes."""
+    listed = sources[f"{SCHEMES}/mod.rs"]
     line = scheme_line()
-    listed = sources[f"{folder}/mod.rs"]
     assert line in listed
     # The page names the list, which is not in a block.
-    separate = "recn::Recn, half::Half,\n"
-    assert separate in listed
+    assert SEPARATE in listed
     without = listed.replace(f"        {line}\n", "").replace(", half::Half,", ",")
-    del sources[f"{folder}/half.rs"]
     assert "half" not in without
+    return {f"{SCHEMES}/mod.rs": without, f"{SCHEMES}/half.rs": ""}
+
+
+def add_scheme(sources: Sources) -> None:
+    """Take the example of the guide out, and put it in as the page says."""
+    without = without_scheme(sources)[f"{SCHEMES}/mod.rs"]
     last = list(REGISTERED.finditer(without))[-1].start()
-    added = f"{without[:last]}        {line}\n{without[last:]}"
-    sources[f"{folder}/mod.rs"] = added.replace(separate.replace(" half::Half,", ""), separate)
-    sources[f"{folder}/half.rs"] = scheme_file()
+    added = f"{without[:last]}        {scheme_line()}\n{without[last:]}"
+    added = added.replace(SEPARATE.replace(" half::Half,", ""), SEPARATE)
+    sources[f"{SCHEMES}/mod.rs"] = added
+    sources[f"{SCHEMES}/half.rs"] = scheme_file()
 
 
 def scheme_file() -> str:
@@ -141,12 +156,18 @@ def scheme_line() -> str:
     return line.strip()
 
 
-def add_registered(sources: Sources, page: str) -> None:
-    """Add the file and the line of a page."""
+def new_file(page: str) -> tuple[str, str]:
+    """Return the folder and the path of the file that a page makes."""
     text = (PAGES / page).read_text()
     ((name, folder),) = re.findall(r"^Make the file `(.*)` in `(.*)`:$", text, re.MULTILINE)
+    return folder, f"{folder}/{name}"
+
+
+def add_registered(sources: Sources, page: str) -> None:
+    """Add the file and the line of a page."""
+    folder, name = new_file(page)
     file, line = blocks(PAGES / page, "rust")
-    sources[f"{folder}/{name}"] = file
+    sources[name] = file
     registry = sources[f"{folder}/mod.rs"]
     end = list(REGISTERED.finditer(registry))[-1].end()
     sources[f"{folder}/mod.rs"] = f"{registry[:end]}\n{line.rstrip()}{registry[end:]}"
@@ -183,7 +204,7 @@ def add_setting(sources: Sources) -> None:
 
 
 def add_hook(sources: Sources) -> None:
-    """Add the hook of its page, and to the guide's scheme a counter of its calls by host."""
+    """Add the hook of its page."""
     declaration, call = blocks(PAGES / "hook.md", "rust")
     hooks = "crates/silvan-cc/src/hooks/list.rs"
     put(sources, hooks, "        }\n\n        inspect {}\n", "\n" + declaration)
@@ -191,9 +212,45 @@ def add_hook(sources: Sources) -> None:
     head = re.compile(r"^    fn await_host_credits\([^{]*\{\n", re.MULTILINE)
     sources[engine], count = head.subn(lambda found: found[0] + call, sources[engine])
     assert count == 1
-    scheme = "crates/silvan-cc/src/schemes/half.rs"
+
+
+def count_calls(sources: Sources) -> None:
+    """Let the guide's scheme count the calls of the hook by host."""
+    scheme = f"{SCHEMES}/half.rs"
     put(sources, scheme, "    fn release(&mut self", CALLED)
     sources[scheme] += COUNTS
+
+
+def add_column(sources: Sources) -> None:
+    """Add the column of its page."""
+    declaration, filling = blocks(PAGES / "result-column.md", "rust")
+    tables = "crates/silvan-sim/src/tables.rs"
+    text = sources[tables]
+    start = text.index("const HOSTS: TableSchema")
+    end = text.index("    ],\n", start)
+    text = text[:end] + declaration + text[end:]
+    end = text.index("        table\n    }\n", text.index("    fn hosts_table("))
+    sources[tables] = text[:end] + filling + text[end:]
+
+
+def add_command(sources: Sources) -> None:
+    """Add the command of its page."""
+    _, name = new_file("command.md")
+    file, line = blocks(PAGES / "command.md", "python")
+    sources[name] = file
+    put(sources, f"{COMMANDS}/app.py", "    plot,\n", f"    {Path(name).stem},\n")
+    put(sources, f"{COMMANDS}/app.py", 'app.command("compare"', line)
+
+
+def add_panel(sources: Sources) -> None:
+    """Add the panel of its page."""
+    _, name = new_file("panel.md")
+    file, line = blocks(PAGES / "panel.md", "tsx")
+    sources[name] = file
+    panel = line.strip(" </>\n")
+    first = f'import {{ {panel} }} from "./{Path(name).stem}";\n'
+    put(sources, f"{VIEWER}/app.tsx", 'import { Limits } from "./limits";\n', first)
+    put(sources, f"{VIEWER}/app.tsx", "        <Limits />\n", line)
 
 
 CALLED = """\
@@ -211,6 +268,25 @@ COUNTS = """
 pub static BLOCKED: [std::sync::atomic::AtomicU32; 4] =
     [const { std::sync::atomic::AtomicU32::new(0) }; 4];
 """
+
+SCHEMES = "crates/silvan-cc/src/schemes"
+SEPARATE = "recn::Recn, half::Half,\n"
+
+ADDED: dict[str, Callable[[Sources], None]] = {
+    "add-a-scheme.md": add_scheme,
+    "topology.md": lambda sources: add_registered(sources, "topology.md"),
+    "traffic.md": lambda sources: add_registered(sources, "traffic.md"),
+    "routing.md": lambda sources: add_registered(sources, "routing.md"),
+    "trace-format.md": lambda sources: add_registered(sources, "trace-format.md"),
+    "collective.md": lambda sources: add_registered(sources, "collective.md"),
+    "port-counter.md": add_counter,
+    "cc-setting.md": add_setting,
+    "hook.md": add_hook,
+    "result-column.md": add_column,
+    "command.md": add_command,
+    "panel.md": add_panel,
+}
+"""By page, what it adds."""
 
 SCHEME_RUN = """\
 [fabric]

@@ -71,6 +71,9 @@ ALLOWED = {
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},
     # Benchmarks of schemes with timers per flow, and by acknowledgements.
     "python/silvan/bench/simulator.py": {"dcqcn", "nscc"},
+    # Meanings of columns in the reference of tables.
+    "crates/silvan-sim/src/tables.rs": {"srp"},
+    "crates/silvan-sim/src/limits.rs": {"ib-cc", "ecn", "dcqcn"},
     # Examples in documentation.
     "crates/silvan-cc/src/lib.rs": {"ib-cc", "ecn", "pft"},
     "crates/silvan-cc/src/hooks/list.rs": {"ib-cc", "ecn"},

@@ -71,6 +71,15 @@ def every_table() -> dict[str, set[str]]:
         )
     )
     tables["hosts"] |= set(granted.hosts.column_names)
+    managed = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 3},
+            traffic={"incast": [{"to": "host-0000"}]},
+            control={"scheme": "ib-cc", "ib-cc": {"switch": {"marking-rate": 128}}, "dcms": {}},
+            run={"duration": "10 us"},
+        )
+    )
+    tables["dcms"] = set(managed.tables["dcms"].column_names)
     return tables
 
 

@@ -2,8 +2,8 @@
 
 They are in ``docs/reference``: ``cli.md`` is made from the command line's own help,
 ``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate, ``counters.md``
-from the declarations of port counters. The manual pages, made from the same help, stand where the
-wheel takes them from.
+from the declarations of port counters, ``tables.md`` from those of tables. The manual pages, made
+from the same help, stand where the wheel takes them from.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ def pages() -> dict[Path, str]:
         "counters.md": counters_page(),
         "scenario.md": silvan.reference(),
         "scenario.schema.json": schema_page(),
+        "tables.md": _silvan.table_reference(),
     }
     return {
         **{REFERENCE / name: text for name, text in reference.items()},

@@ -4,9 +4,20 @@
 use proptest::prelude::*;
 use silvan_core::{HostId, IdVec, Length, NodeId, PortId};
 
+use crate::generators::Topology;
+use crate::routing::RoutingInput;
 use crate::{Fabric, FabricBuilder, ForwardingTables, LinkKind, Speed, Width};
 
 pub(crate) const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Qdr, Length::from_mm(1_000));
+
+/// What an algorithm computes the routes of a topology from.
+pub(crate) fn routing_input<'a>(fabric: &'a Fabric, topology: &'a Topology) -> RoutingInput<'a> {
+    RoutingInput {
+        fabric,
+        topology: Some(topology),
+        data_vls: 1,
+    }
+}
 
 /// A connected fabric: `parents[i]` joins switch i + 1 to one before it, `extra` adds cables between
 /// any two, `hosts[i]` are the hosts of switch i. One host more makes sure that there is one.

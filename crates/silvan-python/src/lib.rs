@@ -63,6 +63,12 @@ fn port_counters() -> String {
     silvan_core::PortCounters::reference()
 }
 
+/// Every table of a result with its columns, as Markdown.
+#[pyfunction]
+fn table_reference() -> String {
+    silvan_sim::table_reference()
+}
+
 /// Largest relative error of a latency percentile.
 #[pyfunction]
 fn latency_percentile_resolution() -> f64 {
@@ -127,6 +133,8 @@ mod _silvan {
     use super::schemes;
     #[pymodule_export]
     use super::shutdown::stop_runs;
+    #[pymodule_export]
+    use super::table_reference;
     #[pymodule_export]
     use super::version;
 

@@ -19,10 +19,11 @@ pub fn collective(
     let unknown = || PyValueError::new_err((format!("no collective operation {operation:?}"), ""));
     let mut collective = Collective::new(Operation::named(operation).ok_or_else(unknown)?, size);
     if let Some(name) = algorithm {
-        let known = collective.operation.algorithms();
-        let named = Algorithm::named(name).filter(|algorithm| known.contains(algorithm));
+        let operation_is_done = |algorithm: &Algorithm| collective.operation.is_done_by(*algorithm);
+        let named = Algorithm::named(name).filter(operation_is_done);
         let unknown = || {
-            let names: Vec<String> = known.iter().map(|one| one.name()).collect();
+            let known = collective.operation.algorithms();
+            let names: Vec<&str> = known.iter().map(|one| one.name()).collect();
             let message = format!("no algorithm {name:?} of {operation:?}");
             PyValueError::new_err((message, names.join(", ")))
         };

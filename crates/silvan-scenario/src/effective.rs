@@ -7,7 +7,6 @@ use toml_edit::{DocumentMut, Item, Table, Value};
 
 use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
-use silvan_fabric::routing::Routing;
 
 use crate::checks::fabric::has_steps;
 use crate::checks::pfc::input_buffer;
@@ -32,12 +31,12 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
         traffic.messaging.get_or_insert_default();
     }
     let lanes = file.vl.data_vls.max(1);
-    let each = match file.fabric.routing() {
-        // How many lanes a class needs is known when the fabric is built: one class has all.
-        Routing::LayeredMinHop => lanes,
+    let topology = file.fabric.topology.as_ref();
+    let topology = topology.map(|topology| topology as &dyn Generator);
+    let each = match file.fabric.routing().algorithm() {
         _ if has_steps(&file.fabric) => lanes,
-        _ if has_datelines(file) => 2,
-        _ => 1,
+        Some(algorithm) => algorithm.lanes_per_class(topology, lanes),
+        None => 1,
     };
     file.vl
         .sl_to_vl
@@ -77,14 +76,6 @@ fn fill_feedback(control: &mut ControlSection) {
 /// Lets the lanes follow from the levels that paths have, not from those of the traffic.
 pub(crate) fn leave_lanes_to_paths(file: &mut ScenarioFile) {
     file.vl.sl_to_vl = Some(vec![0; 16]);
-}
-
-/// Whether packets change lanes at the datelines of a torus.
-pub(crate) fn has_datelines(file: &ScenarioFile) -> bool {
-    let grid = file.fabric.topology.as_ref().and_then(Generator::grid);
-    grid.is_some_and(|grid| grid.wraps)
-        && file.fabric.routing() == Routing::DimensionOrder
-        && file.vl.data_vls > 1
 }
 
 fn fill_fabric(fabric: &mut FabricSection) {

@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
             .unwrap_or_default();
         for (key, property) in properties {
             let target = self.resolve(property);
-            if has_no_keys(target) {
+            if self.has_no_keys(target) {
                 continue;
             }
             let elements = self.resolve(&target["items"]);
@@ -155,6 +155,14 @@ impl<'a> Reader<'a> {
         };
         self.read_table(keys, "", &mut section, &mut Vec::new());
         Some(section)
+    }
+
+    /// Returns true if this is a table without keys, or of tables without keys.
+    fn has_no_keys(&self, schema: &'a Value) -> bool {
+        let mut properties = schema["properties"].as_object().into_iter().flatten();
+        schema["type"] == "object"
+            && schema["additionalProperties"] == false
+            && properties.all(|(_, property)| self.has_no_keys(self.resolve(property)))
     }
 
     /// Follows references, and looks through the `null` alternative of optional values.
@@ -214,13 +222,6 @@ impl<'a> Reader<'a> {
         }
         meaning
     }
-}
-
-/// Whether this is the table of something without parameters.
-fn has_no_keys(schema: &Value) -> bool {
-    schema["type"] == "object"
-        && schema["additionalProperties"] == false
-        && !schema["properties"].is_object()
 }
 
 fn is_table(schema: &Value) -> bool {

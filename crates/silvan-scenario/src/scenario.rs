@@ -35,7 +35,7 @@ use crate::checks::traffic::{check_traffic, environment, import_sizes, traffic_e
 use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
-use crate::topology::{check_fabric_keys, read_topology};
+use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::{KeyPath, Override, ScenarioError};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
@@ -158,6 +158,7 @@ impl Scenario {
         check_fabric_keys(source)?;
         let mut file: ScenarioFile = source.read()?;
         file.fabric.topology = read_topology(source)?;
+        file.fabric.routing = read_routing(source)?;
         check_name(&file.name)?;
         check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));

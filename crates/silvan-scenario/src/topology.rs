@@ -1,20 +1,24 @@
-//! The topology of `[fabric]`: its keys stand among those of the section.
+//! The topology and the routing of `[fabric]`: their keys stand among those of the section.
+
+use std::marker::PhantomData;
 
 use schemars::Schema;
-use serde::de::DeserializeSeed;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value, json};
 use silvan_core::document::{SourceText, suggest};
 use silvan_fabric::generators::{Kind, Topology};
+use silvan_fabric::routing::{Routing, RoutingName};
 use toml_edit::TableLike;
 
+use crate::ScenarioError;
 use crate::checks::at;
 use crate::parsed::FabricSection;
-use crate::{KeyPath, ScenarioError};
 
 const SECTION: &str = "fabric";
 const GENERATOR: &str = "generator";
+const ROUTING: &str = "routing";
 
-/// The keys of a topology, and those of them that have no default.
+/// The keys of a section or a choice, and those of them that have no default.
 struct Keys {
     all: Vec<String>,
     required: Vec<String>,
@@ -32,75 +36,96 @@ impl Keys {
                 .collect(),
         }
     }
+}
 
-    fn wanted(&self, kind: Kind) -> String {
-        match self.all.is_empty() {
-            true => format!("{} has no parameters", kind.name()),
-            false => {
-                let is_optional = |key: &&String| !contains(&self.required, key);
-                let optional: Vec<&str> = { self.all.iter().filter(is_optional) }
-                    .map(String::as_str)
-                    .collect();
-                let parts = [
-                    ("needs", self.required.join(", ")),
-                    ("may have", optional.join(", ")),
-                ];
-                let parts = parts.iter().filter(|(_, keys)| !keys.is_empty());
-                let parts: Vec<String> =
-                    parts.map(|(verb, keys)| format!("{verb} {keys}")).collect();
-                format!("{} {}", kind.name(), parts.join(", and "))
-            }
+/// A topology or a routing, with keys of its own.
+struct Choice {
+    name: &'static str,
+    keys: Keys,
+}
+
+impl Choice {
+    fn topology(kind: Kind) -> Self {
+        Self {
+            name: kind.name(),
+            keys: Keys::of(&kind.schema()),
         }
+    }
+
+    fn routing(name: RoutingName) -> Self {
+        Self {
+            name: name.name(),
+            keys: Keys::of(&name.schema()),
+        }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        contains(&self.keys.all, key)
+    }
+
+    /// The keys that it needs and may have.
+    fn wanted(&self) -> String {
+        let Self { name, keys } = self;
+        if keys.all.is_empty() {
+            return format!("{name} has no parameters");
+        }
+        let is_optional = |key: &&String| !contains(&keys.required, key);
+        let optional: Vec<&str> = { keys.all.iter().filter(is_optional) }
+            .map(String::as_str)
+            .collect();
+        let parts = [
+            ("needs", keys.required.join(", ")),
+            ("may have", optional.join(", ")),
+        ];
+        let parts = parts.iter().filter(|(_, keys)| !keys.is_empty());
+        let parts: Vec<String> = parts.map(|(verb, keys)| format!("{verb} {keys}")).collect();
+        format!("{name} {}", parts.join(", and "))
     }
 }
 
-/// Checks that the keys of `[fabric]` are those of the section and of its topology.
+/// Checks that the keys of `[fabric]` are those of the section, of its topology and of its routing.
 pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError> {
-    let section = source.root().get(SECTION);
-    let Some(table) = section.and_then(|item| item.as_table_like()) else {
+    let Some(table) = table(source) else {
         return Ok(());
     };
-    let kind = read_kind(source, table)?;
-    let keys = kind.map(|kind| Keys::of(&kind.schema()));
+    let topology = read_name(source, table, GENERATOR)?.map(Choice::topology);
+    let routing = read_name(source, table, ROUTING)?.map(Choice::routing);
     let own = Keys::of(&schemars::schema_for!(FabricSection).into()).all;
     for (key, _) in table.iter() {
-        let of_kind = keys.as_ref().is_some_and(|keys| contains(&keys.all, key));
-        if of_kind || contains(&own, key) {
+        let chosen = || topology.iter().chain(&routing);
+        if contains(&own, key) || chosen().any(|choice| choice.has(key)) {
             continue;
         }
         let error = |message: String| ScenarioError::new(at(SECTION).key(key), message);
-        let of_another = || {
-            Kind::ALL
-                .iter()
-                .any(|kind| contains(&Keys::of(&kind.schema()).all, key))
+        let foreign = |choice: &Choice| {
+            let message = format!("{} has no such parameter", choice.name);
+            error(message).with_hint(choice.wanted())
         };
-        return Err(match (kind, &keys) {
-            (Some(kind), Some(keys)) if of_another() => {
-                let message = format!("{} has no such parameter", kind.name());
-                error(message).with_hint(keys.wanted(kind))
-            }
-            (None, _) if of_another() => {
-                let message = "this is a parameter of a generator, and there is none";
-                let name = Topology::default().kind().name();
-                error(message.to_owned()).with_hint(format!("add fabric.generator, e.g. {name:?}"))
-            }
-            _ => {
-                let of_kind = keys.iter().flat_map(|keys| &keys.all);
-                let known = of_kind.chain(&own).map(String::as_str);
-                let wanted = || {
-                    kind.zip(keys.as_ref())
-                        .map(|(kind, keys)| keys.wanted(kind))
-                };
-                let hint = suggest(key, known).or_else(wanted);
-                error("unknown key".to_owned()).with_hint_if(hint)
-            }
-        });
+        let mut topologies = Kind::ALL.iter().map(|kind| Choice::topology(*kind));
+        if topologies.any(|choice| choice.has(key)) {
+            let message = "this is a parameter of a generator, and there is none";
+            let name = Topology::default().kind().name();
+            let hint = format!("add fabric.generator, e.g. {name:?}");
+            let missing = || error(message.to_owned()).with_hint(hint);
+            return Err(topology.as_ref().map_or_else(missing, foreign));
+        }
+        let mut routings = RoutingName::ALL.iter().map(|name| Choice::routing(*name));
+        if let Some(other) = routings.find(|choice| choice.has(key)) {
+            let message = format!("this is a parameter of the routing {:?}", other.name);
+            let hint = format!("add fabric.routing = {:?}", other.name);
+            let missing = || error(message).with_hint(hint);
+            return Err(routing.as_ref().map_or_else(missing, foreign));
+        }
+        let known = chosen().flat_map(|choice| &choice.keys.all).chain(&own);
+        let hint = suggest(key, known.map(String::as_str));
+        let hint = hint.or_else(|| topology.as_ref().map(Choice::wanted));
+        return Err(error("unknown key".to_owned()).with_hint_if(hint));
     }
-    if let (Some(kind), Some(keys)) = (kind, keys) {
-        let missing = keys.required.iter().find(|key| !table.contains_key(key));
-        if let Some(key) = missing {
+    for choice in topology.iter().chain(&routing) {
+        let mut required = choice.keys.required.iter();
+        if let Some(key) = required.find(|key| !table.contains_key(key)) {
             let error = ScenarioError::new(at(SECTION).key(key), "missing key");
-            return Err(error.with_hint(keys.wanted(kind)));
+            return Err(error.with_hint(choice.wanted()));
         }
     }
     Ok(())
@@ -112,27 +137,31 @@ fn contains(keys: &[String], key: &str) -> bool {
 
 /// The topology that the file names.
 pub(crate) fn read_topology(source: &SourceText) -> Result<Option<Topology>, ScenarioError> {
-    let section = source.root().get(SECTION);
-    let Some(table) = section.and_then(|item| item.as_table_like()) else {
+    read_choice(source, GENERATOR, TopologySeed)
+}
+
+/// The routing that the file names.
+pub(crate) fn read_routing(source: &SourceText) -> Result<Option<Routing>, ScenarioError> {
+    read_choice(source, ROUTING, RoutingSeed)
+}
+
+/// Reads the keys of the choice that a key of the section names.
+fn read_choice<N: DeserializeOwned, S: for<'de> DeserializeSeed<'de, Value = T>, T>(
+    source: &SourceText,
+    key: &str,
+    seed: fn(N) -> S,
+) -> Result<Option<T>, ScenarioError> {
+    let Some(table) = table(source) else {
         return Ok(None);
     };
-    match read_kind(source, table)? {
-        None => Ok(None),
-        Some(kind) => source.read_at(&at(SECTION), Seed(kind)).map(Some),
-    }
+    let name = read_name(source, table, key)?;
+    name.map(|name| source.read_at(&at(SECTION), seed(name)))
+        .transpose()
 }
 
-fn read_kind(source: &SourceText, table: &dyn TableLike) -> Result<Option<Kind>, ScenarioError> {
-    let key: KeyPath = at(SECTION).key(GENERATOR);
-    match table.contains_key(GENERATOR) {
-        true => source.read_at(&key, std::marker::PhantomData).map(Some),
-        false => Ok(None),
-    }
-}
+struct TopologySeed(Kind);
 
-struct Seed(Kind);
-
-impl<'de> DeserializeSeed<'de> for Seed {
+impl<'de> DeserializeSeed<'de> for TopologySeed {
     type Value = Topology;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, table: D) -> Result<Topology, D::Error> {
@@ -140,8 +169,34 @@ impl<'de> DeserializeSeed<'de> for Seed {
     }
 }
 
-/// Adds the key `generator` and the keys of each topology to the schema of the section.
-pub(crate) fn add_topologies(schema: &mut Schema) {
+struct RoutingSeed(RoutingName);
+
+impl<'de> DeserializeSeed<'de> for RoutingSeed {
+    type Value = Routing;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, table: D) -> Result<Routing, D::Error> {
+        self.0.read(table)
+    }
+}
+
+fn table(source: &SourceText) -> Option<&dyn TableLike> {
+    source.root().get(SECTION)?.as_table_like()
+}
+
+/// The value of a key of the section that names a choice.
+fn read_name<T: DeserializeOwned>(
+    source: &SourceText,
+    table: &dyn TableLike,
+    key: &str,
+) -> Result<Option<T>, ScenarioError> {
+    match table.contains_key(key) {
+        true => { source.read_at(&at(SECTION).key(key), PhantomData) }.map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Adds the key `generator`, and the keys of each topology and routing, to the schema of the section.
+pub(crate) fn add_choices(schema: &mut Schema) {
     let choice: Value = schemars::schema_for!(Kind).into();
     let mut generator = Map::new();
     let name = Topology::default().kind().name();
@@ -156,15 +211,47 @@ pub(crate) fn add_topologies(schema: &mut Schema) {
         properties.extend(own.clone());
     }
     schema.insert("properties".to_owned(), Value::Object(properties));
-    let cases = Kind::ALL.iter().map(|kind| {
-        let mut keys = kind.schema();
-        let then: Map<String, Value> = ["description", "properties", "required"]
-            .into_iter()
-            .filter_map(|part| Some((part.to_owned(), keys.get_mut(part)?.take())))
-            .collect();
-        let chosen = json!({ GENERATOR: { "const": kind.name() } });
-        json!({ "if": { "properties": chosen, "required": [GENERATOR] }, "then": then })
-    });
-    schema.insert("allOf".to_owned(), cases.collect());
+    let topologies = Kind::ALL.iter();
+    let topologies = topologies.map(|kind| case(GENERATOR, kind.name(), kind.schema()));
+    let routings = RoutingName::ALL.iter();
+    let routings = routings
+        .map(|name| (name.name(), name.schema()))
+        .filter(|(_, keys)| keys["properties"].is_object())
+        .map(|(name, keys)| case(ROUTING, name, keys));
+    schema.insert("allOf".to_owned(), topologies.chain(routings).collect());
     schema.insert("unevaluatedProperties".to_owned(), json!(false));
+}
+
+/// The keys that the section may have if a key names this choice.
+fn case(key: &str, name: &str, mut keys: Value) -> Value {
+    let then: Map<String, Value> = ["description", "properties", "required"]
+        .into_iter()
+        .filter_map(|part| Some((part.to_owned(), keys.get_mut(part)?.take())))
+        .collect();
+    json!({ "if": { "properties": { key: { "const": name } }, "required": [key] }, "then": then })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A key of a routing stands beside those of the section and of any topology.
+    #[test]
+    fn keys_of_routings_are_no_other_keys() {
+        let mut others: BTreeSet<String> =
+            { Keys::of(&schemars::schema_for!(FabricSection).into()).all }
+                .into_iter()
+                .collect();
+        assert!(others.contains("routing") && others.contains("generator"));
+        for kind in Kind::ALL {
+            others.extend(Choice::topology(*kind).keys.all);
+        }
+        for name in RoutingName::ALL {
+            for key in Choice::routing(*name).keys.all {
+                assert!(!others.contains(&key), "{}: {key}", name.name());
+            }
+        }
+    }
 }

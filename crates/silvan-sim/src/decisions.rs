@@ -5,7 +5,7 @@ use silvan_core::PortId;
 use silvan_core::growth::CongestionGrowth;
 use silvan_scenario::Scenario;
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// The counters that a decision rests on, 0 where it rests on none: growth of the root's
 /// PortXmitTimeCong, and of the victim's PortXmitWait and PortXmitData.
@@ -35,7 +35,7 @@ pub(crate) fn table(scenario: &Scenario, controller: &DcmsController) -> Table {
         |read: &dyn Fn(&Decision) -> String| -> Vec<String> { log.iter().map(read).collect() };
     let counters =
         |index: usize| -> Vec<u64> { log.iter().map(|one| evidence(&one.reason)[index]).collect() };
-    let mut table = Table::new("dcms");
+    let mut table = Table::new(&DCMS);
     table.push(
         "time_ps",
         log.iter().map(|one| one.at.as_ps()).collect::<Vec<u64>>(),
@@ -70,3 +70,30 @@ fn rates(controller: &DcmsController) -> Vec<u32> {
     })
     .collect()
 }
+
+pub(crate) const DCMS: TableSchema = TableSchema {
+    name: "dcms",
+    rows: "One row per decision of the DCMS, in the order of time. Only with `[control.dcms]`.",
+    columns: &[
+        (&["time_ps"], "Time of the decision."),
+        (&["port"], "The congested port, as `node:port`."),
+        (&["reason"], "Why the decision was made."),
+        (
+            &["victim"],
+            "The port of the victim, as `node:port`; empty without a victim.",
+        ),
+        (
+            &["marking_rate"],
+            "Marking_Rate that holds at the congested port from then on.",
+        ),
+        (
+            &["root_time_cong_ticks"],
+            "PortXmitTimeCong of the congested port in the last interval, in ticks, where the reason names it; otherwise 0.",
+        ),
+        (
+            &["victim_wait_ticks", "victim_data_words"],
+            "PortXmitWait, in ticks, and PortXmitData, in words of 4 B, of the victim in the last interval; otherwise 0.",
+        ),
+    ],
+    has_counters: false,
+};

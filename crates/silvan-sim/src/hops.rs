@@ -3,7 +3,7 @@
 use silvan_core::{PortId, Span};
 use silvan_model::{PacketHop, PacketKind};
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// One row per packet and port that it leaves; `ports` are the rows of the table `ports`.
 pub(super) fn table(hops: &[PacketHop], ports: &[PortId]) -> Table {
@@ -12,7 +12,7 @@ pub(super) fn table(hops: &[PacketHop], ports: &[PortId]) -> Table {
             .binary_search(&port)
             .map_or(u32::MAX, |row| row as u32)
     };
-    let mut table = Table::new("packet_hops");
+    let mut table = Table::new(&PACKET_HOPS);
     let wide = |read: &dyn Fn(&PacketHop) -> u64| -> Vec<u64> { hops.iter().map(read).collect() };
     let narrow = |read: &dyn Fn(&PacketHop) -> u32| -> Vec<u32> { hops.iter().map(read).collect() };
     let span = |read: fn(&PacketHop) -> Span| -> Vec<u64> {
@@ -53,3 +53,61 @@ pub(super) fn table(hops: &[PacketHop], ports: &[PortId]) -> Table {
     table.push("delivered_ps", delivered.collect::<Vec<Option<u64>>>());
     table
 }
+
+pub(crate) const PACKET_HOPS: TableSchema = TableSchema {
+    name: "packet_hops",
+    rows: "One row per [recorded packet](../guide/results.md#single-packets) and port that it leaves, up to 10 million. Only with `[probe.packets]`.",
+    columns: &[
+        (&["time_ps"], "When its first bit leaves the port."),
+        (
+            &["arrived_ps"],
+            "When it could have been chosen in its switch; at a host when the packet before it had left.",
+        ),
+        (&["ports_row"], "Row of `ports` of the port."),
+        (
+            &["input_row"],
+            "Row of `ports` of the port by which it came; null at a host.",
+        ),
+        (&["source", "destination"], "Rows of `hosts`."),
+        (
+            &["class"],
+            "Row of `classes`; of notifications the service level of their flow.",
+        ),
+        (
+            &["born_ps"],
+            "When its injection started; with the source it identifies a data packet. Of other packets `time_ps` at their host.",
+        ),
+        (
+            &["kind"],
+            "`data`, `cnp` (congestion notification packet), `ack` or `grant`.",
+        ),
+        (&["wire_bytes"], "Bytes on the wire."),
+        (
+            &["sl", "vl"],
+            "Service level, and virtual lane on the link.",
+        ),
+        (&["last"], "Whether it is the last packet of its message."),
+        (&["fecn", "becn"], "Whether it has these marks on the link."),
+        (
+            &["sent_before"],
+            "Packets that the port has sent since `arrived_ps`.",
+        ),
+        (
+            &["credit_wait_ps"],
+            "Time since `arrived_ps` in which the port lacked credits.",
+        ),
+        (
+            &["pacing_ps"],
+            "Time since `arrived_ps` in which the injection rate of the host allowed no packet.",
+        ),
+        (
+            &["throttling_ps"],
+            "Time since `arrived_ps` in which congestion control allowed no packet of the flow.",
+        ),
+        (
+            &["delivered_ps"],
+            "When its last byte is in the receiving host; null unless this is the last link.",
+        ),
+    ],
+    has_counters: false,
+};

@@ -2,7 +2,7 @@
 
 use silvan_model::{Simulation, latency_bucket};
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// The table so far, in columns.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl LatencySeries {
     }
 
     pub fn table(self) -> Table {
-        let mut table = Table::new("latency_series");
+        let mut table = Table::new(&LATENCY_SERIES);
         table.push("time_ps", self.time_ps);
         table.push("from_ns", self.from_ns);
         table.push("to_ns", self.to_ns);
@@ -52,3 +52,20 @@ impl LatencySeries {
         table
     }
 }
+
+pub(crate) const LATENCY_SERIES: TableSchema = TableSchema {
+    name: "latency_series",
+    rows: "One row per probe interval and interval of latencies that occurred in it, with `probe.latency = \"host\"` or `\"host-coarse\"`.",
+    columns: &[
+        (&["time_ps"], "End of the probe interval."),
+        (
+            &["from_ns", "to_ns"],
+            "Smallest and largest latency of the interval.",
+        ),
+        (
+            &["packets"],
+            "Packets that all hosts received in the probe interval with such a latency.",
+        ),
+    ],
+    has_counters: false,
+};

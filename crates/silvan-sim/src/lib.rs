@@ -65,6 +65,7 @@ pub use dcms::DcmsController;
 pub use schedule::{EndCheck, Schedule};
 pub use session::{Pause, Session, SessionTotals, has_route, request};
 pub use table::{Column, ColumnData, Table};
+pub use tables::table_reference;
 
 use assemble::{assemble, build_control};
 use measure::Measurement;

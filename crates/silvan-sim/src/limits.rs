@@ -3,7 +3,7 @@
 use silvan_core::HostId;
 use silvan_model::Simulation;
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// Most rows of the table; later samples are left out.
 const MOST_ROWS: usize = 10_000_000;
@@ -40,7 +40,7 @@ impl FlowLimits {
     }
 
     pub fn table(self) -> Table {
-        let mut table = Table::new("flow_limits");
+        let mut table = Table::new(&FLOW_LIMITS);
         table.push("time_ps", self.time_ps);
         table.push("source", self.source);
         table.push("destination", self.destination);
@@ -50,3 +50,25 @@ impl FlowLimits {
         table
     }
 }
+
+pub(crate) const FLOW_LIMITS: TableSchema = TableSchema {
+    name: "flow_limits",
+    rows: "One row per probe interval and flow that the congestion control holds below the rate of its link, with `probe.flow-limits = true`. Up to 10 million rows; the samples after them are left out. Schemes `ib-cc`, `ecn` and `dcqcn` (also in a chain) have such limits.",
+    columns: &[
+        (&["time_ps"], "Time of the sample."),
+        (
+            &["source", "destination"],
+            "Rows of `hosts`. No destination: the limit is of all flows of the service level (`control.ib-cc.adapter.level = \"sl\"`).",
+        ),
+        (&["sl"], "Service level."),
+        (
+            &["ccti"],
+            "Index into the Congestion Control Table, above 0; 0 for schemes without such a table.",
+        ),
+        (
+            &["rate"],
+            "Rate that the limit leaves to the flow, as a part of the rate of its link.",
+        ),
+    ],
+    has_counters: false,
+};

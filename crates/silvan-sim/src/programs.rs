@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use silvan_core::{Span, Time};
 use silvan_workload::programs::{Fault, JobRecord, MessageRecord, OpTimes, Programs, StepRecord};
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// How far programs have come.
 pub(crate) enum ProgramState {
@@ -49,7 +49,7 @@ pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>]) -> Vec<Table> 
         let (jobs, numbers) = places(programs);
         let rank = |index: usize| times[index].rank as usize;
         let all = || 0..times.len();
-        let mut table = Table::new("program_ops");
+        let mut table = Table::new(&PROGRAM_OPS);
         table.push("job", all().map(|op| jobs[rank(op)]).collect::<Vec<_>>());
         table.push(
             "rank",
@@ -75,7 +75,7 @@ fn column<R, V>(records: &[R], read: impl Fn(&R) -> V) -> Vec<V> {
 
 fn messages(programs: &Programs, all: &[MessageRecord]) -> Table {
     let (jobs, numbers) = places(programs);
-    let mut table = Table::new("program_messages");
+    let mut table = Table::new(&PROGRAM_MESSAGES);
     table.push("job", column(all, |one| jobs[one.source as usize]));
     table.push("from_rank", column(all, |one| numbers[one.source as usize]));
     table.push("to_rank", column(all, |one| numbers[one.target as usize]));
@@ -88,7 +88,7 @@ fn messages(programs: &Programs, all: &[MessageRecord]) -> Table {
 
 fn steps(programs: &Programs, all: &[StepRecord]) -> Table {
     let (jobs, numbers) = places(programs);
-    let mut table = Table::new("program_steps");
+    let mut table = Table::new(&PROGRAM_STEPS);
     table.push("job", column(all, |one| jobs[one.rank as usize]));
     table.push("rank", column(all, |one| numbers[one.rank as usize]));
     table.push("step", column(all, |one| one.step));
@@ -103,7 +103,7 @@ fn places(programs: &Programs) -> (Vec<u32>, Vec<u32>) {
 }
 
 fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
-    let mut table = Table::new("programs");
+    let mut table = Table::new(&PROGRAMS);
     table.push("job", (0..programs.jobs().len() as u32).collect::<Vec<_>>());
     table.push(
         "name",
@@ -194,7 +194,7 @@ fn exposed_share(programs: &Programs, job: usize) -> Option<f64> {
 
 fn ranks(programs: &Programs) -> Table {
     let ranks = || programs.ranks();
-    let mut table = Table::new("ranks");
+    let mut table = Table::new(&RANKS);
     table.push("job", ranks().map(|rank| rank.job).collect::<Vec<_>>());
     table.push("rank", ranks().map(|rank| rank.rank).collect::<Vec<_>>());
     table.push(
@@ -231,7 +231,7 @@ fn marks(programs: &Programs) -> Table {
     let marks = programs.marks();
     let label =
         |rank: u32, label: u16| labels[jobs[rank as usize] as usize][usize::from(label)].clone();
-    let mut table = Table::new("program_marks");
+    let mut table = Table::new(&PROGRAM_MARKS);
     let of_rank = |column: &[u32]| -> Vec<u32> {
         marks
             .iter()
@@ -267,3 +267,119 @@ fn marks(programs: &Programs) -> Table {
     );
     table
 }
+
+pub(crate) const PROGRAMS: TableSchema = TableSchema {
+    name: "programs",
+    rows: "One row per [program](../guide/programs.md).",
+    columns: &[
+        (&["job"], "Number of the program: its row in this table."),
+        (&["name"], "Name of the program."),
+        (&["ranks"], "Number of ranks."),
+        (
+            &["background"],
+            "1 if the run does not wait for its end, otherwise 0.",
+        ),
+        (
+            &["start_ps", "end_ps"],
+            "Start of the program, and end of its last rank.",
+        ),
+        (&["finished"], "Whether all ranks have ended."),
+        (&["completion_ps"], "`end_ps` - `start_ps`."),
+        (
+            &["ideal_ps"],
+            "Completion time alone in the empty fabric, without congestion control.",
+        ),
+        (&["slowdown"], "`completion_ps` / `ideal_ps`."),
+        (&["iterations"], "Rounds that were measured."),
+        (
+            &["iteration_mean_ps", "iteration_max_ps"],
+            "Time from the first rank's begin of a round to the last rank's end of it: mean and largest. Null without rounds.",
+        ),
+        (
+            &["exposed_share"],
+            "Share of the time of the ranks in which they do not compute: communication that computing does not hide. Null for a program that has not ended.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const RANKS: TableSchema = TableSchema {
+    name: "ranks",
+    rows: "One row per rank of a program.",
+    columns: &[
+        (&["job"], "Row of `programs`."),
+        (&["rank"], "Number of the rank."),
+        (&["host"], "Row of `hosts`."),
+        (&["finished"], "Whether the rank has ended."),
+        (&["end_ps"], "Its end."),
+        (&["sends", "sent_bytes"], "Messages sent, and their bytes."),
+        (&["receives"], "Messages received."),
+        (&["compute_ps"], "Time in which the rank computed."),
+        (
+            &["waiting_ps"],
+            "Time in which the rank waited for messages.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const PROGRAM_MARKS: TableSchema = TableSchema {
+    name: "program_marks",
+    rows: "One row per measurement of a program; a collective operation is one on each rank.",
+    columns: &[
+        (&["job"], "Row of `programs`."),
+        (&["rank"], "Number of the rank."),
+        (&["label"], "What is measured."),
+        (
+            &["index"],
+            "Number of the measurement among those with this label.",
+        ),
+        (&["begin_ps", "end_ps"], "Start and end of the measurement."),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const PROGRAM_OPS: TableSchema = TableSchema {
+    name: "program_ops",
+    rows: "One row per operation of a GOAL schedule.",
+    columns: &[
+        (&["job"], "Row of `programs`."),
+        (&["rank"], "Number of the rank."),
+        (&["line"], "Line of the schedule."),
+        (&["start_ps", "end_ps"], "Start and end of the operation."),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const PROGRAM_MESSAGES: TableSchema = TableSchema {
+    name: "program_messages",
+    rows: "One row per message of a program that has arrived, with `probe.messages = true`, in the order of their ends. Up to 10 million.",
+    columns: &[
+        (&["job"], "Row of `programs`."),
+        (&["from_rank", "to_rank"], "Ranks."),
+        (&["tag"], "Tag; 0 for puts and gets."),
+        (&["bytes"], "Size."),
+        (
+            &["begin_ps"],
+            "When the rank started to send it, or to ask for it.",
+        ),
+        (&["end_ps"], "When all of it had arrived."),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const PROGRAM_STEPS: TableSchema = TableSchema {
+    name: "program_steps",
+    rows: "One row per step of a rank that does one operation after the other, with `probe.messages = true`: what it does between two waits for messages. Up to 10 million.",
+    columns: &[
+        (&["job"], "Row of `programs`."),
+        (&["rank"], "Number of the rank."),
+        (
+            &["step"],
+            "Number of the step since the last measurement began: the step of a collective operation, from 0.",
+        ),
+        (&["begin_ps"], "Start of its first send or receive."),
+        (&["end_ps"], "End of the wait for all of them."),
+    ],
+    has_counters: false,
+};

@@ -4,7 +4,7 @@ use silvan_core::Time;
 use silvan_model::Simulation;
 use silvan_workload::traffic::SequenceState;
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 use silvan_scenario::Scenario;
 
 /// The sequences; `None` if there are none.
@@ -22,7 +22,7 @@ pub(crate) fn table(scenario: &Scenario, engine: &dyn Simulation) -> Option<Tabl
         let instants = states.iter().map(read);
         instants.map(|at| at.map(Time::as_ps)).collect()
     };
-    let mut table = Table::new("sequences");
+    let mut table = Table::new(&SEQUENCES);
     let classes = states.iter().map(|state| u32::from(state.class));
     table.push("class", classes.collect::<Vec<_>>());
     let name = |state: &SequenceState| names[usize::from(state.class)].clone();
@@ -42,3 +42,30 @@ pub(crate) fn table(scenario: &Scenario, engine: &dyn Simulation) -> Option<Tabl
     table.push("end_ps", instant(|state| state.progress.end));
     Some(table)
 }
+
+pub(crate) const SEQUENCES: TableSchema = TableSchema {
+    name: "sequences",
+    rows: "One row per sequence of messages.",
+    columns: &[
+        (&["class"], "Row of `classes`."),
+        (&["name"], "Name of the sequence."),
+        (&["from"], "Name of the sender."),
+        (
+            &["receivers"],
+            "Number of entries in the list of receivers.",
+        ),
+        (&["messages"], "Messages that were delivered."),
+        (
+            &["iterations"],
+            "Passes through the list that were completed.",
+        ),
+        (&["finished"], "Whether all iterations were completed."),
+        (&["start_ps"], "Start of the sequence."),
+        (
+            &["last_delivery_ps"],
+            "Delivery of the last message that was delivered.",
+        ),
+        (&["end_ps"], "End of the sequence."),
+    ],
+    has_counters: false,
+};

@@ -68,6 +68,43 @@ pub struct Column {
     pub data: ColumnData,
 }
 
+/// What a row of a table is, and the meaning of its columns: the reference of tables is made of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TableSchema {
+    pub name: &'static str,
+    /// What a row is, in Markdown.
+    pub rows: &'static str,
+    /// Columns with one meaning, and the meaning in Markdown.
+    pub columns: &'static [(&'static [&'static str], &'static str)],
+    /// Whether counters of a port are further columns.
+    pub has_counters: bool,
+}
+
+impl TableSchema {
+    fn has(&self, column: &str) -> bool {
+        self.has_counters
+            || self
+                .columns
+                .iter()
+                .any(|(names, _)| names.contains(&column))
+    }
+
+    /// Writes the section of the reference.
+    pub fn write(&self, out: &mut String) {
+        let Self { name, rows, .. } = self;
+        out.push_str(&format!(
+            "\n## `{name}`\n\n{rows}\n\n| column | meaning |\n|---|---|\n"
+        ));
+        for (names, meaning) in self.columns {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            out.push_str(&format!("| {} | {meaning} |\n", names.join(", ")));
+        }
+        if self.has_counters {
+            out.push_str("\nThe other columns are [counters of a port](counters.md).\n");
+        }
+    }
+}
+
 /// A table of columns of one length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
@@ -75,20 +112,27 @@ pub struct Table {
     pub name: &'static str,
     /// The columns.
     pub columns: Vec<Column>,
+    schema: &'static TableSchema,
 }
 
 impl Table {
     /// A table without columns.
-    pub(crate) fn new(name: &'static str) -> Self {
+    pub(crate) fn new(schema: &'static TableSchema) -> Self {
         Self {
-            name,
+            name: schema.name,
             columns: Vec::new(),
+            schema,
         }
     }
 
-    /// Appends a column.
+    /// Appends a column of the schema.
     pub(crate) fn push(&mut self, name: &'static str, data: impl Into<ColumnData>) {
         let data = data.into();
+        debug_assert!(
+            self.schema.has(name),
+            "table {} declares no column {name}",
+            self.name
+        );
         debug_assert!(
             self.columns.is_empty() || data.len() == self.rows(),
             "column {name} of table {} has another length",

@@ -5,17 +5,19 @@ use silvan_core::{HostId, PortCounters, PortId, Time};
 use silvan_model::{Latencies, PortReading};
 use silvan_workload::traffic::Role;
 
-use super::latencies::LatencySeries;
-use super::limits::FlowLimits;
+use super::latencies::{self, LatencySeries};
+use super::limits::{self, FlowLimits};
 use super::measure::Measurement;
-use crate::table::Table;
+use super::{decisions, flows, hops, programs, sequences, trees};
+use crate::table::{Table, TableSchema};
 use silvan_model::LatencyStats;
 use silvan_model::Simulation;
 
 /// Deliveries per host, or per traffic class, and probe interval, in columns.
 pub(super) struct Series {
-    /// Name of the table, and of the column that tells whose deliveries they are.
-    names: (&'static str, &'static str),
+    schema: &'static TableSchema,
+    /// The column that tells whose deliveries they are.
+    column: &'static str,
     time_ps: Vec<u64>,
     whose: Vec<u32>,
     delivered_bytes: Vec<u64>,
@@ -25,17 +27,23 @@ pub(super) struct Series {
 
 impl Series {
     pub fn of_hosts(hosts: usize, samples: usize) -> Self {
-        Self::new(("host_series", "host"), hosts, samples)
+        Self::new(&HOST_SERIES, "host", hosts, samples)
     }
 
     pub fn of_classes(classes: usize, samples: usize) -> Self {
-        Self::new(("class_series", "class"), classes, samples)
+        Self::new(&CLASS_SERIES, "class", classes, samples)
     }
 
-    fn new(names: (&'static str, &'static str), count: usize, samples: usize) -> Self {
+    fn new(
+        schema: &'static TableSchema,
+        column: &'static str,
+        count: usize,
+        samples: usize,
+    ) -> Self {
         let rows = count * samples;
         Self {
-            names,
+            schema,
+            column,
             time_ps: Vec::with_capacity(rows),
             whose: Vec::with_capacity(rows),
             delivered_bytes: Vec::with_capacity(rows),
@@ -52,10 +60,9 @@ impl Series {
     }
 
     fn table(self) -> Table {
-        let (name, column) = self.names;
-        let mut table = Table::new(name);
+        let mut table = Table::new(self.schema);
         table.push("time_ps", self.time_ps);
-        table.push(column, self.whose);
+        table.push(self.column, self.whose);
         table.push("delivered_bytes", self.delivered_bytes);
         table
     }
@@ -110,7 +117,7 @@ impl PortSeries {
             times.resize(times.len() + ports, time.as_ps());
             ports_rows.extend(0..ports as u32);
         }
-        let mut table = Table::new("port_series");
+        let mut table = Table::new(&PORT_SERIES);
         table.push("time_ps", times);
         table.push("ports_row", ports_rows);
         let counters = PortCounters::in_table(CounterTable::PortSeries);
@@ -184,7 +191,7 @@ impl Measurement<'_> {
                 false => role.to_owned(),
             }
         };
-        let mut table = Table::new("hosts");
+        let mut table = Table::new(&HOSTS);
         table.push(
             "host",
             ids().map(|id| id.index() as u32).collect::<Vec<_>>(),
@@ -222,7 +229,7 @@ impl Measurement<'_> {
         let totals = self.classes(engine);
         let pairs = || totals.iter().zip(&self.classes_before);
         let names = engine.classes();
-        let mut table = Table::new("classes");
+        let mut table = Table::new(&CLASSES);
         table.push("class", (0..names.len() as u32).collect::<Vec<_>>());
         table.push("name", names.to_vec());
         let bytes = pairs().map(|(now, then)| now.delivered_bytes - then.delivered_bytes);
@@ -248,7 +255,7 @@ impl Measurement<'_> {
             port.peer
                 .map_or_else(String::new, |peer| fabric.port_name(peer).to_string())
         };
-        let mut table = Table::new("ports");
+        let mut table = Table::new(&PORTS);
         let nodes = ports().map(|port| fabric.nodes[port.node].name.clone());
         table.push("node", nodes.collect::<Vec<_>>());
         let numbers = ports().map(|port| u32::from(port.number.as_u8()));
@@ -287,7 +294,7 @@ fn host_latencies_table(latencies: &[Option<Latencies>]) -> Table {
             packets.push(count);
         }
     }
-    let mut table = Table::new("host_latencies");
+    let mut table = Table::new(&HOST_LATENCIES);
     table.push("host", hosts);
     table.push("from_ns", from);
     table.push("to_ns", to);
@@ -315,3 +322,204 @@ fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>], percentile
     }
     table.push("latency_max_ns", exact(Latencies::max_ns));
 }
+
+/// All tables, in the order of the reference.
+const ALL: &[TableSchema] = &[
+    HOSTS,
+    HOST_SERIES,
+    HOST_LATENCIES,
+    latencies::LATENCY_SERIES,
+    CLASSES,
+    CLASS_SERIES,
+    limits::FLOW_LIMITS,
+    PORTS,
+    PORT_SERIES,
+    flows::FLOWS,
+    flows::FLOW_SIZES,
+    sequences::SEQUENCES,
+    programs::PROGRAMS,
+    programs::RANKS,
+    programs::PROGRAM_MARKS,
+    programs::PROGRAM_OPS,
+    programs::PROGRAM_MESSAGES,
+    programs::PROGRAM_STEPS,
+    hops::PACKET_HOPS,
+    trees::FOREST,
+    trees::TREES,
+    trees::TREE_PORTS,
+    trees::TREE_HOSTS,
+    trees::TREE_LIFETIMES,
+    decisions::DCMS,
+];
+
+const REFERENCE: &str = "\
+# Tables of a result
+
+Generated from the code by `make reference`; do not edit.
+
+Every table of a [result](../guide/results.md) with its columns. Names end with the unit: `_bytes`, `_ps` (picoseconds), `_ns`
+(nanoseconds). Totals count from the end of the warm-up; samples and times count from the start of the run. What does not
+exist, such as the end of a flow that is not finished, is null.
+
+[How to add a column](../extending/result-column.md)
+";
+
+/// All tables that runs can have, with their columns, as Markdown.
+pub fn table_reference() -> String {
+    let mut out = REFERENCE.to_owned();
+    for schema in ALL {
+        schema.write(&mut out);
+    }
+    out
+}
+
+pub(crate) const HOSTS: TableSchema = TableSchema {
+    name: "hosts",
+    rows: "One row per host.",
+    columns: &[
+        (&["host"], "Number of the host: its row in this table."),
+        (&["name"], "Name of the host."),
+        (&["lid"], "Local identifier (LID) of its port."),
+        (
+            &["role"],
+            "What the host does: [roles](../guide/results.md).",
+        ),
+        (&["receives"], "Whether any traffic is sent to it."),
+        (&["delivered_bytes"], "Payload that it received."),
+        (
+            &["injected_bytes"],
+            "Payload of the packets that it started to send, again for one that is sent again (`srp`).",
+        ),
+        (&["delivered_packets"], "Packets that it received."),
+        (
+            &["fecn_received"],
+            "Packets that it received with a mark (FECN, forward explicit congestion notification).",
+        ),
+        (
+            &["becn_received"],
+            "Notifications that it received as a sender (BECN, backward explicit congestion notification).",
+        ),
+        (
+            &["grants_received"],
+            "Grants that it received as a sender. Only with a scheme whose receivers send them.",
+        ),
+        (
+            &["reordered_packets"],
+            "Packets that it received after a later one of their flow. Only where packets of a flow can take different paths (`fabric.path-choice`).",
+        ),
+        (
+            &["most_held_bytes"],
+            "Most payload that waited for earlier packets of its flow at once, since the start. Only there, with `host.in-order = true`.",
+        ),
+        (
+            &["latency_mean_ns", "latency_min_ns", "latency_max_ns"],
+            "Mean, smallest and largest latency of the packets that it received; exact. Only with `probe.latency = \"host\"` or `\"host-coarse\"`.",
+        ),
+        (
+            &["latency_p50_ns", "latency_p99_ns", "latency_p999_ns"],
+            "Median, 99th and 99.9th percentile of these latencies, from a histogram. Only with `probe.latency = \"host\"`.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const HOST_SERIES: TableSchema = TableSchema {
+    name: "host_series",
+    rows: "One row per host and probe interval.",
+    columns: &[
+        (&["time_ps"], "End of the interval."),
+        (&["host"], "Row of `hosts`."),
+        (
+            &["delivered_bytes"],
+            "Payload that the host received in the interval.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const HOST_LATENCIES: TableSchema = TableSchema {
+    name: "host_latencies",
+    rows: "One row per host and interval of latencies that occurred, with `probe.latency = \"host\"` (128 intervals per power of two) or `\"host-coarse\"` (4).",
+    columns: &[
+        (&["host"], "Row of `hosts`."),
+        (
+            &["from_ns", "to_ns"],
+            "Smallest and largest latency of the interval.",
+        ),
+        (
+            &["packets"],
+            "Packets that the host received with such a latency.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const CLASSES: TableSchema = TableSchema {
+    name: "classes",
+    rows: "One row per traffic entry.",
+    columns: &[
+        (
+            &["class"],
+            "Number of the traffic class: its row in this table.",
+        ),
+        (&["name"], "Name of the traffic entry."),
+        (&["delivered_bytes"], "Payload that was delivered."),
+        (&["delivered_packets"], "Packets that were delivered."),
+        (&["marked_packets"], "Of these, packets with a mark (FECN)."),
+        (
+            &["latency_mean_ns", "latency_min_ns", "latency_max_ns"],
+            "Mean, smallest and largest latency; exact.",
+        ),
+        (
+            &["latency_p50_ns", "latency_p99_ns", "latency_p999_ns"],
+            "Median, 99th and 99.9th percentile of the latencies, from a histogram.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const CLASS_SERIES: TableSchema = TableSchema {
+    name: "class_series",
+    rows: "One row per traffic entry and probe interval, with `probe.classes = true`.",
+    columns: &[
+        (&["time_ps"], "End of the interval."),
+        (&["class"], "Row of `classes`."),
+        (
+            &["delivered_bytes"],
+            "Payload that was delivered in the interval.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const PORTS: TableSchema = TableSchema {
+    name: "ports",
+    rows: "One row per cabled port of a switch or host. Counters of bytes and packets count what is on the wire, headers included.",
+    columns: &[
+        (&["node"], "Name of the switch or host."),
+        (&["port"], "Number of the port."),
+        (
+            &["peer"],
+            "The port at the other end of the cable, as `node:port`.",
+        ),
+        (
+            &["link_gbps"],
+            "Data rate of the cable in Gbit/s, after line coding.",
+        ),
+    ],
+    has_counters: true,
+};
+
+pub(crate) const PORT_SERIES: TableSchema = TableSchema {
+    name: "port_series",
+    rows: "One row per port and probe interval, with `probe.ports = true`. The counters state what was added in the interval.",
+    columns: &[
+        (&["time_ps"], "End of the interval."),
+        (&["ports_row"], "Row of `ports`."),
+        (
+            &["queued_bytes"],
+            "Bytes that wait for the port at the end of the interval.",
+        ),
+    ],
+    has_counters: true,
+};

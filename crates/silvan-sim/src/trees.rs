@@ -17,9 +17,10 @@ use silvan_model::Simulation;
 use silvan_model::{Forest, Role, Tree};
 use silvan_scenario::Scenario;
 
+pub(crate) use columns::{FOREST, TREE_HOSTS, TREE_PORTS, TREES};
 use columns::{ForestColumns, HostColumns, PortColumns, TreeColumns};
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 type PortVl = (PortId, Vl);
 
@@ -256,7 +257,7 @@ impl<'a> TreeLog<'a> {
             .map(|life| host_name(self.scenario, life.destination));
         let roots = self.lives.iter().map(|life| self.rows[life.root.0.index()]);
         let peak_queued = self.lives.iter().map(|life| life.peak_queued.as_u64());
-        let mut table = Table::new("tree_lifetimes");
+        let mut table = Table::new(&TREE_LIFETIMES);
         table.push("tree", ids().collect::<Vec<_>>());
         table.push("root_row", roots.collect::<Vec<_>>());
         table.push("vl", column(|life| u32::from(life.root.1.as_u8())));
@@ -286,3 +287,38 @@ fn host_name(scenario: &Scenario, host: Option<HostId>) -> String {
         scenario.fabric().host(host).name.clone()
     })
 }
+
+pub(crate) const TREE_LIFETIMES: TableSchema = TableSchema {
+    name: "tree_lifetimes",
+    rows: "One row per tree.",
+    columns: &[
+        (&["tree"], "Number of the tree."),
+        (
+            &["root_row", "vl"],
+            "Row of `ports` of the root, and its virtual lane.",
+        ),
+        (&["destination"], "As in `trees`."),
+        (
+            &["birth_ps", "death_ps"],
+            "First sample with the tree, and first one without it; the end of the run if it still exists.",
+        ),
+        (&["died"], "1 if the tree has ended, otherwise 0."),
+        (&["samples"], "Number of samples with the tree."),
+        (
+            &[
+                "peak_ports",
+                "peak_depth",
+                "peak_queued_bytes",
+                "peak_contributors",
+                "peak_victims",
+            ],
+            "Largest values of these columns of `trees`.",
+        ),
+        (
+            &["split_from", "merged_into", "moved_from"],
+            "Number of the tree that it split from, merged into or moved from; its own number if there is none.",
+        ),
+        (&["lineage"], "First tree of a chain of moves."),
+    ],
+    has_counters: false,
+};

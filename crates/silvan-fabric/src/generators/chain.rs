@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Generator;
 use super::row::Row;
-use crate::routing::Routing;
+use crate::routing::{MinHop, Routing};
 use crate::{Fabric, FabricError, LinkKind};
 
 /// A chain of switches, the parking-lot fabric: the flows of every switch join those that come down
@@ -23,7 +23,7 @@ pub struct Chain {
 
 impl Generator for Chain {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        MinHop {}.into()
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

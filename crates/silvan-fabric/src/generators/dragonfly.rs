@@ -7,7 +7,7 @@ use silvan_core::SwitchId;
 use super::attached::{Parameter, attach_hosts, product};
 use super::groups::{GlobalWiring, Groups};
 use super::{Generator, port_number, switch_name};
-use crate::routing::Routing;
+use crate::routing::{LayeredMinHop, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A dragonfly: groups of a switches, each with p hosts and h global cables; in a group each switch is
@@ -68,10 +68,8 @@ impl Dragonfly {
         of("hosts-per-switch").positive(self.hosts_per_switch)?;
         let groups = self.as_groups();
         groups.validate("global-per-switch")?;
-        let between = of("switches-per-group").ports(
-            Some(self.switches_per_group - 1),
-            self.global_per_switch,
-        )?;
+        let between = of("switches-per-group")
+            .ports(Some(self.switches_per_group - 1), self.global_per_switch)?;
         of("hosts-per-switch").ports(Some(self.hosts_per_switch), between)?;
         let nodes = product(&[
             groups.groups,
@@ -84,7 +82,7 @@ impl Dragonfly {
 
 impl Generator for Dragonfly {
     fn default_routing(&self) -> Routing {
-        Routing::LayeredMinHop
+        LayeredMinHop {}.into()
     }
 
     fn group(&self, switch: SwitchId) -> Option<u32> {

@@ -7,7 +7,7 @@ use silvan_core::{IdVec, PortId, SwitchId};
 use super::attached::{Parameter, attach_hosts, product};
 use super::groups::{GlobalWiring, Groups};
 use super::{Generator, port_number, switch_name};
-use crate::routing::{Routing, kinds_between};
+use crate::routing::{LayeredMinHop, Routing, kinds_between};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A dragonfly+, or megafly: groups of leaves and spines, each leaf cabled to each spine of its group; the spines have
@@ -81,7 +81,7 @@ impl DragonflyPlus {
 
 impl Generator for DragonflyPlus {
     fn default_routing(&self) -> Routing {
-        Routing::LayeredMinHop
+        LayeredMinHop {}.into()
     }
 
     fn group(&self, switch: SwitchId) -> Option<u32> {
@@ -129,12 +129,7 @@ impl Generator for DragonflyPlus {
                 }
             }
         }
-        groups.connect(
-            &mut builder,
-            &spines,
-            leaf_count,
-            self.global_link.or(link),
-        )?;
+        groups.connect(&mut builder, &spines, leaf_count, self.global_link.or(link))?;
         builder.build()
     }
 }

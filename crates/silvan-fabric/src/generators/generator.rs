@@ -2,15 +2,11 @@
 
 use silvan_core::{IdVec, PortId, SwitchId};
 
-use super::Grid;
+use super::{FullRows, Grid};
 use crate::routing::{
-    LaneSteps, PathLanes, Routing, RoutingError, Waypoints, computed_dimension_order,
-    computed_group_minimal, dimension_order, equal_kinds, group_minimal, kinds_between,
+    DModK, GroupMinimal, LaneSteps, PathChoice, Routing, Waypoints, equal_kinds, kinds_between,
 };
-use crate::{Fabric, FabricError, ForwardingTables, LinkKind};
-
-/// Forwarding tables and, where they need several, the lanes of paths; or why there are none.
-pub type Routed = Result<(ForwardingTables, Option<PathLanes>), RoutingError>;
+use crate::{Fabric, FabricError, LinkKind};
 
 /// A topology with its parameters.
 pub trait Generator {
@@ -23,7 +19,17 @@ pub trait Generator {
 
     /// How the forwarding tables are made where the scenario names no routing.
     fn default_routing(&self) -> Routing {
-        Routing::DModK
+        DModK {}.into()
+    }
+
+    /// How the forwarding tables are made where the scenario names no routing, and `choice` decides among paths.
+    fn routing_for(&self, choice: PathChoice) -> Routing {
+        if choice.is_non_minimal() && self.group(SwitchId::new(0)).is_some() {
+            return GroupMinimal {}.into();
+        }
+        let default = self.default_routing();
+        let substitute = default.algorithm().and_then(|one| one.substitute(choice));
+        substitute.unwrap_or(default)
     }
 
     /// The coordinates of the switches, if they are at the points of a grid: dimension-order routing and the
@@ -32,49 +38,15 @@ pub trait Generator {
         None
     }
 
-    /// Dimension-order routes through the fabric that it builds, `None` for a topology without dimensions.
-    fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
-        Some(dimension_order(fabric, &self.grid()?))
-    }
-
-    /// The same routes to hosts, computed instead of tabulated, and the same lanes. `None` where there are only tables.
-    fn computed_dimension_order(
-        &self,
-        fabric: &Fabric,
-    ) -> Option<(ForwardingTables, Option<PathLanes>)> {
-        computed_dimension_order(fabric, &self.grid()?)
+    /// The coordinates of the switches, if they are at the points of a grid with fully connected rows: dimension-order
+    /// routing follows them.
+    fn full_rows(&self) -> Option<FullRows> {
+        None
     }
 
     /// The group of a switch, for a topology of groups that are joined by cables between them.
     fn group(&self, _switch: SwitchId) -> Option<u32> {
         None
-    }
-
-    /// How the forwarding tables are made where the scenario names no routing and paths over other switches are chosen.
-    fn minimal_routing(&self) -> Routing {
-        match (self.default_routing(), self.group(SwitchId::new(0))) {
-            (_, Some(_)) => Routing::GroupMinimal,
-            // Lanes follow from the path then.
-            (Routing::LayeredMinHop, None) => Routing::MinHop,
-            (routing, None) => routing,
-        }
-    }
-
-    /// Minimal routes between and inside groups, `None` for a topology without groups.
-    fn group_minimal(&self, fabric: &Fabric) -> Option<Routed> {
-        self.group(SwitchId::new(0))?;
-        let tables = group_minimal(fabric, |switch| self.group(switch).unwrap_or(0));
-        Some(tables.map(|tables| (tables, None)))
-    }
-
-    /// The same routes to hosts, computed instead of tabulated. `None` where there are only tables.
-    fn computed_group_minimal(
-        &self,
-        fabric: &Fabric,
-    ) -> Option<(ForwardingTables, Option<PathLanes>)> {
-        self.group(SwitchId::new(0))?;
-        let routes = computed_group_minimal(fabric, |switch| self.group(switch).unwrap_or(0))?;
-        Some((ForwardingTables::computed(fabric, routes), None))
     }
 
     /// The kind of the cable out of each port, for [`LaneSteps`](crate::routing::LaneSteps). A path on which kinds

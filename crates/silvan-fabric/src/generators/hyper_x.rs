@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{IdVec, PortId, PortNumber, SwitchId};
+use silvan_core::{IdVec, PortId};
 
 use super::attached::{Parameter, attach_hosts, product};
-use super::{Generator, Routed, port_number};
-use crate::routing::{Hierarchy, Parts, PathLanes, Routing, kinds_between};
-use crate::{Cable, Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
+use super::{FullRows, Generator, port_number};
+use crate::routing::{DimensionOrder, Routing, kinds_between};
+use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A HyperX: switches at the points of a grid, each cabled to all others of its row in every dimension (J. H. Ahn, N.
 /// Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and packaging of efficient
@@ -36,15 +36,19 @@ pub struct HyperX {
 }
 
 impl HyperX {
-    /// Cables between two switches of a row.
-    fn cables_along(&self, dimension: usize) -> usize {
-        self.cables.get(dimension).copied().unwrap_or(1)
+    fn as_rows(&self) -> FullRows {
+        FullRows {
+            sizes: self.sizes.clone(),
+            cables: self.cables.clone(),
+            hosts_per_switch: self.hosts_per_switch,
+        }
     }
 
     /// Ports of a switch towards the rows of the dimensions before one.
     fn ports_before(&self, dimension: usize) -> Option<usize> {
+        let full = self.as_rows();
         let rows = self.sizes[..dimension].iter().enumerate();
-        rows.map(|(dimension, size)| product(&[size - 1, self.cables_along(dimension)]))
+        rows.map(|(dimension, size)| product(&[size - 1, full.cables_along(dimension)]))
             .try_fold(0_usize, |sum, ports| sum.checked_add(ports?))
     }
 
@@ -86,56 +90,11 @@ impl HyperX {
 
 impl Generator for HyperX {
     fn default_routing(&self) -> Routing {
-        Routing::DimensionOrder
+        DimensionOrder {}.into()
     }
 
-    /// One cable for each dimension, in their order, which no packet can go back in: so no cycle of channels depends on
-    /// each other. Of parallel cables a destination has one by its index.
-    fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
-        let mut tables = ForwardingTables::new(fabric);
-        let managed = fabric.switch_ids().filter(|_| fabric.has_lids());
-        for target in managed {
-            let lid = fabric.switch(target).lid;
-            for switch in fabric.switch_ids().filter(|switch| *switch != target) {
-                let number = self.first_port(switch, target, target.index());
-                tables.set(switch, lid, number);
-            }
-        }
-        for host in fabric.host_ids() {
-            let (leaf, port) = fabric.host_attachment(host);
-            for switch in fabric.switch_ids() {
-                let number = self.first_port(switch, leaf, host.index());
-                tables.set_host(switch, host, number.or(Some(fabric.ports[port].number)));
-            }
-        }
-        Some(Ok((tables, None)))
-    }
-
-    fn computed_dimension_order(
-        &self,
-        fabric: &Fabric,
-    ) -> Option<(ForwardingTables, Option<PathLanes>)> {
-        let mut parts = Parts::new(fabric.switch_count(), self.sizes.len());
-        for switch in fabric.switch_ids() {
-            let mut rest = switch.index();
-            for (dimension, size) in self.sizes.iter().enumerate() {
-                parts.set(switch, dimension, rest % size)?;
-                rest /= size;
-            }
-        }
-        let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
-            let cables = self.cables.iter().copied().max().unwrap_or(1);
-            for cable in 0..cables {
-                // Hosts of indices from 0 on have the cables in turn.
-                let port = self.first_port(switch, leaf, cable).ok_or(())?;
-                if ports.first() == Some(&port) {
-                    break;
-                }
-                ports.push(port);
-            }
-            Ok::<_, ()>(1)
-        });
-        Some((ForwardingTables::computed(fabric, routes.ok()??), None))
+    fn full_rows(&self) -> Option<FullRows> {
+        Some(self.as_rows())
     }
 
     /// The dimension, counted from 1.
@@ -168,7 +127,7 @@ impl Generator for HyperX {
         let mut stride = 1;
         for (dimension, &size) in self.sizes.iter().enumerate() {
             let link = self.links.get(dimension).map_or(link, |own| own.or(link));
-            let cables = self.cables_along(dimension);
+            let cables = self.as_rows().cables_along(dimension);
             let before = hosts + self.ports_before(dimension).unwrap_or_default();
             for index in 0..count {
                 let at = index / stride % size;
@@ -190,26 +149,6 @@ impl Generator for HyperX {
 }
 
 impl HyperX {
-    /// The port towards the right coordinate in the first dimension in which two switches differ.
-    fn first_port(&self, from: SwitchId, to: SwitchId, destination: usize) -> Option<PortNumber> {
-        let (mut here, mut there) = (from.index(), to.index());
-        let mut before = self.hosts_per_switch;
-        for (dimension, size) in self.sizes.iter().enumerate() {
-            let cables = self.cables_along(dimension);
-            let (at, end) = (here % size, there % size);
-            if at != end {
-                // A switch has no ports to itself.
-                let row = if end > at { end - 1 } else { end };
-                let port = before + row * cables + destination % cables + 1;
-                return u8::try_from(port).ok().map(PortNumber::new);
-            }
-            before += (size - 1) * cables;
-            here /= size;
-            there /= size;
-        }
-        None
-    }
-
     /// `switch-2-0`
     fn switch_name(&self, index: usize) -> String {
         let mut rest = index;

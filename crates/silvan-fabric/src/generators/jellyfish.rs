@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attached::{Parameter, attach_hosts, product};
 use super::{Generator, port_number, switch_name};
-use crate::routing::Routing;
+use crate::routing::{LayeredMinHop, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// Random graphs that are drawn until one is connected; with three cables at each switch nearly all are.
@@ -73,7 +73,7 @@ impl Jellyfish {
 
 impl Generator for Jellyfish {
     fn default_routing(&self) -> Routing {
-        Routing::LayeredMinHop
+        LayeredMinHop {}.into()
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
@@ -143,7 +143,10 @@ impl RandomGraph {
         const TRIES: usize = 32;
         let fits = |a: usize, b: usize| a != b && !self.neighbours[a].contains(&b);
         for _ in 0..if open.len() < 2 { 0 } else { TRIES } {
-            let (a, b) = (open[below(open.len(), draws)], open[below(open.len(), draws)]);
+            let (a, b) = (
+                open[below(open.len(), draws)],
+                open[below(open.len(), draws)],
+            );
             if fits(a, b) {
                 return Some((a, b));
             }
@@ -161,9 +164,8 @@ impl RandomGraph {
     /// Cuts a random edge and leads one of its ends to `a`, the other to `b`, which may be the same node; `None` if
     /// every edge would have a parallel one then.
     fn insert(&mut self, a: usize, b: usize, draws: &mut impl RngCore) -> Option<()> {
-        let is_far = |node: usize, other: usize| {
-            node != other && !self.neighbours[node].contains(&other)
-        };
+        let is_far =
+            |node: usize, other: usize| node != other && !self.neighbours[node].contains(&other);
         let ends = (0..self.neighbours.len()).filter(|&x| is_far(a, x));
         let edges = ends.flat_map(|x| self.neighbours[x].iter().map(move |&y| (x, y)));
         let edges: Vec<_> = edges.filter(|&(_, y)| is_far(b, y)).collect();
@@ -194,7 +196,9 @@ impl RandomGraph {
 
     /// The neighbours of each node in order.
     fn sorted(mut self) -> Vec<Vec<usize>> {
-        self.neighbours.iter_mut().for_each(|row| row.sort_unstable());
+        self.neighbours
+            .iter_mut()
+            .for_each(|row| row.sort_unstable());
         self.neighbours
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Generator, Grid};
-use crate::routing::Routing;
+use crate::routing::{DimensionOrder, Routing};
 use crate::{Fabric, FabricError, LinkKind};
 
 /// A mesh: switches at the points of a grid, each cabled to its neighbours in every dimension.
@@ -29,7 +29,7 @@ impl Mesh {
 
 impl Generator for Mesh {
     fn default_routing(&self) -> Routing {
-        Routing::DimensionOrder
+        DimensionOrder {}.into()
     }
 
     fn grid(&self) -> Option<Grid> {

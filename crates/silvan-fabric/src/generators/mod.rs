@@ -16,13 +16,15 @@
 //! ```
 
 mod attached;
+mod full_rows;
 mod galois;
 mod generator;
 mod grid;
 mod groups;
 mod row;
 
-pub use generator::{Generator, Routed};
+pub use full_rows::FullRows;
+pub use generator::Generator;
 pub(crate) use grid::Direction;
 pub use grid::Grid;
 pub use groups::GlobalWiring;
@@ -33,8 +35,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use silvan_core::{IdVec, PortId, SwitchId};
 
-use crate::routing::{PathLanes, Routing};
-use crate::{Fabric, FabricError, ForwardingTables, LinkKind};
+use crate::routing::Routing;
+use crate::{Fabric, FabricError, LinkKind};
 
 /// Name of the `index`th of `count` things: `stem-03`, counted from 0, all equally wide.
 fn numbered(stem: &str, index: usize, count: usize, least_digits: usize) -> String {
@@ -141,51 +143,10 @@ macro_rules! register {
                     $(Self::$topology(_) => Kind::$topology,)*
                 }
             }
-        }
 
-        impl Generator for Topology {
-            fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
+            fn generator(&self) -> &dyn Generator {
                 match self {
-                    $(Self::$topology(topology) => topology.build(link),)*
-                }
-            }
-
-            fn default_routing(&self) -> Routing {
-                match self {
-                    $(Self::$topology(topology) => topology.default_routing(),)*
-                }
-            }
-
-            fn grid(&self) -> Option<Grid> {
-                match self {
-                    $(Self::$topology(topology) => topology.grid(),)*
-                }
-            }
-
-            fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
-                match self {
-                    $(Self::$topology(topology) => topology.dimension_order(fabric),)*
-                }
-            }
-
-            fn computed_dimension_order(
-                &self,
-                fabric: &Fabric,
-            ) -> Option<(ForwardingTables, Option<PathLanes>)> {
-                match self {
-                    $(Self::$topology(topology) => topology.computed_dimension_order(fabric),)*
-                }
-            }
-
-            fn group(&self, switch: SwitchId) -> Option<u32> {
-                match self {
-                    $(Self::$topology(topology) => topology.group(switch),)*
-                }
-            }
-
-            fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
-                match self {
-                    $(Self::$topology(topology) => topology.cable_kinds(fabric),)*
+                    $(Self::$topology(topology) => topology,)*
                 }
             }
         }
@@ -212,6 +173,32 @@ register! {
     hyper_x::HyperX = "hyper-x", "A grid whose rows are fully connected.";
     slim_fly::SlimFly = "slim-fly", "Switches that are at most two cables apart: graphs of McKay, Miller and Siran.";
     jellyfish::Jellyfish = "jellyfish", "A random regular graph of switches.";
+}
+
+impl Generator for Topology {
+    fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
+        self.generator().build(link)
+    }
+
+    fn default_routing(&self) -> Routing {
+        self.generator().default_routing()
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        self.generator().grid()
+    }
+
+    fn full_rows(&self) -> Option<FullRows> {
+        self.generator().full_rows()
+    }
+
+    fn group(&self, switch: SwitchId) -> Option<u32> {
+        self.generator().group(switch)
+    }
+
+    fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
+        self.generator().cable_kinds(fabric)
+    }
 }
 
 impl Default for Topology {

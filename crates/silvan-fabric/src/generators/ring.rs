@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Generator;
 use super::row::Row;
-use crate::routing::Routing;
+use crate::routing::{MinHop, Routing};
 use crate::{Fabric, FabricError, LinkKind};
 
 /// A ring of switches. Minimal routes around it depend on each other in a cycle, so that a lossless
@@ -23,7 +23,7 @@ pub struct Ring {
 
 impl Generator for Ring {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        MinHop {}.into()
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

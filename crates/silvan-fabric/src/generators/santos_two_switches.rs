@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::Length;
 
 use super::{Generator, port_number};
-use crate::routing::Routing;
+use crate::routing::{MinHop, Routing};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind, Speed, Width};
 
 /// The two switches of santos2003, section III.
@@ -31,7 +31,7 @@ impl SantosTwoSwitches {
 
 impl Generator for SantosTwoSwitches {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        MinHop {}.into()
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

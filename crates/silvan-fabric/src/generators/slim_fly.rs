@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::attached::{MOST_PORTS, Parameter, attach_hosts};
 use super::galois::Field;
 use super::{Generator, port_number};
-use crate::routing::Routing;
+use crate::routing::{LayeredMinHop, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A Slim Fly: 2 q^2 switches, any two at most two cables apart, which is nearly the most for the (3 q - d) / 2 cables that
@@ -56,7 +56,12 @@ fn generators(field: &Field) -> [Vec<usize>; 2] {
     };
     match q % 4 {
         // X: 1, xi^2, ..., xi^(2w-2), xi^(2w-1), xi^(2w+1), ..., xi^(4w-3); X' one exponent further.
-        3 => both((0..2 * w).step_by(2).chain((2 * w - 1..4 * w - 2).step_by(2)).collect()),
+        3 => both(
+            (0..2 * w)
+                .step_by(2)
+                .chain((2 * w - 1..4 * w - 2).step_by(2))
+                .collect(),
+        ),
         // X: 1, xi^2, ..., the even powers; X' the odd ones.
         _ => both((0..q - 1).step_by(2).collect()),
     }
@@ -74,7 +79,11 @@ impl SlimFly {
             let fits = |q: &usize| Field::new(*q).is_some();
             let below = (3..self.q.min(most + 1)).rev().find(fits);
             let above = (self.q.saturating_add(1).max(3)..=most).find(fits);
-            let near: Vec<String> = [below, above].iter().flatten().map(usize::to_string).collect();
+            let near: Vec<String> = [below, above]
+                .iter()
+                .flatten()
+                .map(usize::to_string)
+                .collect();
             let problem = format!("q is {}, it must be a prime power of 3 to {most}", self.q);
             return Err(of("q").bad(problem, format!("write {}", near.join(" or "))));
         };
@@ -93,7 +102,7 @@ impl SlimFly {
 
 impl Generator for SlimFly {
     fn default_routing(&self) -> Routing {
-        Routing::LayeredMinHop
+        LayeredMinHop {}.into()
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
@@ -126,7 +135,10 @@ impl Generator for SlimFly {
                 for (column, row) in (0..q * q).map(|index| (index / q, index % q)) {
                     let peer = field.sum(row, difference);
                     if row < peer {
-                        let ends = (end(half, column, row, port)?, end(half, column, peer, far_port)?);
+                        let ends = (
+                            end(half, column, row, port)?,
+                            end(half, column, peer, far_port)?,
+                        );
                         builder.connect(ends.0, ends.1, local_link)?;
                     }
                 }

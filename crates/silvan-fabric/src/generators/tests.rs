@@ -11,7 +11,7 @@ use silvan_core::{Length, SwitchId};
 
 use super::*;
 use crate::check::{CheckOptions, check};
-use crate::routing::{d_mod_k, layered_min_hop, min_hop_balanced};
+use crate::testing::routing_input;
 use crate::{Fabric, LinkKind, NodeKind, Speed, Width};
 
 pub(super) const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Ddr, Length::from_mm(2_000));
@@ -462,13 +462,9 @@ fn every_topology_works_with_its_default_routing() {
         assert_eq!(topology.kind(), *kind);
         let fabric = topology.build(LINK).unwrap();
         assert_invariants(&fabric);
-        let tables = match topology.default_routing() {
-            Routing::DModK => d_mod_k(&fabric).unwrap(),
-            Routing::MinHop => min_hop_balanced(&fabric).unwrap(),
-            Routing::LayeredMinHop => layered_min_hop(&fabric).unwrap().0,
-            Routing::DimensionOrder => topology.dimension_order(&fabric).unwrap().unwrap().0,
-            other => panic!("{name} has the default {other:?}, which needs tables"),
-        };
+        let routing = topology.default_routing();
+        let algorithm = routing.algorithm().expect("a default needs no tables");
+        let (tables, _) = algorithm.routes(routing_input(&fabric, &topology)).unwrap();
         let options = CheckOptions {
             allow_cycles: true,
             allow_missing: false,

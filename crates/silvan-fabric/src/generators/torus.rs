@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Generator, Grid};
-use crate::routing::Routing;
+use crate::routing::{DimensionOrder, Routing};
 use crate::{Fabric, FabricError, LinkKind};
 
 /// A torus: a mesh in which the ends of every row are joined (a k-ary n-cube where all sizes are equal).
@@ -30,7 +30,7 @@ impl Torus {
 
 impl Generator for Torus {
     fn default_routing(&self) -> Routing {
-        Routing::DimensionOrder
+        DimensionOrder {}.into()
     }
 
     fn grid(&self) -> Option<Grid> {

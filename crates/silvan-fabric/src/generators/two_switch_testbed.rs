@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::Length;
 
 use super::Generator;
-use crate::routing::Routing;
+use crate::routing::{MinHop, Routing};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind, Speed, Width};
 
 /// Length of the cables where a paper states none: short copper within a rack.
@@ -38,7 +38,7 @@ impl TwoSwitchTestbed {
 
 impl Generator for TwoSwitchTestbed {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        MinHop {}.into()
     }
 
     fn build(&self, _link: LinkKind) -> Result<Fabric, FabricError> {

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use silvan_core::HostId;
 
-use super::{Routing, computed_d_mod_k, d_mod_k, min_hop_balanced};
+use super::{PathChoice, computed_d_mod_k, d_mod_k, min_hop_balanced};
 use crate::check::{CheckOptions, check};
 use crate::generators::{Generator, Kind, Topology};
-use crate::testing::{LINK, any_fabric, fabric_from};
+use crate::testing::{LINK, any_fabric, fabric_from, routing_input};
 use crate::{Fabric, ForwardingTables};
 
 fn numbers(most: usize, count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<usize>> {
@@ -121,23 +121,13 @@ fn topology() -> impl Strategy<Value = Topology> {
 
 /// The tables of a routing, and the same computed.
 fn both(fabric: &Fabric, topology: &Topology) -> (ForwardingTables, ForwardingTables) {
-    match topology.minimal_routing() {
-        Routing::DModK => (
-            d_mod_k(fabric).unwrap(),
-            ForwardingTables::computed(fabric, computed_d_mod_k(fabric).unwrap()),
-        ),
-        Routing::DimensionOrder => {
-            let (tables, lanes) = topology.dimension_order(fabric).unwrap().unwrap();
-            let (computed, same_lanes) = topology.computed_dimension_order(fabric).unwrap();
-            assert_eq!(lanes, same_lanes);
-            (tables, computed)
-        }
-        Routing::GroupMinimal => (
-            topology.group_minimal(fabric).unwrap().unwrap().0,
-            topology.computed_group_minimal(fabric).unwrap().0,
-        ),
-        other => panic!("{other:?} has no rule"),
-    }
+    let routing = topology.routing_for(PathChoice::Valiant);
+    let algorithm = routing.algorithm().expect("topologies have algorithms");
+    let input = routing_input(fabric, topology);
+    let (tables, lanes) = algorithm.routes(input).unwrap();
+    let (computed, same_lanes) = algorithm.computed(input).unwrap();
+    assert_eq!(lanes, same_lanes);
+    (tables, computed)
 }
 
 fn assert_equal(fabric: &Fabric, tables: &ForwardingTables, computed: &ForwardingTables) {

@@ -2,12 +2,37 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
 use super::computed::{ComputedRoutes, Hierarchy, Parts};
 use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
-use super::{ForwardingTables, RoutingError};
+use super::{
+    ForwardingTables, PathChoice, PathLanes, Routed, RoutingAlgorithm, RoutingError, RoutingInput,
+};
 use crate::Fabric;
+
+/// The up-port of a fat tree by the index of the destination.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct DModK {}
+
+impl RoutingAlgorithm for DModK {
+    fn routes(&self, input: RoutingInput<'_>) -> Routed {
+        Ok((d_mod_k(input.fabric)?, None))
+    }
+
+    fn computed(&self, input: RoutingInput<'_>) -> Option<(ForwardingTables, Option<PathLanes>)> {
+        let routes = computed_d_mod_k(input.fabric)?;
+        Some((ForwardingTables::computed(input.fabric, routes), None))
+    }
+
+    /// No path turns upwards again, so that one lane is enough.
+    fn raises_lanes(&self, _choice: PathChoice) -> bool {
+        false
+    }
+}
 
 /// Computes d-mod-k tables for a fat tree.
 ///

@@ -1,14 +1,73 @@
 //! Dimension-order routing on meshes and tori, without deadlock.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
-use super::{ForwardingTables, Hierarchy, Parts, PathLanes, PathServiceLevels, RoutingError};
+use super::{
+    ForwardingTables, Hierarchy, MinHop, Parts, PathChoice, PathLanes, PathServiceLevels, Routed,
+    Routing, RoutingAlgorithm, RoutingError, RoutingInput,
+};
 use crate::Fabric;
-use crate::generators::{Direction, Grid};
+use crate::generators::{Direction, FullRows, Generator, Grid};
 
 /// Most dimensions whose datelines a service level can tell: one of its four bits for each.
 const MOST_DATELINES: usize = 4;
+
+/// Along one dimension after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct DimensionOrder {}
+
+impl RoutingAlgorithm for DimensionOrder {
+    fn routes(&self, input: RoutingInput<'_>) -> Routed {
+        let RoutingInput {
+            fabric, topology, ..
+        } = input;
+        if let Some(grid) = topology.and_then(Generator::grid) {
+            return dimension_order(fabric, &grid);
+        }
+        match topology.and_then(Generator::full_rows) {
+            Some(rows) => Ok((along_rows(fabric, &rows), None)),
+            None => Err(RoutingError::Refused {
+                key: "routing",
+                problem: "dimension order needs a generator of a grid, such as mesh or torus"
+                    .to_owned(),
+                hint: "use min-hop instead".to_owned(),
+            }),
+        }
+    }
+
+    fn computed(&self, input: RoutingInput<'_>) -> Option<(ForwardingTables, Option<PathLanes>)> {
+        let topology = input.topology?;
+        match topology.grid() {
+            Some(grid) => computed_dimension_order(input.fabric, &grid),
+            None => computed_along_rows(input.fabric, &topology.full_rows()?),
+        }
+    }
+
+    fn allows_choice(&self) -> bool {
+        false
+    }
+
+    fn substitute(&self, choice: PathChoice) -> Option<Routing> {
+        choice.is_among_shortest().then(|| MinHop {}.into())
+    }
+
+    /// Two for the datelines of a torus.
+    fn lanes_per_class(&self, topology: Option<&dyn Generator>, data_vls: u8) -> u8 {
+        let grid = topology.and_then(Generator::grid);
+        match grid.is_some_and(|grid| grid.wraps) && data_vls > 1 {
+            true => 2,
+            false => 1,
+        }
+    }
+
+    fn deadlock_hint(&self, _lanes: u8) -> Option<String> {
+        Some("set vl.data-vls to 2 for datelines".to_owned())
+    }
+}
 
 /// Computes dimension-order routes: along the first dimension until the coordinate is right, then
 /// along the second, and so on; in a torus the shorter way round. Where both ways are equally long,
@@ -69,6 +128,54 @@ pub fn computed_dimension_order(
     });
     let tables = ForwardingTables::computed(fabric, routes.ok()??);
     Some((tables, lanes(fabric, grid).ok()?))
+}
+
+/// Computes routes over one cable for each dimension, in their order, which no packet can go back in: so no cycle of
+/// channels depends on each other. Of parallel cables a destination has one by its index.
+fn along_rows(fabric: &Fabric, rows: &FullRows) -> ForwardingTables {
+    let mut tables = ForwardingTables::new(fabric);
+    let managed = fabric.switch_ids().filter(|_| fabric.has_lids());
+    for target in managed {
+        let lid = fabric.switch(target).lid;
+        for switch in fabric.switch_ids().filter(|switch| *switch != target) {
+            let number = rows.port_towards(switch, target, target.index());
+            tables.set(switch, lid, number);
+        }
+    }
+    for host in fabric.host_ids() {
+        let (leaf, port) = fabric.host_attachment(host);
+        for switch in fabric.switch_ids() {
+            let number = rows.port_towards(switch, leaf, host.index());
+            tables.set_host(switch, host, number.or(Some(fabric.ports[port].number)));
+        }
+    }
+    tables
+}
+
+/// The same routes to hosts, computed from coordinates. `None` if there are too many coordinates.
+fn computed_along_rows(
+    fabric: &Fabric,
+    rows: &FullRows,
+) -> Option<(ForwardingTables, Option<PathLanes>)> {
+    let mut parts = Parts::new(fabric.switch_count(), rows.sizes.len());
+    for switch in fabric.switch_ids() {
+        for dimension in 0..rows.sizes.len() {
+            parts.set(switch, dimension, rows.coordinate(switch, dimension))?;
+        }
+    }
+    let cables = rows.cables.iter().copied().max().unwrap_or(1);
+    let routes = Hierarchy::new(parts)?.routes(fabric, |switch, leaf, ports| {
+        for cable in 0..cables {
+            // Hosts of indices from 0 on have the cables in turn.
+            let port = rows.port_towards(switch, leaf, cable).ok_or(())?;
+            if ports.first() == Some(&port) {
+                break;
+            }
+            ports.push(port);
+        }
+        Ok::<_, ()>(1)
+    });
+    Some((ForwardingTables::computed(fabric, routes.ok()??), None))
 }
 
 /// The lanes of the datelines of a torus.

@@ -2,12 +2,53 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
 use super::computed::{ComputedRoutes, Hierarchy, Parts};
 use super::distance::{SwitchGraph, UNREACHABLE};
-use super::{ForwardingTables, RoutingError};
+use super::{
+    ForwardingTables, PathChoice, PathLanes, Routed, RoutingAlgorithm, RoutingError, RoutingInput,
+};
 use crate::Fabric;
+use crate::generators::Generator;
+
+/// Minimal routes between and inside groups of switches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct GroupMinimal {}
+
+impl RoutingAlgorithm for GroupMinimal {
+    fn routes(&self, input: RoutingInput<'_>) -> Routed {
+        let topology = with_groups(input.topology).ok_or_else(|| RoutingError::Refused {
+            key: "routing",
+            problem: "group-minimal routes need a generator with groups of switches: dragonfly or \
+                      dragonfly-plus"
+                .to_owned(),
+            hint: "use min-hop instead".to_owned(),
+        })?;
+        let group = |switch| topology.group(switch).unwrap_or(0);
+        Ok((group_minimal(input.fabric, group)?, None))
+    }
+
+    fn computed(&self, input: RoutingInput<'_>) -> Option<(ForwardingTables, Option<PathLanes>)> {
+        let topology = with_groups(input.topology)?;
+        let group = |switch| topology.group(switch).unwrap_or(0);
+        let routes = computed_group_minimal(input.fabric, group)?;
+        Some((ForwardingTables::computed(input.fabric, routes), None))
+    }
+
+    /// The path between two groups turns back into a group, which on one lane can close a cycle.
+    fn raises_lanes(&self, _choice: PathChoice) -> bool {
+        true
+    }
+}
+
+/// The topology, if its switches are in groups.
+fn with_groups(topology: Option<&dyn Generator>) -> Option<&dyn Generator> {
+    topology.filter(|topology| topology.group(SwitchId::new(0)).is_some())
+}
 
 /// Computes routes that cross one cable between groups, if source and destination are in different groups, and inside groups the
 /// fewest cables (J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
@@ -18,7 +59,7 @@ use crate::Fabric;
 /// # Errors
 ///
 /// If two groups have no cable between them, or a group is not connected.
-pub(crate) fn group_minimal(
+fn group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
 ) -> Result<ForwardingTables, RoutingError> {
@@ -46,7 +87,7 @@ pub(crate) fn group_minimal(
 }
 
 /// The same routes to hosts, computed from the groups. `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
-pub(crate) fn computed_group_minimal(
+fn computed_group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
 ) -> Option<ComputedRoutes> {

@@ -2,14 +2,45 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, PortId, SwitchId};
 
-use super::min_hop::min_hop_balanced;
-use super::{ForwardingTables, PathLanes, PathServiceLevels, RoutingError};
+use super::min_hop::{MinHop, min_hop_balanced};
+use super::{
+    ForwardingTables, PathChoice, PathLanes, PathServiceLevels, Routed, Routing, RoutingAlgorithm,
+    RoutingError, RoutingInput,
+};
 use crate::Fabric;
+use crate::generators::Generator;
 
 /// Most lanes that carry data (InfiniBand Architecture Specification, volume 1, section 7.6.1).
 const MOST_LANES: usize = 15;
+
+/// Shortest paths, each on a lane on which no cycle of them can deadlock (LASH).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct LayeredMinHop {}
+
+impl RoutingAlgorithm for LayeredMinHop {
+    fn routes(&self, input: RoutingInput<'_>) -> Routed {
+        layered_min_hop(input.fabric)
+    }
+
+    /// Lanes follow from the path that is chosen.
+    fn substitute(&self, choice: PathChoice) -> Option<Routing> {
+        choice.is_non_minimal().then(|| MinHop {}.into())
+    }
+
+    /// The routes tell how many lanes a class needs, so that one class has all.
+    fn lanes_per_class(&self, _topology: Option<&dyn Generator>, data_vls: u8) -> u8 {
+        data_vls
+    }
+
+    fn deadlock_hint(&self, lanes: u8) -> Option<String> {
+        Some(format!("set vl.data-vls to {lanes}"))
+    }
+}
 
 /// Computes balanced min-hop routes and a lane for each path, the same from its first switch to its last (T. Skeie, O.
 /// Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS 2002, section 3).

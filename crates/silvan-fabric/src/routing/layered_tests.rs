@@ -7,11 +7,11 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Routes, layered_min_hop, min_hop_balanced};
+use super::{DimensionOrder, Routes, RoutingAlgorithm, layered_min_hop, min_hop_balanced};
 use crate::Fabric;
 use crate::check::{CheckOptions, check};
-use crate::generators::{Generator, HyperX, Kind, Ring};
-use crate::testing::{LINK, all_distances, any_fabric, host_pairs};
+use crate::generators::{Generator, HyperX, Kind, Ring, Topology};
+use crate::testing::{LINK, all_distances, any_fabric, host_pairs, routing_input};
 
 /// Lanes of the routes, which the check of channel dependencies finds free of cycles.
 fn lanes(fabric: &Fabric) -> u8 {
@@ -43,15 +43,16 @@ proptest! {
         shape in prop::collection::vec((2_usize..4, 1_usize..3), 1..4), hosts in 1_usize..3,
     ) {
         let (sizes, cables): (Vec<usize>, Vec<usize>) = shape.into_iter().unzip();
-        let topology = HyperX {
+        let topology = Topology::HyperX(HyperX {
             sizes,
             cables,
             hosts_per_switch: hosts,
             host_link: Default::default(),
             links: Vec::new(),
-        };
+        });
         let fabric = topology.build(LINK).unwrap();
-        let (tables, lanes) = topology.dimension_order(&fabric).unwrap().unwrap();
+        let input = routing_input(&fabric, &topology);
+        let (tables, lanes) = DimensionOrder {}.routes(input).unwrap();
         prop_assert!(lanes.is_none());
         let report = check(&fabric, &tables, CheckOptions::default()).unwrap();
         let distances = all_distances(&fabric);

@@ -2,11 +2,24 @@
 
 use std::cmp::Reverse;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
-use super::{ForwardingTables, RoutingError};
+use super::{ForwardingTables, Routed, RoutingAlgorithm, RoutingError, RoutingInput};
 use crate::Fabric;
+
+/// Shortest paths, balanced over the ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct MinHop {}
+
+impl RoutingAlgorithm for MinHop {
+    fn routes(&self, input: RoutingInput<'_>) -> Routed {
+        Ok((min_hop_balanced(input.fabric)?, None))
+    }
+}
 
 /// Computes minimal routes in any connected fabric.
 ///

@@ -1,32 +1,32 @@
 //! Linear forwarding tables and the algorithms that fill them.
 //!
+//! An algorithm is one module with a struct that holds its keys and implements [`RoutingAlgorithm`], and one line in the list
+//! `register!`. Everything else follows from them: `fabric.routing = "NAME"` and the keys in scenarios, the JSON schema and
+//! the reference. The guide's page "How to add a routing algorithm" adds one.
+//!
 //! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`min_hop_balanced`] and [`layered_min_hop`] for
 //! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
 //! switches choose among; [`Waypoints`] are what non-minimal paths lead over, on the lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
 //! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
 //! so [`check`](crate::check) does not follow them.
 
+mod algorithm;
 mod alternatives;
 mod computed;
-mod d_mod_k;
-mod dimension_order;
 mod distance;
 mod explicit;
-mod group_minimal;
 mod lanes;
-mod layered;
 mod levels;
-mod min_hop;
 mod paths;
 mod sl_to_vl;
 
+pub use algorithm::{Routed, RoutingAlgorithm, RoutingInput};
 pub use alternatives::{Alternatives, minimal_alternatives};
 pub use computed::ComputedRoutes;
 pub(crate) use computed::{Hierarchy, Parts};
 pub use d_mod_k::{computed_d_mod_k, d_mod_k};
 pub use dimension_order::{computed_dimension_order, dimension_order};
 pub use explicit::{ExplicitTable, explicit};
-pub(crate) use group_minimal::{computed_group_minimal, group_minimal};
 pub use lanes::PathLanes;
 pub use layered::layered_min_hop;
 pub use levels::PathServiceLevels;
@@ -38,36 +38,139 @@ pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use silvan_core::{HostId, IdVec, Lid, PortNumber, SwitchId};
 use thiserror::Error;
 
 use crate::Fabric;
 
-/// How the forwarding tables are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Routing {
-    /// By destination modulo the number of upward ports, as fat trees are routed.
-    DModK,
-    /// Shortest paths, balanced over the ports.
-    MinHop,
-    /// Shortest paths, balanced over the ports, each on a virtual lane on which no cycle of them can deadlock (LASH).
-    /// With fewer data virtual lanes than that takes, as `min-hop`.
-    LayeredMinHop,
-    /// Along one dimension of a mesh, torus or HyperX after the other. With two data virtual lanes or more
-    /// the rings of a torus have datelines and cannot deadlock.
-    DimensionOrder,
-    /// For dragonfly and dragonfly+: over one cable between groups, and over the fewest cables inside them.
-    GroupMinimal,
-    /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
-    Explicit,
-    /// No tables, whatever is given of them: switches discard all packets until a subnet manager sets
-    /// routes in the live fabric.
-    None,
-    /// Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or
-    /// `opensm.fdbs`.
-    Lfts,
+/// Registers routing algorithms, for each its module, its type, its name in scenarios and a sentence on it; and the forms in
+/// which tables are given instead.
+macro_rules! register {
+    (
+        algorithms {
+            $($module:ident::$algorithm:ident = $name:literal, $summary:literal;)*
+        }
+        given {
+            $($form:ident = $form_name:literal, $form_summary:literal;)*
+        }
+    ) => {
+        $(
+            mod $module;
+            pub use $module::$algorithm;
+
+            impl $algorithm {
+                /// Its name in scenarios.
+                pub const NAME: &'static str = $name;
+            }
+
+            impl From<$algorithm> for Routing {
+                fn from(algorithm: $algorithm) -> Self {
+                    Self::$algorithm(algorithm)
+                }
+            }
+        )*
+
+        /// How the forwarding tables are computed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[schemars(rename = "Routing")]
+        pub enum RoutingName {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $algorithm,
+            )*
+            $(
+                #[doc = $form_summary]
+                #[serde(rename = $form_name)]
+                $form,
+            )*
+        }
+
+        impl RoutingName {
+            /// All of them, in the order of their registration.
+            pub const ALL: &[Self] = &[$(Self::$algorithm,)* $(Self::$form),*];
+
+            /// Its name in scenarios.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$algorithm => $name,)*
+                    $(Self::$form => $form_name,)*
+                }
+            }
+
+            /// The JSON schema of its keys.
+            pub fn schema(self) -> Value {
+                match self {
+                    $(Self::$algorithm => schemars::schema_for!($algorithm).into(),)*
+                    $(Self::$form => Value::Bool(true),)*
+                }
+            }
+
+            /// Reads its keys from a table, in which other keys are ignored.
+            ///
+            /// # Errors
+            /// A missing key or a wrong value.
+            pub fn read<'de, D: Deserializer<'de>>(self, table: D) -> Result<Routing, D::Error> {
+                match self {
+                    $(Self::$algorithm => {
+                        $algorithm::deserialize(table).map(Routing::$algorithm)
+                    })*
+                    $(Self::$form => Ok(Routing::$form),)*
+                }
+            }
+        }
+
+        /// How the forwarding tables are made: an algorithm with its keys, or a form in which they are given.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(tag = "routing")]
+        pub enum Routing {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $algorithm($algorithm),
+            )*
+            $(
+                #[doc = $form_summary]
+                #[serde(rename = $form_name)]
+                $form,
+            )*
+        }
+
+        impl Routing {
+            /// Its name.
+            pub const fn name(&self) -> RoutingName {
+                match self {
+                    $(Self::$algorithm(_) => RoutingName::$algorithm,)*
+                    $(Self::$form => RoutingName::$form,)*
+                }
+            }
+
+            /// The algorithm, unless the tables are given.
+            pub fn algorithm(&self) -> Option<&dyn RoutingAlgorithm> {
+                match self {
+                    $(Self::$algorithm(algorithm) => Some(algorithm),)*
+                    $(Self::$form => None,)*
+                }
+            }
+        }
+    };
+}
+
+register! {
+    algorithms {
+        d_mod_k::DModK = "d-mod-k", "By destination modulo the number of upward ports, as fat trees are routed.";
+        min_hop::MinHop = "min-hop", "Shortest paths, balanced over the ports.";
+        layered::LayeredMinHop = "layered-min-hop", "Shortest paths, balanced over the ports, each on a virtual lane on which no cycle of them can deadlock (LASH).\nWith fewer data virtual lanes than that takes, as `min-hop`.";
+        dimension_order::DimensionOrder = "dimension-order", "Along one dimension of a mesh, torus or HyperX after the other. With two data virtual lanes or more\nthe rings of a torus have datelines and cannot deadlock.";
+        group_minimal::GroupMinimal = "group-minimal", "For dragonfly and dragonfly+: over one cable between groups, and over the fewest cables inside them.";
+    }
+    given {
+        Explicit = "explicit", "Given switch by switch in `fabric.tables` or `fabric.linear-tables`.";
+        None = "none", "No tables, whatever is given of them: switches discard all packets until a subnet manager sets\nroutes in the live fabric.";
+        Lfts = "lfts", "Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or\n`opensm.fdbs`.";
+    }
 }
 
 /// Why no tables can be computed. No tables exist then.
@@ -85,6 +188,16 @@ pub enum RoutingError {
     NotAGrid {
         /// What is in the way, with the switches concerned.
         problem: String,
+    },
+    /// An algorithm that does not suit the topology, or a value of one of its keys.
+    #[error("{problem}")]
+    Refused {
+        /// The key of `[fabric]`.
+        key: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// What to write instead.
+        hint: String,
     },
     /// Paths that depend on each other too much for the lanes of a port.
     #[error("the shortest paths need more than {most} virtual lanes to be free of deadlock")]

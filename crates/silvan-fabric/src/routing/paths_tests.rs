@@ -11,10 +11,10 @@ use silvan_core::{HostId, PortId};
 use super::*;
 use crate::check::{check, check_steps};
 use crate::generators::{Generator, Kind, Topology};
-use crate::testing::LINK;
+use crate::testing::{LINK, routing_input};
 
 fn topology(kind: Kind, keys: &str) -> Topology {
-    let keys: serde_json::Value = serde_json::from_str(keys).unwrap();
+    let keys: Value = serde_json::from_str(keys).unwrap();
     kind.read(&keys).unwrap()
 }
 
@@ -28,9 +28,15 @@ struct Built {
 fn built(kind: Kind, keys: &str) -> Built {
     let topology = topology(kind, keys);
     let fabric = topology.build(LINK).unwrap();
-    let tables = match topology.minimal_routing() {
-        Routing::GroupMinimal => topology.group_minimal(&fabric).unwrap().unwrap().0,
-        Routing::DimensionOrder => topology.dimension_order(&fabric).unwrap().unwrap().0,
+    let routing = topology.routing_for(PathChoice::Valiant);
+    let tables = match routing.name() {
+        RoutingName::GroupMinimal | RoutingName::DimensionOrder => {
+            let algorithm = routing.algorithm().unwrap();
+            algorithm
+                .routes(routing_input(&fabric, &topology))
+                .unwrap()
+                .0
+        }
         _ => min_hop_balanced(&fabric).unwrap(),
     };
     Built {

@@ -137,6 +137,7 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
         RoutingError::UnknownDestination { .. } => "name a host of the fabric",
         RoutingError::DuplicateEntry { .. } => "keep one of them",
         RoutingError::NotAGrid { .. } => "use a torus of at most four dimensions",
+        RoutingError::Refused { hint, .. } => hint,
         RoutingError::DeadPort { .. } => "name a port that a [[fabric.cable]] is plugged into",
         _ => "use min-hop instead",
     };
@@ -158,17 +159,11 @@ pub(super) fn on_route(
 ) -> String {
     let routing = section.routing();
     let linear = from_file || !section.linear_tables.is_empty();
-    if let (RouteError::DependencyCycle { .. }, Routing::DimensionOrder) = (error, routing) {
-        return "set vl.data-vls to 2 for datelines, or fabric.allow-credit-loops to true to study \
-                the deadlock"
-            .to_owned();
-    }
-    if let (RouteError::DependencyCycle { .. }, Routing::LayeredMinHop) = (error, routing) {
-        return format!(
-            "set vl.data-vls to {lanes}, or fabric.allow-credit-loops to true to study the deadlock"
-        );
-    }
     if let RouteError::DependencyCycle { .. } = error {
+        let hint = routing.algorithm().and_then(|one| one.deadlock_hint(lanes));
+        if let Some(hint) = hint {
+            return format!("{hint}, or fabric.allow-credit-loops to true to study the deadlock");
+        }
         return "set fabric.routing to \"layered-min-hop\"; or let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
                 fabric.allow-credit-loops to true to study the deadlock"
             .to_owned();

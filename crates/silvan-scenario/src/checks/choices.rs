@@ -20,8 +20,10 @@ pub(super) fn add_choices(
     routes: CheckedRoutes,
     options: CheckOptions,
 ) -> Result<CheckedRoutes, ScenarioError> {
+    let routing = file.fabric.routing();
+    let algorithm = routing.algorithm();
     match file.fabric.path_choice {
-        PathChoice::Table if file.fabric.routing() == Routing::GroupMinimal => {
+        PathChoice::Table if algorithm.is_some_and(|one| one.raises_lanes(PathChoice::Table)) => {
             let topology = file.fabric.topology.as_ref();
             let steps = topology.map(|topology| topology.lane_steps(fabric));
             match steps {
@@ -30,7 +32,7 @@ pub(super) fn add_choices(
             }
         }
         PathChoice::Table => Ok(routes),
-        _ if file.fabric.routing() == Routing::None => Ok(routes),
+        _ if routing == Routing::None => Ok(routes),
         choice if choice.is_among_shortest() => among_shortest(file, fabric, routes, options),
         _ => over_waypoints(file, fabric, routes),
     }
@@ -48,8 +50,9 @@ fn among_shortest(
     mut routes: CheckedRoutes,
     options: CheckOptions,
 ) -> Result<CheckedRoutes, ScenarioError> {
-    if file.fabric.routing() == Routing::DimensionOrder {
-        let message = "dimension-order routes leave nothing to choose";
+    let routing = file.fabric.routing();
+    if routing.algorithm().is_some_and(|one| !one.allows_choice()) {
+        let message = format!("{} routes leave nothing to choose", routing.name().name());
         let hint = "set fabric.routing to \"min-hop\", or leave it out";
         return Err(refused(message, hint));
     }

@@ -2,17 +2,16 @@
 
 use silvan_core::PortNumber;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
-use silvan_fabric::generators::{Generator, Routed};
+use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{
     self, Alternatives, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
-    RoutingError, Waypoints,
+    RoutingError, RoutingInput, Waypoints,
 };
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_model::EngineConfig;
 
 use super::levels::given_lanes;
 use super::{advice, at, choices, linear};
-use crate::effective::has_datelines;
 use crate::parsed::{CableEntry, FabricSection, LinkSection, ScenarioFile, Unreachable};
 use crate::{KeyPath, ScenarioError};
 
@@ -124,8 +123,8 @@ pub(crate) struct CheckedRoutes {
     pub report: RouteReport,
 }
 
-/// Computes the routes, or takes the given tables, and proves that they work. A torus gets its
-/// datelines only if there are lanes for them. `origin` is the key of the file that the tables come
+/// Computes the routes, or takes the given tables, and proves that they work. Paths have the lanes of an algorithm only if
+/// a port has as many. `origin` is the key of the file that the tables come
 /// from, if they come from one.
 pub(crate) fn build_routes(
     file: &ScenarioFile,
@@ -135,17 +134,19 @@ pub(crate) fn build_routes(
 ) -> Result<CheckedRoutes, ScenarioError> {
     let section = &file.fabric;
     check_tables_by_lid(section, fabric)?;
-    let (tables, lanes) = match by_rule(section, fabric) {
+    let (tables, lanes) = match by_rule(file, fabric) {
         Some(routes) => routes,
         None => compute_routes(file, engine, fabric)?,
     };
     let needed = lanes.as_ref().map_or(1, PathLanes::lanes);
-    let lanes = lanes.filter(|lanes| match section.routing() {
+    let lanes = lanes.filter(|lanes| match section.routing().algorithm() {
         _ if section.path_choice.is_non_minimal() => false,
-        Routing::DimensionOrder => has_datelines(file),
-        Routing::LayeredMinHop if section.path_choice != PathChoice::Table => false,
-        Routing::LayeredMinHop => lanes.lanes() <= file.vl.data_vls,
-        _ => true,
+        Some(algorithm) => {
+            let follows_tables =
+                section.path_choice == PathChoice::Table || !algorithm.allows_choice();
+            follows_tables && lanes.lanes() <= file.vl.data_vls
+        }
+        None => true,
     });
     let options = CheckOptions {
         // Lanes that go up along the way are checked with the paths that switches choose.
@@ -179,11 +180,10 @@ pub(crate) fn build_routes(
 
 /// Whether the lane of a packet goes up along its way.
 pub(crate) fn has_steps(section: &FabricSection) -> bool {
+    let choice = section.path_choice;
     let routing = section.routing();
-    section.path_choice.is_non_minimal()
-        || routing == Routing::GroupMinimal
-        || (section.path_choice.is_among_shortest()
-            && matches!(routing, Routing::LayeredMinHop | Routing::MinHop))
+    let raises = routing.algorithm().map(|one| one.raises_lanes(choice));
+    choice.is_non_minimal() || raises.unwrap_or(false)
 }
 
 /// Refuses a fabric without LIDs; `key` is that of `fabric` to blame.
@@ -214,21 +214,21 @@ pub(crate) fn has_given_routes(section: &FabricSection) -> bool {
 }
 
 /// Routes that follow a rule of the topology, with the same decisions as the tables of the routing; `None` if there is no rule.
-fn by_rule(
-    section: &FabricSection,
-    fabric: &Fabric,
-) -> Option<(ForwardingTables, Option<PathLanes>)> {
-    let topology = section.topology.as_ref();
-    match section.routing() {
-        // Errors about these name them.
-        _ if has_given_routes(section) => None,
-        Routing::DModK => {
-            let routes = routing::computed_d_mod_k(fabric)?;
-            Some((ForwardingTables::computed(fabric, routes), None))
-        }
-        Routing::DimensionOrder => topology?.computed_dimension_order(fabric),
-        Routing::GroupMinimal => topology?.computed_group_minimal(fabric),
-        _ => None,
+fn by_rule(file: &ScenarioFile, fabric: &Fabric) -> Option<(ForwardingTables, Option<PathLanes>)> {
+    // Errors about given tables name them.
+    if has_given_routes(&file.fabric) {
+        return None;
+    }
+    let routing = file.fabric.routing();
+    routing.algorithm()?.computed(routing_input(file, fabric))
+}
+
+fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> RoutingInput<'a> {
+    let topology = file.fabric.topology.as_ref();
+    RoutingInput {
+        fabric,
+        topology: topology.map(|topology| topology as &dyn Generator),
+        data_vls: file.vl.data_vls,
     }
 }
 
@@ -263,7 +263,7 @@ fn check_table_size(fabric: &Fabric) -> Result<(), ScenarioError> {
     Err(ScenarioError::new(at("fabric").key("routing"), message).with_hint(hint))
 }
 
-/// Tables and, on a torus, the lanes of its datelines, or those that are given to paths.
+/// Tables and, where they need several, the lanes of paths.
 fn compute_routes(
     file: &ScenarioFile,
     engine: &EngineConfig,
@@ -280,7 +280,7 @@ fn compute_routes(
         ("path-sl", !section.path_sl.is_empty(), levels),
         ("sl-to-vl", !section.sl_to_vl.is_empty(), lanes),
     ] {
-        if section.routing() != Routing::Explicit && given {
+        if given && section.routing() != Routing::Explicit {
             let error = ScenarioError::new(at("fabric").key(key), message);
             return Err(error.with_hint("set fabric.routing to \"explicit\""));
         }
@@ -290,51 +290,28 @@ fn compute_routes(
         let error = ScenarioError::new(at("fabric.linear-tables"), message);
         return Err(error.with_hint("use either of them"));
     }
-    let only_tables = |tables| (tables, None);
-    match section.routing() {
-        Routing::None => return Ok(only_tables(ForwardingTables::new(fabric))),
-        Routing::DModK => routing::d_mod_k(fabric).map(only_tables),
-        Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
-        Routing::LayeredMinHop => routing::layered_min_hop(fabric),
-        Routing::DimensionOrder => dimension_order(section, fabric)?,
-        Routing::GroupMinimal => group_minimal(section, fabric)?,
-        Routing::Explicit if !section.linear_tables.is_empty() => {
-            let tables = linear::decode(&section.linear_tables, fabric)?;
-            return Ok((tables, given_lanes(file, engine, fabric)?));
-        }
-        // Tables from a file have become linear tables by now.
-        Routing::Explicit | Routing::Lfts => {
-            let lanes = given_lanes(file, engine, fabric)?;
-            routing::explicit(fabric, &explicit_tables(section)).map(|tables| (tables, lanes))
-        }
+    let routing = section.routing();
+    if let Some(algorithm) = routing.algorithm() {
+        let routed = algorithm.routes(routing_input(file, fabric));
+        return routed.map_err(|error| cannot_route(&error));
     }
-    .map_err(|error| cannot_route(&error))
+    if routing == Routing::None {
+        return Ok((ForwardingTables::new(fabric), None));
+    }
+    // Tables from a file have become linear tables by now.
+    let tables = match section.linear_tables.is_empty() {
+        false => linear::decode(&section.linear_tables, fabric)?,
+        true => {
+            let lanes = given_lanes(file, engine, fabric)?;
+            let tables = routing::explicit(fabric, &explicit_tables(section));
+            return Ok((tables.map_err(|error| cannot_route(&error))?, lanes));
+        }
+    };
+    Ok((tables, given_lanes(file, engine, fabric)?))
 }
 
 pub(super) fn cannot_route(error: &RoutingError) -> ScenarioError {
     ScenarioError::new(routing_key(error), error.to_string()).with_hint(advice::on_routing(error))
-}
-
-/// Coordinates come from the generator.
-fn dimension_order(section: &FabricSection, fabric: &Fabric) -> Result<Routed, ScenarioError> {
-    let topology = section.topology.as_ref();
-    let routed = topology.and_then(|topology| topology.dimension_order(fabric));
-    routed.ok_or_else(|| {
-        let message = "dimension order needs a generator of a grid, such as mesh or torus";
-        let error = ScenarioError::new(at("fabric.routing"), message);
-        error.with_hint("use min-hop instead")
-    })
-}
-
-/// Groups come from the generator.
-fn group_minimal(section: &FabricSection, fabric: &Fabric) -> Result<Routed, ScenarioError> {
-    let topology = section.topology.as_ref();
-    let routed = topology.and_then(|topology| topology.group_minimal(fabric));
-    routed.ok_or_else(|| {
-        let message = "group-minimal routes need a generator with groups of switches: dragonfly or dragonfly-plus";
-        let error = ScenarioError::new(at("fabric.routing"), message);
-        error.with_hint("use min-hop instead")
-    })
 }
 
 fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
@@ -373,6 +350,7 @@ fn routing_key(error: &RoutingError) -> KeyPath {
             ..
         } => table_entry(switch, destination),
         RoutingError::Disconnected { .. } => at("fabric"),
+        RoutingError::Refused { key, .. } => at("fabric").key(key),
         _ => at("fabric.routing"),
     }
 }
@@ -380,34 +358,21 @@ fn routing_key(error: &RoutingError) -> KeyPath {
 /// The key of the table entry at fault, or of the algorithm where there are no entries.
 fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
     let linear = !section.linear_tables.is_empty();
-    match (section.routing(), error) {
-        (Routing::Explicit, RouteError::NoLane { switch, .. }) => at("fabric.sl-to-vl").key(switch),
-        (Routing::Explicit, _) if linear => at("fabric.linear-tables"),
-        (
-            Routing::DModK
-            | Routing::MinHop
-            | Routing::LayeredMinHop
-            | Routing::DimensionOrder
-            | Routing::GroupMinimal
-            | Routing::Lfts
-            | Routing::None,
-            _,
-        ) => at("fabric.routing"),
-        (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
-        (
-            _,
-            RouteError::WrongDirection {
-                switch,
-                destination,
-                ..
-            },
-        ) => table_entry(switch, destination),
-        (
-            _,
-            RouteError::Loop {
-                destination, cycle, ..
-            },
-        ) => cycle.first().map_or_else(
+    if section.routing() != Routing::Explicit {
+        return at("fabric.routing");
+    }
+    match error {
+        RouteError::NoLane { switch, .. } => at("fabric.sl-to-vl").key(switch),
+        _ if linear => at("fabric.linear-tables"),
+        RouteError::NoEntry { switch, .. } => at("fabric.tables").key(switch),
+        RouteError::WrongDirection {
+            switch,
+            destination,
+            ..
+        } => table_entry(switch, destination),
+        RouteError::Loop {
+            destination, cycle, ..
+        } => cycle.first().map_or_else(
             || at("fabric.tables"),
             |switch| table_entry(switch, destination),
         ),

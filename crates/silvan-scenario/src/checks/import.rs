@@ -65,7 +65,8 @@ pub(crate) fn import_tables(
     base: &Path,
 ) -> Result<(), ScenarioError> {
     let key = at("fabric.routing-file");
-    if section.routing() == Routing::None {
+    let routing = section.routing();
+    if routing == Routing::None {
         section.routing_file = None;
         section.tables.clear();
         section.linear_tables.clear();
@@ -73,7 +74,7 @@ pub(crate) fn import_tables(
         section.sl_to_vl.clear();
         return Ok(());
     }
-    match (section.routing(), section.routing_file.take()) {
+    match (routing, section.routing_file.take()) {
         (Routing::Lfts, Some(file)) => {
             let (name, text) = read(&file, base, &key, limits::TABLES_FILE)?;
             let routes = silvan_fabric::import::routes(&text, fabric)

@@ -133,7 +133,7 @@ fn job(
     names: &[String],
     key: &KeyPath,
 ) -> Result<JobPlan, ScenarioError> {
-    let work = entry.kind.work();
+    let work = entry.kind.work(&entry.format);
     check_keys(entry, work, key)?;
     let settings = TraceSettings {
         places: hosts.len() as u32 * entry.ranks_per_host,
@@ -152,7 +152,7 @@ fn job(
     }
     let places = settings.places as usize;
     let work = match work {
-        KindWork::Trace(format) => {
+        KindWork::Trace(_, format) => {
             let schedules = schedules(entry, format, &settings, names, key)?;
             let start = span(entry.start, &key.key("start"))?;
             Work::Schedules { schedules, start }
@@ -181,8 +181,16 @@ fn job(
 }
 
 /// Refuses keys that the kind does not have, and requires those that it needs.
-fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(), ScenarioError> {
-    let is_trace = matches!(work, KindWork::Trace(_));
+fn check_keys(
+    entry: &ProgramEntry,
+    work: KindWork<'_>,
+    key: &KeyPath,
+) -> Result<(), ScenarioError> {
+    let format = match work {
+        KindWork::Trace(name, _) => Some(name),
+        _ => None,
+    };
+    let is_trace = format.is_some();
     let has_sizes = matches!(work, KindWork::Sizes);
     let is_model = matches!(work, KindWork::Training);
     let is_listed = is_trace || is_model;
@@ -222,6 +230,11 @@ fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(),
         },
     ];
     check_parameters(key, "this kind of program", &parameters)?;
+    if let Some(other) = entry.format.given().find(|name| Some(*name) != format) {
+        let message = "these are keys of another kind of program";
+        let error = ScenarioError::new(key.key("format").key(other), message);
+        return Err(error.with_hint(format!("leave them out, or set kind to {other:?}")));
+    }
     let rate = entry.operations_per_second;
     if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate >= 1.0)) {
         let message = match rate == f64::INFINITY {
@@ -443,11 +456,11 @@ pub(super) fn check_algorithm(
     algorithm: Algorithm,
     key: &KeyPath,
 ) -> Result<(), ScenarioError> {
-    let offered = operation.algorithms();
-    if offered.contains(&algorithm) {
+    if operation.is_done_by(algorithm) {
         return Ok(());
     }
-    let names: Vec<String> = offered.iter().map(|one| one.name()).collect();
+    let offered = operation.algorithms();
+    let names: Vec<&str> = offered.iter().map(|one| one.name()).collect();
     let message = format!("\"{}\" is no algorithm of this operation", algorithm.name());
     Err(ScenarioError::new(key.clone(), message).with_hint(format!("known: {}", names.join(", "))))
 }

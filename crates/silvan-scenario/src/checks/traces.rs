@@ -24,12 +24,15 @@ pub(crate) fn import_traces(
 ) -> Result<TraceNames, ScenarioError> {
     let entries = section.program.iter_mut().enumerate();
     entries
-        .map(|(index, entry)| match entry.kind.work() {
-            KindWork::Trace(format) => {
-                let key = at("traffic.program").index(index);
-                import_trace(entry, format, &key, base)
+        .map(|(index, entry)| {
+            let formats = entry.format.clone();
+            match entry.kind.work(&formats) {
+                KindWork::Trace(_, format) => {
+                    let key = at("traffic.program").index(index);
+                    import_trace(entry, format, &key, base)
+                }
+                KindWork::Repeat(_) | KindWork::Sizes | KindWork::Training => Ok(Vec::new()),
             }
-            KindWork::Repeat(_) | KindWork::Sizes | KindWork::Training => Ok(Vec::new()),
         })
         .collect()
 }

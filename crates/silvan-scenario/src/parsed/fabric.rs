@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Guid, Length, Lid, PortNumber, Rate, Span};
 use silvan_fabric::generators::{Generator, Topology};
-use silvan_fabric::routing::{PathChoice, Routing};
+use silvan_fabric::routing::{DModK, PathChoice, Routing, RoutingName};
 use silvan_fabric::{Cable, Speed, Width};
 
 use crate::schema;
@@ -48,7 +48,7 @@ pub enum FileFormat {
 /// files no more.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-#[schemars(transform = crate::topology::add_topologies)]
+#[schemars(transform = crate::topology::add_choices)]
 pub struct FabricSection {
     /// A topology with its keys; `single-switch` with its defaults unless there is a file or lists.
     #[serde(skip_deserializing, flatten)]
@@ -71,7 +71,8 @@ pub struct FabricSection {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
     /// How the forwarding tables are computed. Default: what suits the generator; `d-mod-k` for a fabric without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, flatten, skip_serializing_if = "Option::is_none")]
+    #[schemars(!skip_deserializing, !flatten, with = "Option<RoutingName>")]
     pub routing: Option<Routing>,
     /// Who decides which path a packet takes.
     pub path_choice: PathChoice,
@@ -111,14 +112,12 @@ pub struct FabricSection {
 impl FabricSection {
     /// How the forwarding tables are computed.
     pub fn routing(&self) -> Routing {
-        self.routing.unwrap_or(match &self.topology {
-            Some(topology) if self.path_choice.is_non_minimal() => topology.minimal_routing(),
-            Some(topology) => match topology.default_routing() {
-                Routing::DimensionOrder if self.path_choice.is_among_shortest() => Routing::MinHop,
-                routing => routing,
-            },
-            None => Routing::DModK,
-        })
+        self.routing
+            .clone()
+            .unwrap_or_else(|| match &self.topology {
+                Some(topology) => topology.routing_for(self.path_choice),
+                None => DModK {}.into(),
+            })
     }
 
     /// Whether switches, hosts or cables are listed.

@@ -6,8 +6,10 @@ use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_model::Simulation;
 use silvan_workload::traffic::{FiniteFlow, FlowRecord};
 
+pub(crate) use summary::FLOW_SIZES;
+
 use crate::ideal;
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 use silvan_scenario::Scenario;
 
 /// One flow at the end of the run.
@@ -118,7 +120,7 @@ fn flows(scenario: &Scenario, engine: &dyn Simulation, rows: &[FlowRow], warm: T
     let names = engine.classes();
     let fabric = scenario.fabric();
     let host = |host: HostId| fabric.host(host).name.clone();
-    let mut table = Table::new("flows");
+    let mut table = Table::new(&FLOWS);
     macro_rules! push {
         ($name:literal, $row:ident => $value:expr) => {
             table.push($name, rows.iter().map(|$row| $value).collect::<Vec<_>>());
@@ -141,3 +143,36 @@ fn flows(scenario: &Scenario, engine: &dyn Simulation, rows: &[FlowRow], warm: T
     push!("measured", row => row.start >= warm);
     table
 }
+
+pub(crate) const FLOWS: TableSchema = TableSchema {
+    name: "flows",
+    rows: "One row per flow with a number of bytes, and per flow of an entry of [many](../guide/traffic.md#flows).",
+    columns: &[
+        (&["class"], "Row of `classes`."),
+        (&["name"], "Name of the flow."),
+        (&["from", "to"], "Names of the sender and the receiver."),
+        (&["bytes"], "Payload of the flow."),
+        (&["delivered_bytes"], "Payload that was delivered."),
+        (&["finished"], "Whether all of it was delivered."),
+        (
+            &["start_ps", "end_ps"],
+            "Start of the flow, and delivery of its last byte.",
+        ),
+        (&["completion_ps"], "`end_ps` - `start_ps`."),
+        (
+            &["ideal_ps"],
+            "Completion time [on an empty fabric](../model.md#flows-on-an-empty-fabric).",
+        ),
+        (&["slowdown"], "`completion_ps` / `ideal_ps`."),
+        (
+            &["hops"],
+            "Links on the longest path of its packets; 0 if none was delivered.",
+        ),
+        (
+            &["marked_packets"],
+            "Packets that were delivered with FECN.",
+        ),
+        (&["measured"], "Whether it started after the warm-up."),
+    ],
+    has_counters: false,
+};

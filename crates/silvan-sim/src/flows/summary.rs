@@ -4,7 +4,7 @@ use silvan_core::Time;
 use silvan_model::Simulation;
 
 use super::FlowRow;
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// Sizes at which bins begin [bytes].
 const BINS: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -44,7 +44,7 @@ pub(super) fn table(engine: &dyn Simulation, rows: &[FlowRow], warm: Time) -> Op
     let completion = of(|row| Some(row.completion()? as f64));
     let slowdown = of(FlowRow::slowdown);
     let names = engine.classes();
-    let mut table = Table::new("flow_sizes");
+    let mut table = Table::new(&FLOW_SIZES);
     macro_rules! push {
         ($name:literal, $rows:expr, $row:ident => $value:expr) => {
             table.push($name, $rows.iter().map(|$row| $value).collect::<Vec<_>>());
@@ -171,3 +171,47 @@ impl Sample {
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
+
+pub(crate) const FLOW_SIZES: TableSchema = TableSchema {
+    name: "flow_sizes",
+    rows: "One row per class of [many flows](../guide/traffic.md#flows) and range of sizes: flows that started after the warm-up. Columns of completion times and slowdowns are of finished flows.",
+    columns: &[
+        (&["class"], "Row of `classes`."),
+        (&["name"], "Name of the class."),
+        (
+            &["from_bytes", "to_bytes"],
+            "First size of the range, and first size beyond it. Both are null for all sizes, `to_bytes` for the last range.",
+        ),
+        (
+            &["flows", "finished_flows"],
+            "Number of flows, and how many of them finished.",
+        ),
+        (&["bytes"], "Sum of their sizes."),
+        (
+            &[
+                "completion_mean_ps",
+                "completion_p50_ps",
+                "completion_p99_ps",
+            ],
+            "Mean, median and 99th percentile of the completion time.",
+        ),
+        (
+            &["slowdown_mean", "slowdown_ci"],
+            "Mean slowdown, and half of its 95 % confidence interval, by 20 batch means; the latter null for fewer than 40 flows.",
+        ),
+        (
+            &[
+                "slowdown_p50",
+                "slowdown_p95",
+                "slowdown_p99",
+                "slowdown_p999",
+            ],
+            "Percentiles of the slowdown, interpolated as numpy does by default.",
+        ),
+        (
+            &["trend_t"],
+            "Student's t, with 18 degrees of freedom, of the slope of a line through 20 batch means of the logarithm of the slowdown; null for fewer than 40 flows.",
+        ),
+    ],
+    has_counters: false,
+};

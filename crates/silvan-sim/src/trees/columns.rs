@@ -3,7 +3,7 @@
 use silvan_core::{Bytes, HostId, Time};
 use silvan_model::{Forest, HostShare, Role, Tree};
 
-use crate::table::Table;
+use crate::table::{Table, TableSchema};
 
 /// One row per sample: all trees together.
 #[derive(Default)]
@@ -95,7 +95,7 @@ impl ForestColumns {
     }
 
     pub fn table(self) -> Table {
-        let mut table = Table::new("forest");
+        let mut table = Table::new(&FOREST);
         table.push("time_ps", self.time_ps);
         table.push("trees", self.trees);
         table.push("ports", self.ports);
@@ -131,7 +131,7 @@ impl TreeColumns {
     }
 
     pub fn table(self) -> Table {
-        let mut table = Table::new("trees");
+        let mut table = Table::new(&TREES);
         table.push("time_ps", self.time_ps);
         table.push("tree", self.tree);
         table.push("root_row", self.root);
@@ -172,7 +172,7 @@ impl PortColumns {
     }
 
     pub fn table(self) -> Table {
-        let mut table = Table::new("tree_ports");
+        let mut table = Table::new(&TREE_PORTS);
         table.push("time_ps", self.time_ps);
         table.push("tree", self.tree);
         table.push("ports_row", self.row);
@@ -197,7 +197,7 @@ impl HostColumns {
     }
 
     pub fn table(self) -> Table {
-        let mut table = Table::new("tree_hosts");
+        let mut table = Table::new(&TREE_HOSTS);
         table.push("time_ps", self.time_ps);
         table.push("tree", self.tree);
         table.push("host", self.host);
@@ -206,3 +206,103 @@ impl HostColumns {
         table
     }
 }
+
+pub(crate) const FOREST: TableSchema = TableSchema {
+    name: "forest",
+    rows: "One row per sample of the [congestion trees](../guide/trees.md), with `[probe.trees]`: all trees together.",
+    columns: &[
+        (&["time_ps"], "Time of the sample."),
+        (&["trees"], "Number of trees."),
+        (
+            &["ports"],
+            "Port VLs of switches in trees. A Port VL is a port and one of its virtual lanes (VL).",
+        ),
+        (&["sources"], "Hosts that a tree blocks."),
+        (&["queued_bytes"], "Bytes that wait for ports of trees."),
+        (
+            &["contributors", "victims"],
+            "Hosts with packets that go through a root; hosts with packets that a tree blocks, but that do not.",
+        ),
+        (
+            &["contributing_bytes", "victim_bytes"],
+            "Bytes of these packets.",
+        ),
+        (
+            &["waiting_bytes"],
+            "Bytes that wait in all switches, in trees or not.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const TREES: TableSchema = TableSchema {
+    name: "trees",
+    rows: "One row per sample and tree.",
+    columns: &[
+        (&["time_ps"], "Time of the sample."),
+        (&["tree"], "Number of the tree."),
+        (
+            &["root_row", "vl"],
+            "Row of `ports` of the root, and its virtual lane.",
+        ),
+        (
+            &["destination"],
+            "Name of the host behind the root; empty where the root is inside the fabric.",
+        ),
+        (
+            &["depth"],
+            "Largest number of cables from a port of the tree to the root.",
+        ),
+        (
+            &["ports", "sources"],
+            "Port VLs of switches in the tree, and hosts that it blocks.",
+        ),
+        (&["queued_bytes"], "Bytes that wait for its ports."),
+        (&["contributors", "victims"], "Hosts, as in `forest`."),
+        (
+            &["contributing_flows", "victim_flows"],
+            "Flows of these packets.",
+        ),
+        (
+            &["contributing_bytes", "victim_bytes"],
+            "Bytes of these packets.",
+        ),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const TREE_PORTS: TableSchema = TableSchema {
+    name: "tree_ports",
+    rows: "One row per sample and Port VL of a tree.",
+    columns: &[
+        (&["time_ps"], "Time of the sample."),
+        (&["tree"], "Number of the tree."),
+        (
+            &["ports_row", "vl"],
+            "Row of `ports`, and the virtual lane.",
+        ),
+        (&["role"], "`root`, `branch` or `source`."),
+        (&["depth"], "Number of cables to the root."),
+        (
+            &["parent_row"],
+            "Row of `ports` of the next port towards the root.",
+        ),
+        (&["queued_bytes"], "Bytes that wait for the Port VL."),
+    ],
+    has_counters: false,
+};
+
+pub(crate) const TREE_HOSTS: TableSchema = TableSchema {
+    name: "tree_hosts",
+    rows: "One row per sample, tree and host with packets in it.",
+    columns: &[
+        (&["time_ps"], "Time of the sample."),
+        (&["tree"], "Number of the tree."),
+        (&["host"], "Row of `hosts`."),
+        (
+            &["contributing_bytes", "victim_bytes"],
+            "Bytes of the host in the tree that go through its root, and that do not.",
+        ),
+    ],
+    has_counters: false,
+};

@@ -6,74 +6,57 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::Span;
 
-use crate::programs::collective::{Collective, Operation};
+use crate::programs::collective::{Collective, Operation, with_operations};
 use crate::programs::op::{Group, Op, Steps};
-use crate::programs::trace::{self, TraceFormat};
+use crate::programs::trace::{FormatKeys, TraceFormat, with_formats};
 
-/// What the ranks of a program do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProgramKind {
-    /// A GOAL schedule (LogGOPSim, ATLAHS), as text or as `txt2bin` writes it.
-    Goal,
-    /// What Chakra execution traces say (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.
-    Chakra,
-    /// What a list of AICB says, comma-separated or in SimAI's form.
-    Aicb,
-    /// The connections of a connection matrix of htsim.
-    Connections,
-    /// Steps of training a transformer, from the numbers of `model`.
-    Training,
-    /// Barriers.
-    Barrier,
-    /// Allreduces.
-    Allreduce,
-    /// Reduce-scatters.
-    ReduceScatter,
-    /// Allgathers.
-    Allgather,
-    /// All-to-alls.
-    Alltoall,
-    /// All-to-alls with a size for each message, in `sizes`; by the algorithms `pairwise` or `direct`.
-    Alltoallv,
-    /// Broadcasts from rank 0.
-    Broadcast,
-    /// Reductions to rank 0.
-    Reduce,
-    /// All ranks send to rank 0 at once.
-    Incast,
-    /// Rank 0 sends to all ranks at once.
-    Scatter,
-}
-
-impl ProgramKind {
-    /// The format of the trace that it runs, or the collective operation that it repeats.
-    pub fn work(self) -> KindWork {
-        match self {
-            Self::Goal => KindWork::Trace(&trace::Goal),
-            Self::Chakra => KindWork::Trace(&trace::chakra::Chakra),
-            Self::Aicb => KindWork::Trace(&trace::aicb::Aicb),
-            Self::Connections => KindWork::Trace(&trace::connections::Connections),
-            Self::Training => KindWork::Training,
-            Self::Barrier => KindWork::Repeat(Operation::Barrier),
-            Self::Allreduce => KindWork::Repeat(Operation::Allreduce),
-            Self::ReduceScatter => KindWork::Repeat(Operation::ReduceScatter),
-            Self::Allgather => KindWork::Repeat(Operation::Allgather),
-            Self::Alltoall => KindWork::Repeat(Operation::Alltoall),
-            Self::Alltoallv => KindWork::Sizes,
-            Self::Broadcast => KindWork::Repeat(Operation::Broadcast),
-            Self::Reduce => KindWork::Repeat(Operation::Reduce),
-            Self::Incast => KindWork::Repeat(Operation::Incast),
-            Self::Scatter => KindWork::Repeat(Operation::Scatter),
+macro_rules! declare_kinds {
+    (
+        { $($module:ident::$format:ident = $name:literal, $trace:literal;)* }
+        { $($operation:ident = $op_name:literal, $default:ident, $program:literal, $summary:literal;)* }
+    ) => {
+        /// What the ranks of a program do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum ProgramKind {
+            $(
+                #[doc = $trace]
+                #[serde(rename = $name)]
+                $format,
+            )*
+            /// Steps of training a transformer, from the numbers of `model`.
+            #[serde(rename = "training")]
+            Training,
+            $(
+                #[doc = $program]
+                #[serde(rename = $op_name)]
+                $operation,
+            )*
+            /// All-to-alls with a size for each message, in `sizes`; by the algorithms `pairwise` or `direct`.
+            #[serde(rename = "alltoallv")]
+            Alltoallv,
         }
-    }
+
+        impl ProgramKind {
+            /// The format of the trace that it runs, with its keys, or the collective operation that it repeats.
+            pub fn work(self, formats: &FormatKeys) -> KindWork<'_> {
+                match self {
+                    $(Self::$format => KindWork::Trace($name, &formats.$module),)*
+                    Self::Training => KindWork::Training,
+                    $(Self::$operation => KindWork::Repeat(Operation::$operation),)*
+                    Self::Alltoallv => KindWork::Sizes,
+                }
+            }
+        }
+    };
 }
+
+with_formats! { with_operations declare_kinds }
 
 /// What a kind of program consists of.
 #[derive(Clone, Copy)]
-pub enum KindWork {
-    /// A trace of this format.
-    Trace(&'static dyn TraceFormat),
+pub enum KindWork<'a> {
+    /// A trace of the format of this name.
+    Trace(&'static str, &'a dyn TraceFormat),
     /// This collective operation, over and over.
     Repeat(Operation),
     /// An all-to-all with a size for each message, over and over.

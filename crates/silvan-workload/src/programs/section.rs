@@ -9,6 +9,7 @@ use super::collective::{Algorithm, Operation};
 use super::gpcnet::{Part, Test};
 use super::pattern::ProgramKind;
 use super::plan::Placement;
+use super::trace::FormatKeys;
 use super::training::TrainingModel;
 use crate::traffic::{RankHosts, Selection};
 
@@ -106,8 +107,8 @@ pub struct ProgramEntry {
     /// The program of the ranks.
     pub kind: ProgramKind,
     /// Trace of at most 256 MiB, relative to the scenario's folder. Of Chakra traces, which have a file `NAME.RANK.et` or
-    /// `NAME.RANK.json` for each rank, it is the part before the rank. For the kinds `goal`, `chakra`, `aicb` and
-    /// `connections` only, as are `trace`, `groups` and `operations-per-second`.
+    /// `NAME.RANK.json` for each rank, it is the part before the rank. For kinds that run a trace only, as are `trace`,
+    /// `groups` and `operations-per-second`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The text of a trace, in place of a file.
@@ -120,6 +121,9 @@ pub struct ProgramEntry {
     /// duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_per_second: Option<f64>,
+    /// Keys of the formats of traces that have any, in tables of their names.
+    #[serde(default, skip_serializing_if = "FormatKeys::is_default")]
+    pub format: FormatKeys,
     /// The hosts of the ranks, in their order; or a number of hosts that no other program uses.
     #[serde(default)]
     pub hosts: Selection,

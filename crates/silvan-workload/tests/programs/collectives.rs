@@ -102,27 +102,13 @@ fn everyone(n: u32) -> BTreeSet<u32> {
     (0..n).collect()
 }
 
-const OPERATIONS: [Operation; 9] = [
-    Operation::Barrier,
-    Operation::Allreduce,
-    Operation::ReduceScatter,
-    Operation::Allgather,
-    Operation::Alltoall,
-    Operation::Broadcast,
-    Operation::Reduce,
-    Operation::Incast,
-    Operation::Scatter,
-];
-
 /// Every operation by each of its algorithms.
 fn offered() -> impl Iterator<Item = (Operation, Algorithm)> {
     let of = |operation: Operation| {
-        operation
-            .algorithms()
-            .iter()
-            .map(move |one| (operation, *one))
+        let algorithms = operation.algorithms().into_iter();
+        algorithms.map(move |one| (operation, one))
     };
-    OPERATIONS.into_iter().flat_map(of)
+    Operation::ALL.iter().copied().flat_map(of)
 }
 
 /// What must have come from where: all from all, all from the root, or the root from all.

@@ -86,13 +86,13 @@ fn long_cycles_are_told_by_their_first_few() {
         lines(&|op| format!("trigger id {op} oneshot\n"))
     );
     let files: [(&dyn TraceFormat, Vec<u8>); 4] = [
-        (&Goal, goal_binary::ring(LENGTH as u32)),
-        (&Goal, schedule.into_bytes()),
+        (&Goal {}, goal_binary::ring(LENGTH as u32)),
+        (&Goal {}, schedule.into_bytes()),
         (
-            &Chakra,
+            &Chakra {},
             format!("{{\"workload_graph\": [{nodes}]}}").into_bytes(),
         ),
-        (&Connections, matrix.into_bytes()),
+        (&Connections {}, matrix.into_bytes()),
     ];
     for (format, file) in files {
         let error = read(format, &[file], None, &settings(4)).unwrap_err();

@@ -8,7 +8,7 @@ use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, PortNumber, Span, Time};
 use silvan_engine::Engine;
 use silvan_fabric::generators::{Generator, Kind, Topology};
-use silvan_fabric::routing::{LaneSteps, Routes, Routing, SlToVlTables, d_mod_k, min_hop_balanced};
+use silvan_fabric::routing::{LaneSteps, PathChoice, Routes, RoutingInput, SlToVlTables};
 use silvan_reference::{Flow, Parameters, VlArbitration};
 
 use super::case::Case;
@@ -55,12 +55,13 @@ fn built((kind, keys): (Kind, &str)) -> (Topology, Routed) {
     let keys: serde_json::Value = serde_json::from_str(keys).unwrap();
     let topology = kind.read(&keys).unwrap();
     let fabric = topology.build(cable("4x DDR 3 m")).unwrap();
-    let tables = match topology.minimal_routing() {
-        Routing::GroupMinimal => topology.group_minimal(&fabric).unwrap().unwrap().0,
-        Routing::DimensionOrder => topology.dimension_order(&fabric).unwrap().unwrap().0,
-        Routing::DModK => d_mod_k(&fabric).unwrap(),
-        _ => min_hop_balanced(&fabric).unwrap(),
+    let input = RoutingInput {
+        fabric: &fabric,
+        topology: Some(&topology),
+        data_vls: 1,
     };
+    let routing = topology.routing_for(PathChoice::Valiant);
+    let (tables, _) = routing.algorithm().unwrap().routes(input).unwrap();
     (topology, Routed { fabric, tables })
 }
 

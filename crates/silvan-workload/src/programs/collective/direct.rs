@@ -1,7 +1,43 @@
 //! All messages at once, each straight to the rank that needs it.
 
-use super::{receive, send};
+use super::{Collective, CollectiveAlgorithm, Operation, receive, send};
 use crate::programs::op::{Group, Op};
+
+/// The algorithm.
+#[derive(Debug)]
+pub struct Direct;
+
+impl CollectiveAlgorithm for Direct {
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Barrier,
+            Operation::Allreduce,
+            Operation::ReduceScatter,
+            Operation::Allgather,
+            Operation::Alltoall,
+            Operation::Broadcast,
+            Operation::Incast,
+            Operation::Scatter,
+        ]
+    }
+
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective) {
+        let Collective { bytes, root, .. } = *collective;
+        let part = collective.part(group);
+        match collective.operation {
+            Operation::Barrier => barrier(out, group, me),
+            Operation::Allreduce => {
+                reduce_scatter(out, group, me, &part);
+                allgather(out, group, me, &part);
+            }
+            Operation::ReduceScatter => reduce_scatter(out, group, me, &part),
+            Operation::Allgather => allgather(out, group, me, &part),
+            Operation::Alltoall => alltoall(out, group, me, &|_, _| bytes),
+            Operation::Incast => incast(out, group, me, root, bytes),
+            _ => scatter(out, group, me, root, bytes),
+        }
+    }
+}
 
 /// Sends to all others and receives from them, each starting with its right neighbour. `sent` and `received` give the
 /// bytes to and from a place.

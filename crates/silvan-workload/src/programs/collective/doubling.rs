@@ -3,8 +3,41 @@
 //! IEEE TPDS 8:11, 1997; barrier: D. Hensgen, R. Finkel and U. Manber, "Two Algorithms for Barrier Synchronization",
 //! IJPP 17:1, 1988.
 
-use super::{exchange, receive, reversed, send};
+use super::{
+    Collective, CollectiveAlgorithm, Operation, exchange, receive, reversed, rounds, send,
+};
 use crate::programs::op::{Group, Op};
+
+/// The algorithm.
+#[derive(Debug)]
+pub struct Doubling;
+
+impl CollectiveAlgorithm for Doubling {
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Barrier,
+            Operation::Allreduce,
+            Operation::ReduceScatter,
+            Operation::Allgather,
+            Operation::Alltoall,
+        ]
+    }
+
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective) {
+        let (bytes, part) = (collective.bytes, collective.part(group));
+        match collective.operation {
+            Operation::Allreduce => allreduce(out, group, me, bytes),
+            Operation::ReduceScatter => reduce_scatter(out, group, me, &part),
+            Operation::Allgather => allgather(out, group, me, &part),
+            Operation::Alltoall => alltoall(out, group, me, bytes),
+            _ => barrier(out, group, me),
+        }
+    }
+
+    fn most_ops(&self, ranks: u32) -> u64 {
+        6 * (rounds(ranks) + 1)
+    }
+}
 
 /// Barrier by dissemination: in round k every rank notifies the one 2^k places on.
 pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {

@@ -3,8 +3,43 @@
 //! A group of n ranks on servers of `local` each, side by side. Where that does not divide the group, or leaves only
 //! one level, the flat algorithm does the same.
 
-use super::{doubling, pairwise, reversed, ring, split, tree};
+use super::{
+    Collective, CollectiveAlgorithm, Operation, doubling, pairwise, reversed, ring, split, tree,
+};
 use crate::programs::op::{Group, Op};
+
+/// The algorithm.
+#[derive(Debug)]
+pub struct Hierarchical;
+
+impl CollectiveAlgorithm for Hierarchical {
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Barrier,
+            Operation::Allreduce,
+            Operation::ReduceScatter,
+            Operation::Allgather,
+            Operation::Alltoall,
+            Operation::Broadcast,
+            Operation::Reduce,
+        ]
+    }
+
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective) {
+        let Collective {
+            bytes, root, local, ..
+        } = *collective;
+        let part = collective.part(group);
+        match collective.operation {
+            Operation::Barrier => barrier(out, group, me, local),
+            Operation::Allreduce => allreduce(out, group, me, local, bytes),
+            Operation::ReduceScatter => reduce_scatter(out, group, me, local, &part),
+            Operation::Allgather => allgather(out, group, me, local, &part),
+            Operation::Alltoall => alltoall(out, group, me, local, bytes),
+            _ => broadcast(out, group, me, local, root, bytes),
+        }
+    }
+}
 
 /// The two levels, as the rank at one place sees them.
 struct Levels {

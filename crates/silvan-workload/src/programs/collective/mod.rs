@@ -4,13 +4,6 @@
 //! in the same order. Algorithms and their names: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of
 //! Collective Communication Operations in MPICH", IJHPCA 19:1, 2005.
 
-pub mod direct;
-pub mod doubling;
-pub mod hierarchy;
-pub mod pairwise;
-pub mod ring;
-pub mod tree;
-
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -22,77 +15,160 @@ use crate::programs::op::{Group, Op};
 /// Tag of the messages of collective operations: beyond those that programs use.
 pub const TAG: u32 = 0xffff_0000;
 
-/// What a collective operation does.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    /// No rank leaves before all have entered.
-    Barrier,
-    /// All ranks get the sum of all vectors; `bytes` is the size of the vector.
-    Allreduce,
-    /// Every rank gets its part of the sum of all vectors; `bytes` is the size of the whole vector.
-    ReduceScatter,
-    /// All ranks get the parts of all; `bytes` is the size of all parts together.
-    Allgather,
-    /// Every rank has a message for each other; `bytes` is the size of one.
-    Alltoall,
-    /// All ranks get the vector of the root.
-    Broadcast,
-    /// The root gets the sum of all vectors.
-    Reduce,
-    /// The root gets a message from each other rank, all sent at once; `bytes` is the size of one.
-    Incast,
-    /// The root has a message for each other rank; `bytes` is the size of one.
-    Scatter,
+/// Passes the collective operations to a macro: for each its name in scenarios, its default algorithm, a sentence on a program
+/// that repeats it, and a sentence on what it does.
+macro_rules! with_operations {
+    ($next:ident $($rest:tt)*) => {
+        $next! { $($rest)* {
+            Barrier = "barrier", Doubling, "Barriers.",
+                "No rank leaves before all have entered.";
+            Allreduce = "allreduce", Ring, "Allreduces.",
+                "All ranks get the sum of all vectors; `bytes` is the size of the vector.";
+            ReduceScatter = "reduce-scatter", Ring, "Reduce-scatters.",
+                "Every rank gets its part of the sum of all vectors; `bytes` is the size of the whole vector.";
+            Allgather = "allgather", Ring, "Allgathers.",
+                "All ranks get the parts of all; `bytes` is the size of all parts together.";
+            Alltoall = "alltoall", Pairwise, "All-to-alls.",
+                "Every rank has a message for each other; `bytes` is the size of one.";
+            Broadcast = "broadcast", Tree, "Broadcasts from rank 0.",
+                "All ranks get the vector of the root.";
+            Reduce = "reduce", Tree, "Reductions to rank 0.",
+                "The root gets the sum of all vectors.";
+            Incast = "incast", Direct, "All ranks send to rank 0 at once.",
+                "The root gets a message from each other rank, all sent at once; `bytes` is the size of one.";
+            Scatter = "scatter", Direct, "Rank 0 sends to all ranks at once.",
+                "The root has a message for each other rank; `bytes` is the size of one.";
+        } }
+    };
+}
+pub(crate) use with_operations;
+
+macro_rules! declare_operations {
+    ({ $($operation:ident = $name:literal, $default:ident, $program:literal, $summary:literal;)* }) => {
+        /// What a collective operation does.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        pub enum Operation {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $operation,
+            )*
+        }
+
+        impl Operation {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$operation),*];
+
+            /// The algorithm where none is given.
+            pub const fn default_algorithm(self) -> Algorithm {
+                match self {
+                    $(Self::$operation => Algorithm::$default,)*
+                }
+            }
+        }
+    };
 }
 
-/// By which algorithm.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Algorithm {
-    /// Every rank sends to its right neighbour only.
-    Ring,
-    /// Along a binomial tree.
-    Tree,
-    /// Partners at distance 1, 2, 4 and so on; an allreduce exchanges the whole vector in each step.
-    Doubling,
-    /// An allreduce of a reduce-scatter and an allgather with partners at distances that are powers of two.
-    Halving,
-    /// All messages at once, each straight to the rank that needs it.
-    Direct,
-    /// One partner at a time, each rank with another one.
-    Pairwise,
-    /// First among the ranks of a server, then between servers, then among the ranks of a server again.
-    Hierarchical,
+with_operations! { declare_operations }
+
+/// Registers algorithms: for each its module, its type, its name in scenarios and a sentence on it.
+macro_rules! register {
+    ($($module:ident::$algorithm:ident = $name:literal, $summary:literal;)*) => {
+        $(pub mod $module;)*
+
+        /// By which algorithm.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        pub enum Algorithm {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $algorithm,
+            )*
+        }
+
+        impl Algorithm {
+            /// All of them, in the order of their registration.
+            pub const ALL: &[Self] = &[$(Self::$algorithm),*];
+
+            /// Its name, as scenarios spell it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$algorithm => $name,)*
+                }
+            }
+
+            fn implementation(self) -> &'static dyn CollectiveAlgorithm {
+                match self {
+                    $(Self::$algorithm => &$module::$algorithm,)*
+                }
+            }
+        }
+    };
+}
+
+register! {
+    ring::Ring = "ring", "Every rank sends to its right neighbour only.";
+    tree::Tree = "tree", "Along a binomial tree.";
+    doubling::Doubling = "doubling", "Partners at distance 1, 2, 4 and so on; an allreduce exchanges the whole vector in each step.";
+    halving::Halving = "halving", "An allreduce of a reduce-scatter and an allgather with partners at distances that are powers of two.";
+    direct::Direct = "direct", "All messages at once, each straight to the rank that needs it.";
+    pairwise::Pairwise = "pairwise", "One partner at a time, each rank with another one.";
+    hierarchy::Hierarchical = "hierarchical", "First among the ranks of a server, then between servers, then among the ranks of a server again.";
+}
+
+/// An algorithm of collective operations.
+pub trait CollectiveAlgorithm: Sync {
+    /// The operations that it does.
+    fn operations(&self) -> &'static [Operation];
+
+    /// Appends the operations of the rank at place `me` of two ranks or more. `collective` is one of
+    /// [`operations`](Self::operations) without [`Operation::Reduce`], which is a broadcast backwards.
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective);
+
+    /// A bound on the operations that [`append`](Self::append) adds for a rank of so many, with one for each wait.
+    fn most_ops(&self, ranks: u32) -> u64 {
+        6 * (u64::from(ranks) + rounds(ranks) + 1)
+    }
+
+    /// Number of steps that [`append_steps`](Self::append_steps) tells apart; 1 where there are few.
+    fn length(&self, _operation: Operation, _group: Group) -> u32 {
+        1
+    }
+
+    /// Appends some steps only, so that a rank need not hold all of a long operation.
+    fn append_steps(
+        &self,
+        out: &mut Vec<Op>,
+        group: Group,
+        me: u32,
+        collective: &Collective,
+        _steps: Range<u32>,
+    ) {
+        self.append(out, group, me, collective);
+    }
+}
+
+/// Bits of a number of ranks.
+fn rounds(ranks: u32) -> u64 {
+    u64::from(u32::BITS - ranks.leading_zeros())
 }
 
 impl Operation {
-    /// The algorithms that it is offered by; the first one is the default.
-    pub const fn algorithms(self) -> &'static [Algorithm] {
-        use Algorithm::{Direct, Doubling, Halving, Hierarchical, Pairwise, Ring, Tree};
-        match self {
-            Self::Barrier => &[Doubling, Ring, Tree, Direct, Hierarchical],
-            Self::Allreduce => &[
-                Ring,
-                Tree,
-                Doubling,
-                Halving,
-                Direct,
-                Pairwise,
-                Hierarchical,
-            ],
-            Self::ReduceScatter | Self::Allgather => {
-                &[Ring, Doubling, Direct, Pairwise, Hierarchical]
-            }
-            Self::Alltoall => &[Pairwise, Ring, Doubling, Direct, Hierarchical],
-            Self::Broadcast => &[Tree, Ring, Direct, Hierarchical],
-            Self::Reduce => &[Tree, Ring, Hierarchical],
-            Self::Incast | Self::Scatter => &[Direct],
-        }
+    /// The algorithms that do it; the first one is the default.
+    pub fn algorithms(self) -> Vec<Algorithm> {
+        let default = self.default_algorithm();
+        let others = Algorithm::ALL.iter().copied();
+        let others = others.filter(|one| *one != default && self.is_done_by(*one));
+        std::iter::once(default).chain(others).collect()
+    }
+
+    /// Returns true if an algorithm does it.
+    pub fn is_done_by(self, algorithm: Algorithm) -> bool {
+        algorithm.implementation().operations().contains(&self)
     }
 
     /// The operation of this name, as scenarios spell it.
@@ -115,11 +191,6 @@ impl Operation {
 }
 
 impl Algorithm {
-    /// Its name, as scenarios spell it.
-    pub fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-
     /// The algorithm of this name, as scenarios spell it.
     pub fn named(name: &str) -> Option<Self> {
         named(name)
@@ -151,7 +222,7 @@ impl Collective {
     pub const fn new(operation: Operation, bytes: u64) -> Self {
         Self {
             operation,
-            algorithm: operation.algorithms()[0],
+            algorithm: operation.default_algorithm(),
             bytes,
             root: 0,
             local: 1,
@@ -160,113 +231,44 @@ impl Collective {
 
     /// Appends the operations of the rank at place `me`.
     pub fn append(&self, out: &mut Vec<Op>, group: Group, me: u32) {
-        use Algorithm::{Direct, Doubling, Halving, Hierarchical, Pairwise, Ring, Tree};
-        let (n, bytes, root) = (group.size, self.bytes, self.root);
-        if n < 2 {
+        if group.size < 2 {
             return;
         }
-        let part = |place: u32| split(bytes, n, place);
-        match (self.operation, self.algorithm) {
-            (Operation::Barrier, Ring) => ring::barrier(out, group, me),
-            (Operation::Barrier, Tree) => tree::allreduce(out, group, me, 0),
-            (Operation::Barrier, Direct) => direct::barrier(out, group, me),
-            (Operation::Barrier, Hierarchical) => hierarchy::barrier(out, group, me, self.local),
-            (Operation::Barrier, _) => doubling::barrier(out, group, me),
-            (Operation::Allreduce, Tree) => tree::allreduce(out, group, me, bytes),
-            (Operation::Allreduce, Doubling) => doubling::allreduce(out, group, me, bytes),
-            (Operation::Allreduce, Halving) => {
-                doubling::reduce_scatter(out, group, me, &part);
-                doubling::allgather(out, group, me, &part);
-            }
-            (Operation::Allreduce, Direct) => {
-                direct::reduce_scatter(out, group, me, &part);
-                direct::allgather(out, group, me, &part);
-            }
-            (Operation::Allreduce, Pairwise) => {
-                pairwise::reduce_scatter(out, group, me, &part);
-                pairwise::allgather(out, group, me, &part);
-            }
-            (Operation::Allreduce, Hierarchical) => {
-                hierarchy::allreduce(out, group, me, self.local, bytes);
-            }
-            (Operation::Allreduce, _) => {
-                let steps = 0..ring::allreduce_length(group);
-                ring::allreduce_steps(out, group, me, bytes, steps);
-            }
-            (Operation::ReduceScatter, Doubling) => {
-                doubling::reduce_scatter(out, group, me, &part);
-            }
-            (Operation::ReduceScatter, Direct) => direct::reduce_scatter(out, group, me, &part),
-            (Operation::ReduceScatter, Pairwise) => pairwise::reduce_scatter(out, group, me, &part),
-            (Operation::ReduceScatter, Hierarchical) => {
-                hierarchy::reduce_scatter(out, group, me, self.local, &part);
-            }
-            (Operation::ReduceScatter, _) => ring::reduce_scatter(out, group, me, &part),
-            (Operation::Allgather, Doubling) => doubling::allgather(out, group, me, &part),
-            (Operation::Allgather, Direct) => direct::allgather(out, group, me, &part),
-            (Operation::Allgather, Pairwise) => pairwise::allgather(out, group, me, &part),
-            (Operation::Allgather, Hierarchical) => {
-                hierarchy::allgather(out, group, me, self.local, &part);
-            }
-            (Operation::Allgather, _) => ring::allgather(out, group, me, &part),
-            (Operation::Alltoall, Ring) => ring::alltoall(out, group, me, bytes),
-            (Operation::Alltoall, Doubling) => doubling::alltoall(out, group, me, bytes),
-            (Operation::Alltoall, Direct) => direct::alltoall(out, group, me, &|_, _| bytes),
-            (Operation::Alltoall, Hierarchical) => {
-                hierarchy::alltoall(out, group, me, self.local, bytes);
-            }
-            (Operation::Alltoall, _) => pairwise::alltoall(out, group, me, bytes),
-            (Operation::Broadcast, Ring) => ring::broadcast(out, group, me, root, bytes),
-            (Operation::Broadcast, Direct) => direct::scatter(out, group, me, root, bytes),
-            (Operation::Broadcast, Hierarchical) => {
-                hierarchy::broadcast(out, group, me, self.local, root, bytes);
-            }
-            (Operation::Broadcast, _) => tree::broadcast(out, group, me, root, bytes),
-            (Operation::Reduce, algorithm) => {
+        let algorithm = self.algorithm.implementation();
+        match self.operation {
+            Operation::Reduce => {
                 let broadcast = Self {
                     operation: Operation::Broadcast,
-                    algorithm,
                     ..*self
                 };
-                reversed(out, |out| broadcast.append(out, group, me));
+                reversed(out, |out| algorithm.append(out, group, me, &broadcast));
             }
-            (Operation::Incast, _) => direct::incast(out, group, me, root, bytes),
-            (Operation::Scatter, _) => direct::scatter(out, group, me, root, bytes),
+            _ => algorithm.append(out, group, me, self),
         }
+    }
+
+    /// The part of the data at a place of a group.
+    fn part(&self, group: Group) -> impl Fn(u32) -> u64 + use<> {
+        let (bytes, n) = (self.bytes, group.size);
+        move |place| split(bytes, n, place)
     }
 
     /// A bound on the operations that [`append`](Self::append) adds for a rank in a group of so many, with one for each wait.
     pub fn most_ops(&self, ranks: u32) -> u64 {
-        let (n, rounds) = (
-            u64::from(ranks),
-            u64::from(u32::BITS - ranks.leading_zeros()),
-        );
-        match (self.operation, self.algorithm) {
-            (_, Algorithm::Tree | Algorithm::Doubling | Algorithm::Halving) => 6 * (rounds + 1),
-            (_, _) => 6 * (n + rounds + 1),
-        }
+        self.algorithm.implementation().most_ops(ranks)
     }
 
     /// Number of steps that [`append_steps`](Self::append_steps) tells apart: those of a ring or of a pairwise
     /// all-to-all, as many as ranks; 1 for the others, which have few or are held whole.
     pub fn length(&self, group: Group) -> u32 {
-        match (self.operation, self.algorithm) {
-            (Operation::Allreduce, Algorithm::Ring) => ring::allreduce_length(group),
-            (Operation::Alltoall, Algorithm::Pairwise) => pairwise::alltoall_length(group),
-            _ => 1,
-        }
+        { self.algorithm.implementation() }.length(self.operation, group)
     }
 
     /// Appends some steps only, so that a rank need not hold all of a long operation.
     pub fn append_steps(&self, out: &mut Vec<Op>, group: Group, me: u32, steps: Range<u32>) {
-        match (self.operation, self.algorithm) {
-            (Operation::Allreduce, Algorithm::Ring) => {
-                ring::allreduce_steps(out, group, me, self.bytes, steps);
-            }
-            (Operation::Alltoall, Algorithm::Pairwise) => {
-                pairwise::alltoall_steps(out, group, me, self.bytes, steps);
-            }
-            _ => self.append(out, group, me),
+        match self.length(group) {
+            1 => self.append(out, group, me),
+            _ => { self.algorithm.implementation() }.append_steps(out, group, me, self, steps),
         }
     }
 }

@@ -3,8 +3,54 @@
 
 use std::ops::Range;
 
-use super::exchange;
+use super::{Collective, CollectiveAlgorithm, Operation, exchange};
 use crate::programs::op::{Group, Op};
+
+/// The algorithm.
+#[derive(Debug)]
+pub struct Pairwise;
+
+impl CollectiveAlgorithm for Pairwise {
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Allreduce,
+            Operation::ReduceScatter,
+            Operation::Allgather,
+            Operation::Alltoall,
+        ]
+    }
+
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective) {
+        let part = collective.part(group);
+        match collective.operation {
+            Operation::Allreduce => {
+                reduce_scatter(out, group, me, &part);
+                allgather(out, group, me, &part);
+            }
+            Operation::ReduceScatter => reduce_scatter(out, group, me, &part),
+            Operation::Allgather => allgather(out, group, me, &part),
+            _ => alltoall(out, group, me, collective.bytes),
+        }
+    }
+
+    fn length(&self, operation: Operation, group: Group) -> u32 {
+        match operation {
+            Operation::Alltoall => alltoall_length(group),
+            _ => 1,
+        }
+    }
+
+    fn append_steps(
+        &self,
+        out: &mut Vec<Op>,
+        group: Group,
+        me: u32,
+        collective: &Collective,
+        steps: Range<u32>,
+    ) {
+        alltoall_steps(out, group, me, collective.bytes, steps);
+    }
+}
 
 /// Some steps, counted from 0; `sent` and `received` give the bytes to and from a place.
 fn steps(

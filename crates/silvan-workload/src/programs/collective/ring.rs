@@ -2,8 +2,58 @@
 
 use std::ops::Range;
 
-use super::{exchange, receive, send, split};
+use super::{Collective, CollectiveAlgorithm, Operation, exchange, receive, send, split};
 use crate::programs::op::{Group, Op};
+
+/// The algorithm.
+#[derive(Debug)]
+pub struct Ring;
+
+impl CollectiveAlgorithm for Ring {
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Barrier,
+            Operation::Allreduce,
+            Operation::ReduceScatter,
+            Operation::Allgather,
+            Operation::Alltoall,
+            Operation::Broadcast,
+            Operation::Reduce,
+        ]
+    }
+
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective) {
+        let (bytes, part) = (collective.bytes, collective.part(group));
+        match collective.operation {
+            Operation::Barrier => barrier(out, group, me),
+            Operation::Allreduce => {
+                allreduce_steps(out, group, me, bytes, 0..allreduce_length(group));
+            }
+            Operation::ReduceScatter => reduce_scatter(out, group, me, &part),
+            Operation::Allgather => allgather(out, group, me, &part),
+            Operation::Alltoall => alltoall(out, group, me, bytes),
+            _ => broadcast(out, group, me, collective.root, bytes),
+        }
+    }
+
+    fn length(&self, operation: Operation, group: Group) -> u32 {
+        match operation {
+            Operation::Allreduce => allreduce_length(group),
+            _ => 1,
+        }
+    }
+
+    fn append_steps(
+        &self,
+        out: &mut Vec<Op>,
+        group: Group,
+        me: u32,
+        collective: &Collective,
+        steps: Range<u32>,
+    ) {
+        allreduce_steps(out, group, me, collective.bytes, steps);
+    }
+}
 
 /// The sizes of the parts, by place.
 type Parts<'a> = &'a dyn Fn(u32) -> u64;

@@ -1,7 +1,34 @@
 //! Binomial trees.
 
-use super::{receive, reversed, send};
+use super::{Collective, CollectiveAlgorithm, Operation, receive, reversed, rounds, send};
 use crate::programs::op::{Group, Op};
+
+/// The algorithm.
+#[derive(Debug)]
+pub struct Tree;
+
+impl CollectiveAlgorithm for Tree {
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Barrier,
+            Operation::Allreduce,
+            Operation::Broadcast,
+            Operation::Reduce,
+        ]
+    }
+
+    fn append(&self, out: &mut Vec<Op>, group: Group, me: u32, collective: &Collective) {
+        match collective.operation {
+            Operation::Barrier => allreduce(out, group, me, 0),
+            Operation::Allreduce => allreduce(out, group, me, collective.bytes),
+            _ => broadcast(out, group, me, collective.root, collective.bytes),
+        }
+    }
+
+    fn most_ops(&self, ranks: u32) -> u64 {
+        6 * (rounds(ranks) + 1)
+    }
+}
 
 /// Broadcast from place `root`.
 pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {

@@ -1,21 +1,72 @@
 //! Traces and lists of real applications, read into a schedule for each rank.
 //!
-//! A format is one module with a type that implements [`TraceFormat`]. It reads bytes, never files: who has read them
-//! names the file in errors. What a format makes of its files is one text, which a scenario stores in place of them.
+//! A format is one module with a struct that holds its keys and implements [`TraceFormat`], and one line in the list
+//! `with_formats`. It reads bytes, never files: who has read them names the file in errors. What a format makes of its files is
+//! one text, which a scenario stores in place of them. The guide's page "How to add a trace format" adds one.
 
-pub mod aicb;
 mod binary_goal;
-pub mod chakra;
-pub mod connections;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::Span;
 
 use crate::programs::collective::{Algorithm, Operation};
 use crate::programs::draft::Pipeline;
-use crate::programs::goal;
 use crate::programs::schedule::Schedule;
+
+/// Passes the formats of traces to a macro: for each its module, its type, its name in scenarios and a sentence on it.
+macro_rules! with_formats {
+    ($next:ident $($rest:tt)*) => {
+        $next! { $($rest)* {
+            goal::Goal = "goal", "A GOAL schedule (LogGOPSim, ATLAHS), as text or as `txt2bin` writes it.";
+            chakra::Chakra = "chakra", "What Chakra execution traces say (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.";
+            aicb::Aicb = "aicb", "What a list of AICB says, comma-separated or in SimAI's form.";
+            connections::Connections = "connections", "The connections of a connection matrix of htsim.";
+        } }
+    };
+}
+pub(crate) use with_formats;
+
+macro_rules! declare_formats {
+    ({ $($module:ident::$format:ident = $name:literal, $summary:literal;)* }) => {
+        $(
+            pub mod $module;
+            pub use $module::$format;
+        )*
+
+        /// The keys of each format that has any.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct FormatKeys {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name, skip_serializing_if = "is_default")]
+                pub $module: $format,
+            )*
+        }
+
+        impl FormatKeys {
+            /// Returns true if no format has other keys than by default.
+            pub fn is_default(&self) -> bool {
+                is_default(self)
+            }
+
+            /// Names of the formats that have other keys than by default.
+            pub fn given(&self) -> impl Iterator<Item = &'static str> + use<> {
+                let all = [$(($name, is_default(&self.$module))),*];
+                all.into_iter().filter(|(_, is_default)| !is_default).map(|(name, _)| name)
+            }
+        }
+    };
+}
+
+with_formats! { declare_formats }
+
+fn is_default<T: Default + PartialEq>(keys: &T) -> bool {
+    *keys == T::default()
+}
 
 /// Ranks that a trace may have, as many as a scenario.
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
@@ -117,12 +168,12 @@ impl TraceSettings {
                 && rule.up_to.is_none_or(|limit| bytes <= limit)
                 && rule
                     .algorithm
-                    .is_none_or(|algorithm| operation.algorithms().contains(&algorithm))
+                    .is_none_or(|algorithm| operation.is_done_by(algorithm))
         };
         let rule = self.methods.iter().find(fits);
         let algorithm = rule.and_then(|rule| rule.algorithm);
         (
-            algorithm.unwrap_or(operation.algorithms()[0]),
+            algorithm.unwrap_or(operation.default_algorithm()),
             rule.map_or(Pipeline::default(), |rule| rule.pipeline),
         )
     }
@@ -148,7 +199,7 @@ impl TraceSettings {
     }
 }
 
-/// A format of traces.
+/// A format of traces, with its keys.
 pub trait TraceFormat: Sync {
     /// Endings of file names where each rank has a file of its own, `NAME.RANK.ENDING`; none where one file has all.
     fn endings(&self) -> &'static [&'static str] {
@@ -172,28 +223,6 @@ pub trait TraceFormat: Sync {
         text: &str,
         settings: &TraceSettings,
     ) -> Result<Vec<Arc<Schedule>>, TraceError>;
-}
-
-/// GOAL schedules, as text or as `txt2bin` writes them.
-#[derive(Debug)]
-pub struct Goal;
-
-impl TraceFormat for Goal {
-    fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
-        let bytes = only(files);
-        match binary_goal::is_binary(&bytes) {
-            true => Ok(goal::write(&binary_goal::parse(&bytes)?)),
-            false => Ok(text_of(bytes)),
-        }
-    }
-
-    fn schedules(
-        &self,
-        text: &str,
-        _settings: &TraceSettings,
-    ) -> Result<Vec<Arc<Schedule>>, TraceError> {
-        goal::parse(text)
-    }
 }
 
 /// The only file of a format that has all ranks in one.

@@ -47,7 +47,7 @@ fn bytes_per_group_are_the_closed_form() {
         row("all_to_all", "ep_group", 2, 64, ""),
     ];
     let files = [list(&[("[rank0 ~ rank7]", &rows)])];
-    let schedules = read(&Aicb, &files, None, &settings(8)).unwrap();
+    let schedules = read(&Aicb {}, &files, None, &settings(8)).unwrap();
     assert_eq!(schedules.len(), 8);
     for (rank, schedule) in schedules.iter().enumerate() {
         let mut expected = vec![0; 8];
@@ -68,7 +68,7 @@ fn roots_are_places_in_the_group() {
         let place = root.to_string();
         let of = |rows: &[String]| -> Vec<u64> {
             let file = list(&[("[rank0 ~ rank3]", rows)]);
-            let schedules = read(&Aicb, &[file], None, &settings(4)).unwrap();
+            let schedules = read(&Aicb {}, &[file], None, &settings(4)).unwrap();
             let sums = schedules.iter().map(|one| sent(one, 4).iter().sum());
             sums.collect()
         };
@@ -86,7 +86,7 @@ fn a_computation_without_a_time_takes_none() {
     for millis in ["None", "", "0"] {
         let rows = [computation(millis), computation("0.002")];
         let file = list(&[("[rank0]", &rows)]);
-        let schedules = read(&Aicb, &[file], None, &settings(1)).unwrap();
+        let schedules = read(&Aicb {}, &[file], None, &settings(1)).unwrap();
         let outcome = run(2, vec![traced(&schedules)], messaging());
         assert_eq!(outcome.ends, [Some(Time::ZERO + Span::from_us(2))]);
     }
@@ -108,7 +108,7 @@ fn a_pipeline_has_a_section_for_each_stage() {
         row("isend", "pp_group", 1, 100, "send_prev"),
     ];
     let files = [list(&[("[rank0]", &first), ("[rank1 ~ rank1]", &second)])];
-    let schedules = read(&Aicb, &files, None, &settings(2)).unwrap();
+    let schedules = read(&Aicb {}, &files, None, &settings(2)).unwrap();
     let outcome = run(2, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
     let end = outcome.ends[0].unwrap();
@@ -135,7 +135,7 @@ fn layers_go_forwards_and_backwards() {
         "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 1 pp: 1 all_gpus: 4",
         &layers,
     );
-    let schedules = read(&Aicb, std::slice::from_ref(&file), None, &settings(16)).unwrap();
+    let schedules = read(&Aicb {}, std::slice::from_ref(&file), None, &settings(16)).unwrap();
     assert_eq!(schedules.len(), 4, "all_gpus says how many ranks there are");
     for (rank, schedule) in schedules.iter().enumerate() {
         let mut expected = vec![0; 4];
@@ -153,7 +153,10 @@ fn layers_go_forwards_and_backwards() {
     }
     // Without all_gpus, places are ranks.
     let file = simai("DATA", &layers);
-    assert_eq!(read(&Aicb, &[file], None, &settings(16)).unwrap().len(), 16);
+    assert_eq!(
+        read(&Aicb {}, &[file], None, &settings(16)).unwrap().len(),
+        16
+    );
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn mistakes_are_located() {
     ];
     for (file, line, message) in cases {
         let what = String::from_utf8_lossy(&file).into_owned();
-        let error = read(&Aicb, &[file], None, &settings(4)).unwrap_err();
+        let error = read(&Aicb {}, &[file], None, &settings(4)).unwrap_err();
         assert!(error.message.contains(message), "{what}: {error}");
         assert_eq!(error.place, TracePlace::Line(line), "{what}: {error}");
     }
@@ -262,7 +265,7 @@ fn mistakes_are_located() {
         row("isend", "pp_group", 1, 1, "send_next"),
         row("irecv", "pp_group", 1, 1, "recv_prev"),
     ];
-    let error = read(&Aicb, &[one(&both)], None, &settings(4)).unwrap_err();
+    let error = read(&Aicb {}, &[one(&both)], None, &settings(4)).unwrap_err();
     assert_eq!(
         error.message,
         "rank 3 sends to rank 4, which is not in the list"
@@ -273,7 +276,7 @@ fn mistakes_are_located() {
         [row("irecv", "pp_group", 1, 1, "recv_prev")],
     );
     let files = [list(&[("[rank0]", &first), ("[rank1]", &second)])];
-    let error = read(&Aicb, &files, None, &settings(2)).unwrap_err();
+    let error = read(&Aicb {}, &files, None, &settings(2)).unwrap_err();
     assert_eq!(
         error.message,
         "rank 1 receives from rank 0 1 times, but that does not send as often to it: 0 times"
@@ -288,7 +291,7 @@ fn a_list_without_an_operation_is_refused() {
         simai("DATA all_gpus: 4", &[]),
     ];
     for file in files {
-        let error = read(&Aicb, &[file], None, &settings(4)).unwrap_err();
+        let error = read(&Aicb {}, &[file], None, &settings(4)).unwrap_err();
         assert_eq!(error.message, "there is no operation in the list");
         assert_eq!(error.hint, "the file may have been cut off");
     }
@@ -299,7 +302,7 @@ fn a_list_without_an_operation_is_refused() {
 fn ranks_are_compared_with_places() {
     let rows = [row("barrier", "all", 1 << 20, 0, "")];
     let file = list(&[("[rank0 ~ rank1048575]", &rows)]);
-    let error = read(&Aicb, &[file], None, &settings(4)).unwrap_err();
+    let error = read(&Aicb {}, &[file], None, &settings(4)).unwrap_err();
     assert_eq!(error.message, "1048576 ranks do not fit on 4 places");
     assert_eq!(error.place, TracePlace::Ranks);
 }
@@ -324,7 +327,7 @@ fn many_ranks_and_sections_are_read() {
         .iter()
         .map(|(ranks, rows)| (ranks.as_str(), rows.as_slice()))
         .collect();
-    let schedules = read(&Aicb, &[list(&sections)], None, &settings(RANKS)).unwrap();
+    let schedules = read(&Aicb {}, &[list(&sections)], None, &settings(RANKS)).unwrap();
     for (rank, schedule) in (0..RANKS).zip(&schedules) {
         let sends = schedule.ops().iter().filter_map(|op| match op.action {
             Action::Send { to, bytes, .. } => Some((to, bytes)),

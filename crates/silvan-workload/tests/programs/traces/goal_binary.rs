@@ -91,7 +91,7 @@ const TEXT: &str = "num_ranks 3\nrank 0 {\na: calc 100\nb: send 10b to 1 tag 3 c
 /// Oracle: the text that it was made of.
 #[test]
 fn it_is_the_schedule_of_its_text() {
-    let found = read(&Goal, &[binary(TEXT)], None, &settings(3)).unwrap();
+    let found = read(&Goal {}, &[binary(TEXT)], None, &settings(3)).unwrap();
     let wanted = goal::parse(TEXT).unwrap();
     assert_eq!(goal::write(&found), goal::write(&wanted));
 }
@@ -101,7 +101,7 @@ fn it_is_the_schedule_of_its_text() {
 fn a_file_that_is_cut_off_is_refused_with_the_place() {
     let whole = binary(TEXT);
     for length in 8..whole.len() {
-        let error = Goal.import(vec![whole[..length].to_vec()], None).err();
+        let error = Goal {}.import(vec![whole[..length].to_vec()], None).err();
         // The last rank has no operations, so that its counts of zero end the file.
         let error = error.unwrap_or_else(|| panic!("{length} bytes are read"));
         assert!(matches!(error.place, TracePlace::Byte(at) if at <= length as u64));
@@ -117,7 +117,7 @@ fn mistakes_are_named() {
     let change = |place: usize, value: u8| {
         let mut bytes = binary("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n");
         bytes[place] = value;
-        Goal.import(vec![bytes], None).unwrap_err().to_string()
+        Goal {}.import(vec![bytes], None).unwrap_err().to_string()
     };
     // The cookie, the counts and two entries of the table take 46 bytes; the counts and root of rank 0, 12; its waits, 4.
     let kind = 46 + 12 + 4;
@@ -142,7 +142,7 @@ fn mistakes_are_named() {
     let mut itself = cycle.clone();
     let last = itself.len() - 4;
     itself[last..].copy_from_slice(&0_u32.to_le_bytes());
-    let error = Goal.import(vec![itself], None).unwrap_err();
+    let error = Goal {}.import(vec![itself], None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "operations 0 of rank 0 wait for each other in a cycle"
@@ -163,7 +163,7 @@ fn each_rank_has_data_of_its_own() {
         for (entry, place) in changes {
             bytes[*entry..*entry + 8].copy_from_slice(&place.to_le_bytes());
         }
-        let error = Goal.import(vec![bytes], None).unwrap_err();
+        let error = Goal {}.import(vec![bytes], None).unwrap_err();
         (error.place, error.message)
     };
     let beyond = format!("the data of a rank are at byte {}, beyond the end", end + 1);
@@ -207,7 +207,7 @@ fn each_rank_has_data_of_its_own() {
     // Ranks may be in any order.
     let mut swapped = binary(text);
     swapped[14..46].rotate_left(16);
-    let error = Goal.import(vec![swapped], None).unwrap_err();
+    let error = Goal {}.import(vec![swapped], None).unwrap_err();
     assert_eq!(
         error.message, "rank 0, operation 0: rank 0 is no other rank of 2",
         "the receive of rank 1 is read as that of rank 0"

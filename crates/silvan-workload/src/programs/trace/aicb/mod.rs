@@ -10,6 +10,8 @@ mod simai;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::Span;
 
 use super::{
@@ -21,8 +23,9 @@ use crate::programs::draft::{COMPUTE, Draft, MESSAGES, Member};
 use crate::programs::schedule::{Action, Schedule};
 
 /// Both formats: a list starts with its ranks in brackets.
-#[derive(Debug)]
-pub struct Aicb;
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Aicb {}
 
 impl TraceFormat for Aicb {
     fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {

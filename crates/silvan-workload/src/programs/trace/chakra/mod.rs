@@ -16,6 +16,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{TraceError, TraceFormat, TracePlace, TraceSettings};
@@ -24,8 +25,9 @@ use crate::programs::schedule::Schedule;
 use ranks::Ranks;
 
 /// The format.
-#[derive(Debug)]
-pub struct Chakra;
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Chakra {}
 
 impl TraceFormat for Chakra {
     fn endings(&self) -> &'static [&'static str] {

@@ -19,6 +19,8 @@ mod triggers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::Span;
 
 use super::{
@@ -29,8 +31,9 @@ use crate::programs::schedule::{Action, Schedule};
 use triggers::Triggers;
 
 /// The format.
-#[derive(Debug)]
-pub struct Connections;
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {}
 
 impl TraceFormat for Connections {
     fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {

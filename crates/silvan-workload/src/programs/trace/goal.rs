@@ -1,0 +1,33 @@
+//! GOAL schedules.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{TraceError, TraceFormat, TraceSettings, binary_goal, only, text_of};
+use crate::programs::goal;
+use crate::programs::schedule::Schedule;
+
+/// GOAL schedules, as text or as `txt2bin` writes them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {}
+
+impl TraceFormat for Goal {
+    fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
+        let bytes = only(files);
+        match binary_goal::is_binary(&bytes) {
+            true => Ok(goal::write(&binary_goal::parse(&bytes)?)),
+            false => Ok(text_of(bytes)),
+        }
+    }
+
+    fn schedules(
+        &self,
+        text: &str,
+        _settings: &TraceSettings,
+    ) -> Result<Vec<Arc<Schedule>>, TraceError> {
+        goal::parse(text)
+    }
+}
