@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
+	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ run: install ## Set up, and reproduce Table II of gran2012
 test: system ## Set up, and run all tests (Python's line coverage is printed)
 	@$(MAKE) --no-print-directory --jobs 2 test-setup rust-tests
 	cargo test --workspace --locked -- $$($(PYTHON) python/tools/system_packages.py --rust)
-	$(PYTEST) $(COVERAGE)
+	$(PYTEST) -m "not nightly" $(COVERAGE)
 
 # The Rust tests of the modules `tshark` and `served` call a Debian program.
 test-fast: test-setup ## Run the tests that need neither root, Debian packages nor network (1 minute)
@@ -32,7 +32,7 @@ fast-rust:
 	$(OWN_JOBS) cargo test --workspace --locked --lib --tests -- $(NO_PROGRAMS)
 
 fast-python:
-	$(PYTEST) -m "not slow and not needs"
+	$(PYTEST) -m "not slow and not needs and not nightly"
 
 test-setup: $(VENV)/test.stamp install
 
@@ -54,7 +54,10 @@ system: ## Install the programs that the tests call (as root), or say how
 	@$(PYTHON) python/tools/system_packages.py
 
 # The checks that take minutes to hours. Where a cargo command is missing, this is said; where CI is set it fails.
-check-slow: check-memory check-threads check-drawn check-fuzz check-mutants ## Sanitizers, other drawn cases, fuzzing, mutants
+check-slow: check-nightly check-memory check-threads check-drawn check-fuzz check-mutants ## Nightly tests, sanitizers, other drawn cases, fuzzing, mutants
+
+check-nightly: system test-setup ## Run the tests that compile a changed copy or take minutes
+	$(PYTEST) -m nightly
 
 # Without debug assertions the engine's tables are indexed without a check; AddressSanitizer sees what then
 # goes beyond them. RUSTC_BOOTSTRAP lets the stable compiler take the flag.

@@ -1,11 +1,10 @@
 //! The engine compiled for what simulations choose.
 //!
-//! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
-//! used most, no control, InfiniBand's and DCQCN on a fabric with lookahead windows, has engines of its own for traffic
-//! alone and with programs, and so has the live fabric. Schemes that are registered as separate share one with windows. Everything else shares one without, which is compiled for every fabric, for an
-//! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
-//! predictable branch, and so does every setting that other engines do not support.
-//! Results do not depend on which engine it is.
+//! No other crate is generic over control and workload all the way down to the hot loop. On a fabric with lookahead
+//! windows, no control has engines of its own for traffic alone and with programs, and InfiniBand's control for traffic
+//! alone. Other separate schemes share an engine with windows, and so does InfiniBand's with programs. The live fabric has its
+//! own. Everything else shares an engine without windows, compiled for an enum of all schemes. Each call through an enum costs
+//! a predictable branch. Results do not depend on the engine.
 
 mod compiled;
 
@@ -104,24 +103,6 @@ struct Fast {
 }
 
 impl Fast {
-    /// An engine with lookahead windows for one scheme. Traffic that need not know of deliveries has one of its own.
-    fn by_windows<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
-    where
-        S: PerPortVl + Settings + 'static,
-        C: PerHost + Settings + 'static,
-    {
-        let is_unaware = self.load.is_unaware();
-        let Self {
-            fabric,
-            load,
-            threads,
-        } = self.divided();
-        match is_unaware {
-            true => windows(fabric, switch, source, load.into_traffic(), threads),
-            false => windows(fabric, switch, source, load, threads),
-        }
-    }
-
     /// The same on one thread if the fabric cannot be divided; on several the programs are shared. Far more parts of a fabric than
     /// processors would only cost time.
     fn divided(mut self) -> Self {
@@ -161,15 +142,32 @@ impl EngineChoice for Fast {
     type Engine = Box<dyn Simulation>;
 
     fn none(self) -> Self::Engine {
-        self.by_windows(NoControl, NoControl)
+        let is_unaware = self.load.is_unaware();
+        let Self {
+            fabric,
+            load,
+            threads,
+        } = self.divided();
+        match is_unaware {
+            true => windows(fabric, NoControl, NoControl, load.into_traffic(), threads),
+            false => windows(fabric, NoControl, NoControl, load, threads),
+        }
     }
 
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
     where
-        S: PerPortVl + Settings + 'static,
-        C: PerHost + Settings + 'static,
+        S: PerPortVl + Settings + Into<SeparateSwitch> + 'static,
+        C: PerHost + Settings + Into<SeparateSource> + 'static,
     {
-        self.by_windows(switch, source)
+        if !self.load.is_unaware() {
+            return self.separate(switch.into(), source.into());
+        }
+        let Self {
+            fabric,
+            load,
+            threads,
+        } = self.divided();
+        windows(fabric, switch, source, load.into_traffic(), threads)
     }
 
     fn separate(self, switch: SeparateSwitch, source: SeparateSource) -> Self::Engine {

@@ -61,7 +61,6 @@ use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
 pub use assemble::{build_load, build_scheme};
-pub use dcms::DcmsController;
 pub use schedule::{EndCheck, Schedule};
 pub use session::{Pause, Session, SessionTotals, has_route, request};
 pub use table::{Column, ColumnData, Table};

@@ -62,8 +62,8 @@ pub trait EngineChoice {
     /// host.
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
     where
-        S: PerPortVl + Settings + 'static,
-        C: PerHost + Settings + 'static;
+        S: PerPortVl + Settings + Into<SeparateSwitch> + 'static,
+        C: PerHost + Settings + Into<SeparateSource> + 'static;
 
     /// Another scheme with such parts.
     fn separate(self, switch: SeparateSwitch, source: SeparateSource) -> Self::Engine;
@@ -115,9 +115,9 @@ register! {
         SwiftReps: swift::Swift, reps::Reps
             = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
     }
-    engines { IbCc, Dcqcn }
+    engines { ib_cc::IbCc }
     separate {
-        ecn::Ecn, pft::Pft, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
+        ecn::Ecn, pft::Pft, dcqcn::Dcqcn, timely::Timely, hpcc::Hpcc, swift::Swift, nscc::Nscc, reps::Reps,
         rccc::Rccc, srp::Srp, vl_mapping::VlMapping, dftree::Dftree,
         pair_backpressure::PairBackpressure, congestion_isolation::CongestionIsolation, recn::Recn, half::Half,
     }

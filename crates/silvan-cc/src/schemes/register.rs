@@ -4,7 +4,8 @@
 ///
 /// - `schemes`: for each its module, its type, its name in scenarios and a sentence on it. The first is the default.
 /// - `chains`: two schemes at once, with a name and a sentence. They have the parameters of the two.
-/// - `engines`: the schemes that an engine is compiled for alone, besides none ([`Control::with_engine`]).
+/// - `engines`: the schemes that an engine is compiled for alone, besides none, for traffic without programs
+///   ([`Control::with_engine`]).
 /// - `separate`, `separate_chains`: others with a part of their own for each Port VL and each host, in the sense of
 ///   [`PerPortVl`] and [`PerHost`]. They share an engine with lookahead windows.
 macro_rules! register {
@@ -16,7 +17,7 @@ macro_rules! register {
                     = $chain_name:literal, $chain_summary:literal;
             )*
         }
-        engines { $($own:ident),* $(,)? }
+        engines { $($own_module:ident::$own:ident),* $(,)? }
         separate { $($part_module:ident::$part:ident),* $(,)? }
         separate_chains {
             $($pair:ident: $left_module:ident::$left:ident, $right_module:ident::$right:ident;)*
@@ -126,6 +127,10 @@ macro_rules! register {
             #[derive(Clone)]
             pub enum SeparateSwitch {
                 $(
+                    #[doc = stringify!($own)]
+                    $own(<$own_module::$own as Scheme>::Switch),
+                )*
+                $(
                     #[doc = stringify!($part)]
                     $part(<$part_module::$part as Scheme>::Switch),
                 )*
@@ -144,6 +149,10 @@ macro_rules! register {
             #[derive(Clone)]
             pub enum SeparateSource {
                 $(
+                    #[doc = stringify!($own)]
+                    $own(<$own_module::$own as Scheme>::Source),
+                )*
+                $(
                     #[doc = stringify!($part)]
                     $part(<$part_module::$part as Scheme>::Source),
                 )*
@@ -160,6 +169,20 @@ macro_rules! register {
         impl PerPortVl for SeparateSwitch {}
 
         impl PerHost for SeparateSource {}
+
+        $(
+            impl From<<$own_module::$own as Scheme>::Switch> for SeparateSwitch {
+                fn from(switch: <$own_module::$own as Scheme>::Switch) -> Self {
+                    Self::$own(switch)
+                }
+            }
+
+            impl From<<$own_module::$own as Scheme>::Source> for SeparateSource {
+                fn from(source: <$own_module::$own as Scheme>::Source) -> Self {
+                    Self::$own(source)
+                }
+            }
+        )*
 
         impl Control {
             /// Starts an engine with the types of the scheme if one is compiled for it alone, else with the

@@ -1,6 +1,7 @@
 //! The data plane behind the management plane: the engine with its counters, steps of simulated
 //! time, and what management changes in it.
 
+use silvan_cc::dcms::DcmsController;
 use silvan_cc::hooks::{PortVl, SettingChange};
 use silvan_cc::schemes::SchemeName;
 use silvan_cc::workload::Workload;
@@ -11,7 +12,7 @@ use silvan_model::OnWire;
 use silvan_model::meter::{BySl, MeteredAdapter, MeteredSwitch};
 use silvan_model::{Engines, LiveSimulation, Network};
 use silvan_scenario::{Override, Scenario, switch_ports};
-use silvan_sim::{DcmsController, EndCheck, RunError, Schedule};
+use silvan_sim::{EndCheck, RunError, Schedule};
 use silvan_workload::programs::{Driver, JobRecord, Programs, Request};
 use silvan_workload::traffic::{Environment, Flow, Load};
 

@@ -1,6 +1,5 @@
 //! Settings that change during a run act from their instant on, where they are meant to and nowhere
 //! else.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,4 @@
 //! What the latency columns say, where the latency is known.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

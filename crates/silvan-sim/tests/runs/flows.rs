@@ -1,5 +1,4 @@
 //! When flows with a number of bytes end, and how much later than on an empty fabric.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

@@ -3,7 +3,7 @@
 use silvan_cc::hooks::{Ack, Flow, Settings, SourceControl};
 use silvan_core::{Span, Time};
 
-use crate::{PerFlow, ps};
+use super::{PerFlow, ps};
 
 const TARGET: f64 = 10e6;
 

@@ -1,5 +1,4 @@
 //! Entries of many flows, from the start to the tables.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,5 @@
 //! The counters of the live fabric change nothing, whatever hooks a scheme has.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, Resident, SourceControl, SwitchControl,
 };

@@ -1,5 +1,4 @@
 //! A host that sends to a list of hosts in turn, each message when the one before has arrived.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

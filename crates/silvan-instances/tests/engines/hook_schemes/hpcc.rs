@@ -1,6 +1,6 @@
 //! HPCC (Y. Li et al., SIGCOMM 2019, algorithm 1): a window by the load of the busiest hop.
 
-use crate::{PerFlow, ps};
+use super::{PerFlow, ps};
 use silvan_cc::hooks::{Ack, Flow, PortVl, Settings, SourceControl, SwitchControl};
 use silvan_core::{Span, Time};
 

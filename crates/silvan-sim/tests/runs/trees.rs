@@ -1,5 +1,4 @@
 //! Congestion trees over time: births, deaths, moves, and what congestion control does to them.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

@@ -1,8 +1,6 @@
 //! Schemes of today, each in at most 60 lines, against bounds that follow from the scheme and the fabric. The same
 //! schemes in Python (`tests/hook_schemes`) must give the same tables, which are stored next to them.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 mod grants;
 mod hpcc;
 mod spraying;
@@ -18,8 +16,8 @@ use silvan_model::Engines;
 use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, RunOutput, run};
 
-const INCAST: &str = include_str!("../../../../tests/hook_schemes/incast.toml");
-const TRANSPOSE: &str = include_str!("../../../../tests/hook_schemes/transpose.toml");
+const INCAST: &str = include_str!("../../../../../tests/hook_schemes/incast.toml");
+const TRANSPOSE: &str = include_str!("../../../../../tests/hook_schemes/transpose.toml");
 
 /// Hosts of the largest scenario.
 pub const HOSTS: usize = 16;

@@ -3,7 +3,7 @@
 use silvan_cc::hooks::{Arrival, Flow, Grant, Grants, Settings, SourceControl};
 use silvan_core::{HostId, Span, Time};
 
-use crate::{HOSTS, PerFlow};
+use super::{HOSTS, PerFlow};
 
 pub const LIMIT: f64 = 20.0 * 2048.0;
 

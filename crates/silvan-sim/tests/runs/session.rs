@@ -1,5 +1,4 @@
 //! Simulations that a driver steers.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,4 @@
 //! Programs in a run: what ends it, and what comes out.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,5 @@
 //! What every registered scheme keeps, on small fabrics with drawn traffic. A scheme is covered by being listed;
 //! what it promises beyond the rest, and the parameters that suit a fabric so small, are in [`promises`].
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -1,5 +1,4 @@
 //! Routes over other switches: what a saturated fabric delivers, against closed forms.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::ops::ControlFlow;
 

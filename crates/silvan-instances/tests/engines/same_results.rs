@@ -1,7 +1,5 @@
 //! An engine of one's own is faster, and nothing else.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 use std::ops::ControlFlow;
@@ -12,8 +10,8 @@ use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Override, Scenario};
 use silvan_sim::{RunOutput, Table, run};
 
-const TWO_VL: &str = include_str!("../../../examples/two-vl.toml");
-const PARKING_LOT: &str = include_str!("../../../examples/parking-lot.toml");
+const TWO_VL: &str = include_str!("../../../../examples/two-vl.toml");
+const PARKING_LOT: &str = include_str!("../../../../examples/parking-lot.toml");
 
 /// Three hosts send to one across two switches, faster than it can take.
 const INCAST: &str = r#"

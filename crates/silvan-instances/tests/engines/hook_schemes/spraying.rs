@@ -3,7 +3,7 @@
 use silvan_cc::hooks::{Flow, Settings, SourceControl};
 use silvan_core::Time;
 
-use crate::PerFlow;
+use super::PerFlow;
 
 /// Packets sent, kept with the flow of each host to itself.
 #[derive(Clone)]
