@@ -43,7 +43,7 @@ impl ManagementPlane {
         Self::build(engines, scenario, start, None)
     }
 
-    /// The same, and a driver sends on the fabric next to the scenario's load.
+    /// The fabric of a scenario, at time zero, with a driver that sends next to the scenario's load.
     ///
     /// # Errors
     ///

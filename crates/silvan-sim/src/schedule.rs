@@ -1,4 +1,4 @@
-//! What a scenario changes while it is simulated, and when: for runs, sessions and the live fabric.
+//! Timed changes and controller sweeps of a scenario, for runs, sessions and the live fabric.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl<C: Controller> Schedule<C> {
         schedule
     }
 
-    /// Leaves out changes at `end` and later, which a simulation until `end` would apply after its last event.
+    /// Leaves out changes at `end` and later: a simulation until `end` has no event after them.
     #[must_use]
     pub fn until(mut self, end: Time) -> Self {
         self.changes.retain(|(at, _)| *at < end);
@@ -184,7 +184,7 @@ sl = 0
         setting: PortSetting::Threshold(ThresholdWeight::OFF),
     };
 
-    /// Asks for one change at each sweep. The intervals are 6 us and then these, again 6 us at their end.
+    /// Requests one change at each sweep. The first interval is 6 us, then these follow, then 6 us again.
     #[derive(Debug)]
     struct Watcher {
         intervals: Vec<u64>,
@@ -211,7 +211,7 @@ sl = 0
         }
     }
 
-    /// What applies at which microsecond of 20, in order, and when the controller sweeps.
+    /// Changes by the microsecond at which they apply, of 20, and the sweeps of the controller.
     fn applied(until_end: bool, intervals: &[u64]) -> (Vec<(u64, Vec<SettingChange>)>, Vec<u64>) {
         let scenario = Scenario::from_toml(CHANGES, "test", &[]).unwrap();
         let control = build_control(&scenario, 1).unwrap();

@@ -9,13 +9,13 @@ use silvan_scenario::Scenario;
 /// of work. Each time the engine checks for deadlocks, too, which takes long in a large fabric.
 const CHECK_HOST_TIME: Span = Span::from_ms(128);
 
-/// The same if the run ends with its programs, and the most it may be then: totals count up to the check that
-/// finds them done.
+/// Check time and its maximum for a run that ends with its programs: totals count up to the check that finds them
+/// done.
 const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
 const CHECK_PROGRAMS: Span = Span::from_us(100);
 
-/// The engine runs to an instant, then these things are done, in this order. What the scenario's
-/// [`Schedule`](crate::Schedule) has for the instant follows.
+/// The engine runs to an instant, then these things are done, in this order. The changes and sweeps of the
+/// [`Schedule`](crate::Schedule) follow.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RunStep {
     /// The instant.
@@ -100,7 +100,7 @@ impl RunSteps {
         self.end
     }
 
-    /// The next step, which ends at `due` at the latest; `None` after the end. The first one is at the start.
+    /// The next step, which ends at `due` at the latest; `None` after the end. The first step is at the start.
     pub fn next_step(&mut self, due: Time) -> Option<RunStep> {
         let until = match self.now {
             None => Time::ZERO,

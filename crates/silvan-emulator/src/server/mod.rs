@@ -132,8 +132,8 @@ impl Server {
         Self::open(engines, scenario, options, None)
     }
 
-    /// The same, and a driver sends on the fabric next to the scenario's load. Its notifications come from
-    /// [`run`](Self::run).
+    /// [Binds](Self::bind) a server with a driver that sends next to the scenario's load. [`run`](Self::run) notifies the
+    /// driver. A [stop](Request::Stop) ends a step of simulated time; the next step goes on from there.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What the data plane carries and changes by itself: the programs of a scenario, a driver, timed changes and the DCMS.
-//! Runs and sessions of the same scenario are the oracle.
+//! Programs of a scenario, a driver, timed changes and the DCMS in the data plane. Runs and sessions of the scenario are
+//! the oracle.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -433,7 +433,7 @@ fn port_settings(clients: &mut Clients, me: u16, switch: u16) -> Vec<SwitchPortC
     }
 }
 
-/// Oracle: the file of the scenario. What a tool has set stays where a change sets something else.
+/// Oracle: the file of the scenario. A setting by a tool stays where a change sets something else.
 #[test]
 fn tools_read_what_a_timed_change_has_set() {
     let mut clients = live(&scenario(CHANGES, &[]), None);

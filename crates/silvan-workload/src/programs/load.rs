@@ -93,7 +93,7 @@ impl Load {
         &self.traffic
     }
 
-    /// The same, to change it; hosts that have more to send must be polled.
+    /// The traffic, to change it; hosts that have more to send must be polled.
     pub fn traffic_mut(&mut self) -> &mut Traffic {
         &mut self.traffic
     }
