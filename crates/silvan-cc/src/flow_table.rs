@@ -7,6 +7,8 @@
 
 use silvan_core::prefetch::prefetch_item;
 
+use crate::hooks::Flow;
+
 /// A key that no flow has; marks a free slot.
 const FREE: u32 = u32::MAX;
 
@@ -15,6 +17,12 @@ const SPREAD: u32 = 0x9e37_79b1;
 
 /// The first allocation, in slots.
 const FIRST_CAPACITY: usize = 8;
+
+/// Key of a flow among the others of its host.
+#[inline]
+pub fn key(flow: Flow) -> u32 {
+    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Slot<V> {

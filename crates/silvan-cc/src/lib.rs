@@ -82,7 +82,6 @@ pub mod hooks;
 pub mod flow_table;
 pub mod notification;
 pub mod schemes;
-pub mod stream;
 pub mod workload;
 
 // The macros' expansions name its types.

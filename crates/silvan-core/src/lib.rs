@@ -1,5 +1,5 @@
 //! What all crates share: time, spans, bytes, rates and identifiers, one newtype each;
-//! TOML [documents](document) with places and hints, and [`prefetch`].
+//! TOML [documents](document) with places and hints, random numbers in [streams](stream), and [`prefetch`].
 //!
 //! A number that means something has a type that says what it means, so that a span cannot be
 //! added to a byte count and a [`PortId`] cannot index the nodes. Every raw value is an integer:
@@ -43,6 +43,7 @@ pub mod prefetch;
 mod quantity;
 mod rate;
 pub mod schema;
+pub mod stream;
 mod time;
 mod wire;
 

@@ -12,6 +12,7 @@ mod spread;
 
 use std::collections::BTreeMap;
 
+use silvan_core::stream::SplitMix64;
 use silvan_core::{HostId, IdVec, PortId};
 use silvan_fabric::{Fabric, ForwardingTables};
 
@@ -70,20 +71,6 @@ struct Peeled {
     known: Vec<(usize, f64)>,
     /// Shares of outputs, where flows are many.
     turns: Option<Turns>,
-}
-
-/// Random numbers (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), so that a
-/// diagnosis can be repeated.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }
 
 /// All flows with their paths.
@@ -263,7 +250,7 @@ impl Flows {
             _ => 2,
         };
         let total: f64 = rates.iter().flatten().sum::<f64>().max(1.0);
-        let mut random = SplitMix64(1);
+        let mut random = SplitMix64::new(1);
         let mut results: Vec<(f64, Peeled)> = Vec::new();
         for _ in 0..attempts {
             let mut peeling = certain.clone();

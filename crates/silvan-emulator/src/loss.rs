@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use silvan_cc::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 
 use crate::wire::Message;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use silvan_cc::schemes::SchemeName;
-use silvan_cc::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
 use silvan_scenario::{Override, Scenario};

@@ -17,7 +17,7 @@ use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
 use super::flows::{check_bytes, check_part, check_span, not_above};
 use super::red::RedMarker;
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, key};
 use crate::hooks::{Feedback, Flow, FlowLimit, PerHost, Settings, SourceControl};
 use crate::schemes::quantity;
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
@@ -172,12 +172,6 @@ pub struct ReactionPoint {
     hyper: f64,
     min_rate: f64,
     flows: Vec<FlowTable<Limiter>>,
-}
-
-/// Key of a flow among the others of its host.
-#[inline]
-fn key(flow: Flow) -> u32 {
-    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
 }
 
 impl ReactionPoint {

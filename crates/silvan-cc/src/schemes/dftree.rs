@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span, Time, Vl};
 
-use super::flows::{check_bytes, check_span, key};
-use crate::flow_table::FlowTable;
+use super::flows::{check_bytes, check_span};
+use crate::flow_table::{FlowTable, key};
 use crate::hooks::{
     Feedback, Flow, PacketView, PerHost, PerPortVl, PortVl, QueueView, Settings, SourceControl,
     SwitchControl,

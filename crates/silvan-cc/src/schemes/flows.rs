@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use silvan_core::{Bytes, Span, Time};
 
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, key};
 use crate::hooks::{Flow, FlowLimit};
 use crate::schemes::SchemeError;
 
@@ -19,12 +19,6 @@ struct Sender<V> {
 /// A state for each flow that has sent something. A queue pair keeps its state while it is idle.
 #[derive(Clone, Debug)]
 pub(super) struct Senders<V>(Vec<Sender<V>>);
-
-/// Key of a flow among the others of its host.
-#[inline]
-pub(super) fn key(flow: Flow) -> u32 {
-    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
-}
 
 impl<V: Copy + Default> Senders<V> {
     pub fn new(hosts: usize) -> Self {

@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_cc::flow_table::FlowTable;
+use silvan_cc::flow_table::{FlowTable, key};
 use silvan_cc::hooks::{
     Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
@@ -86,11 +86,6 @@ struct Slow {
 pub struct SlowedFlows {
     step: f64,
     flows: Vec<FlowTable<Slow>>,
-}
-
-/// Key of a flow among the others of its host.
-fn key(flow: Flow) -> u32 {
-    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
 }
 
 impl SourceControl for SlowedFlows {

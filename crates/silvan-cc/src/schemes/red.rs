@@ -7,7 +7,7 @@ use silvan_core::{Bytes, Time};
 
 use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, Settings, SwitchControl};
 use crate::schemes::Setup;
-use crate::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 
 /// The switches.
 #[derive(Clone, Debug)]

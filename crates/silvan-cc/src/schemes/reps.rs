@@ -15,12 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Time};
 
-use super::flows::{check_thresholds, key};
+use super::flows::check_thresholds;
 use super::red::RedMarker;
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, key};
 use crate::hooks::{Ack, Flow, Settings, SourceControl};
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
-use crate::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 
 /// REPS; the defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use silvan_cc::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 
 /// What a scenario is drawn to show. What it does show is for the ground truth to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

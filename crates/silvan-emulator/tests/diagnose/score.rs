@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use silvan_cc::stream::SplitMix64;
 use silvan_core::counters::EMULATED_TICK;
+use silvan_core::stream::SplitMix64;
 use silvan_core::{HostId, PortId, Span};
 use silvan_dcms::client::Client;
 use silvan_diagnose::observation::Observation;

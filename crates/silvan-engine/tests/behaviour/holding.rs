@@ -8,7 +8,7 @@ use silvan_cc::hooks::{
     Flow as QueuePair, LaneView, NoControl, PacketView, PortVl, QueueView, SourceControl,
     SwitchControl,
 };
-use silvan_cc::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 use silvan_core::{PortId, Span, Time, Vl};
 use silvan_engine::EngineConfig;
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use silvan_cc::hooks::{
     Flow as QueuePair, Grants, PortVl, QueueView, SourceControl, SwitchControl,
 };
-use silvan_cc::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, Span, Time};
 use silvan_engine::{EngineConfig, OutputBuffer, Queueing};
 

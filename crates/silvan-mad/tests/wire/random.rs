@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use silvan_core::stream::SplitMix64;
 use silvan_mad::{Class, MAD_LEN, MadError, Packet};
 
 use crate::from_hex;
 use crate::law::check;
 
-/// SplitMix64: reproducible, and good enough to draw bytes.
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next()
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -58,7 +54,7 @@ fn a_million_random_and_mutated_datagrams() {
         .lines()
         .map(|line| from_hex(line.split_once(' ').unwrap().1))
         .collect();
-    let mut random = Random(1);
+    let mut random = Random(SplitMix64::new(1));
     let mut classes: BTreeMap<Class, u32> = BTreeMap::new();
     let mut text = 0;
     for round in 0..1_000_000u32 {

@@ -6,6 +6,7 @@
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro128PlusPlus;
+use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, HostId, Rate, Span};
 
 /// A stream; 16 bytes of state.
@@ -103,12 +104,9 @@ pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) ->
 /// The odd integer nearest to 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection that scatters bits.
+/// One step of SplitMix64: a bijection that scatters bits.
 pub(crate) fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(GOLDEN);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64::nth(value, 0)
 }
 
 /// A number below `bound`, all equally likely (Lemire, ACM TOMACS 29:3, 2019). `bound` must not be 0.

@@ -10,7 +10,7 @@ use silvan_core::{HostId, Span, Time};
 
 use super::response::{RateTables, Response, ResponseFunction};
 use super::{EcnError, MIN_RATE};
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, key};
 use crate::hooks::{
     Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting,
 };
@@ -182,12 +182,6 @@ impl EcnSource {
             RateModel::Discrete(_) => wire_time * (1 + u64::from(rate.ipd)),
         }
     }
-}
-
-/// Key of a flow among the others of its host.
-#[inline]
-fn key(flow: Flow) -> u32 {
-    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
 }
 
 impl SourceParameters {

@@ -25,7 +25,7 @@ use crate::flow_table::FlowTable;
 use crate::hooks::{
     Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
 };
-use crate::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
 
 mod service_level;

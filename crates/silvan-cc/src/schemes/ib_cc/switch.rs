@@ -30,7 +30,7 @@ use super::settings::{MarkingMode, PortMask, PortSelection, SwitchCongestionSett
 use super::threshold::ThresholdMap;
 use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, SwitchControl};
 use crate::schemes::SwitchPort;
-use crate::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
 
 mod changes;

@@ -1,6 +1,6 @@
 //! The random numbers of the random interval: one for each clock cycle, the same whenever asked.
 
-use crate::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 
 /// The random numbers of one host. That of a cycle is a function of the run's seed, the host and
 /// the cycle, so that it does not matter in which order or how often cycles are asked for.

@@ -3,7 +3,7 @@
 use silvan_core::{Span, Time};
 
 use crate::schemes::ib_cc::list::CongestionEntry;
-use crate::stream::SplitMix64;
+use silvan_core::stream::SplitMix64;
 
 /// The unit of CCTI_Timer, 1.024 us.
 const TIMER_UNIT: Span = Span::from_ps(1_024_000);
