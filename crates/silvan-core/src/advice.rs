@@ -1,14 +1,19 @@
 //! Messages whose advice stays apart from them.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
-/// Stands between message and advice in the alternate form; no message contains it.
-const SEPARATOR: char = '\u{1f}';
+thread_local! {
+    /// True while [`parts`] formats a value.
+    static TAKES_APART: Cell<bool> = const { Cell::new(false) };
+    /// The advice of the value that [`parts`] formats.
+    static HINT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
 
 /// A message and what to do about it.
 ///
-/// `{}` shows both, `message (advice)`. `{:#}` keeps them apart for [`split`], so that both pass through
-/// an interface that takes a text alone, as serde's errors do.
+/// Shows both, `message (advice)`. [`parts`] keeps them apart, so that both pass through an interface that takes a text
+/// alone, as serde's errors do.
 #[derive(Clone, Copy, Debug)]
 pub struct Advised<M, H> {
     /// What is wrong, or what is expected.
@@ -30,19 +35,23 @@ impl<M: fmt::Display, H: fmt::Display> Advised<M, H> {
 impl<M: fmt::Display, H: fmt::Display> fmt::Display for Advised<M, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { message, hint } = self;
-        match f.alternate() {
-            true => write!(f, "{message}{SEPARATOR}{hint}"),
+        match TAKES_APART.get() {
+            true => {
+                HINT.set(Some(hint.to_string()));
+                write!(f, "{message}")
+            }
             false => write!(f, "{message} ({hint})"),
         }
     }
 }
 
-/// Message and advice of a text in the alternate form of [`Advised`]; any other text is all message.
-pub fn split(text: &str) -> (&str, Option<&str>) {
-    match text.split_once(SEPARATOR) {
-        Some((message, hint)) => (message, Some(hint)),
-        None => (text, None),
-    }
+/// Formats a value; returns its message, and its advice if it is [`Advised`].
+pub fn parts(value: &(impl fmt::Display + ?Sized)) -> (String, Option<String>) {
+    HINT.set(None);
+    TAKES_APART.set(true);
+    let message = value.to_string();
+    TAKES_APART.set(false);
+    (message, HINT.take())
 }
 
 #[cfg(test)]
@@ -55,12 +64,14 @@ mod tests {
             message: "\"a (b)\" is no name (of a host)",
             hint: "write e.g. \"x (y)\"",
         };
-        let text = format!("{advised:#}");
-        assert_eq!(split(&text), (advised.message, Some(advised.hint)));
-        assert_eq!(split(advised.message), (advised.message, None));
+        let (message, hint) = parts(&format_args!("{advised}"));
+        assert_eq!(message, advised.message);
+        assert_eq!(hint.as_deref(), Some(advised.hint));
         assert_eq!(
             advised.to_string(),
             "\"a (b)\" is no name (of a host) (write e.g. \"x (y)\")"
         );
+        // The hint of one value is not that of the next.
+        assert_eq!(parts(advised.message), (advised.message.to_owned(), None));
     }
 }

@@ -20,7 +20,6 @@
 //! ```
 
 pub mod callbacks;
-mod choice;
 mod expected;
 mod flows;
 mod red;

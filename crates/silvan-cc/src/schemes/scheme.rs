@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use silvan_core::document::{KeyPath, PathStep};
+use silvan_core::document::{KeyPath, Refusal};
 use silvan_core::{Bytes, PortId, PortNumber, Rate, Span, SwitchId, Time};
 use thiserror::Error;
 
@@ -236,11 +236,21 @@ impl SchemeError {
     /// The same error, its key within this one.
     #[must_use]
     pub fn within(self, outer: &KeyPath) -> Self {
-        let steps = self.key.steps().iter();
-        let key = steps.fold(outer.clone(), |path, step| match step {
-            PathStep::Key(key) => path.key(key),
-            PathStep::Index(index) => path.index(*index),
-        });
+        let key = outer.join(&self.key);
         Self { key, ..self }
+    }
+}
+
+impl From<Refusal> for SchemeError {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { key, message, hint } = refusal;
+        Self { key, message, hint }
+    }
+}
+
+impl From<SchemeError> for Refusal {
+    fn from(error: SchemeError) -> Self {
+        let SchemeError { key, message, hint } = error;
+        Self { key, message, hint }
     }
 }

@@ -4,6 +4,7 @@
 //! and wrong types stay data until the message is made, so that each error carries its key path
 //! and the nearest known name, whether the value came from the file or from an override.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -14,10 +15,9 @@ use serde::de::{
 };
 use toml_edit::{Item, Table, TableLike, Value};
 
-use super::advice;
 use super::error::{DocumentError, suggest};
-use super::path::KeyPath;
-use crate::advice::split;
+use super::path::{KeyPath, PathStep};
+use crate::advice;
 
 /// Characters of the longest abbreviation.
 const ABBREVIATION: usize = 3;
@@ -57,10 +57,10 @@ enum Shape {
         expected: &'static [&'static str],
     },
     Missing(&'static str),
-    /// A value of another kind than `expected`, in a scenario author's words.
+    /// A value of another kind than the one expected.
     TomlKind {
         text: String,
-        expected: String,
+        remedy: Remedy,
     },
 }
 
@@ -84,12 +84,10 @@ impl DeError {
             }
             Shape::Missing(field) => {
                 let error = DocumentError::new(path.key(field), "missing key");
-                error.with_hint(advice::on_missing(path, field))
+                error.with_hint(on_missing(path, field))
             }
-            Shape::TomlKind { text, expected } => {
-                let (_, own) = split(&expected);
-                let hint = own.map_or_else(|| advice::on_kind(path, &expected), str::to_owned);
-                DocumentError::new(path.clone(), text).with_hint(hint)
+            Shape::TomlKind { text, remedy } => {
+                DocumentError::new(path.clone(), text).with_hint(remedy.at(path))
             }
         };
         Self(error, Shape::Finished)
@@ -106,22 +104,20 @@ impl std::error::Error for DeError {}
 
 impl de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        let message = format!("{message:#}");
-        let (text, hint) = split(&message);
+        let (text, hint) = advice::parts(&message);
         // Only the ranges of numbers such as service levels come without advice.
-        let hint = hint.unwrap_or("choose a number in that range, e.g. 0");
-        Self::message(text.to_owned(), hint.to_owned())
+        let hint = hint.unwrap_or_else(|| "choose a number in that range, e.g. 0".to_owned());
+        Self::message(text, hint)
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let expected = plain(expected);
-        let (shown, _) = split(&expected);
-        let found = match expected == advice::ONE_KEY {
-            true => "an empty one".to_owned(),
-            false => describe(found),
+        let Expectation { words, remedy } = Expectation::of(expected);
+        let found = match remedy {
+            Remedy::OneKey => "an empty one".to_owned(),
+            _ => describe(found),
         };
-        let text = format!("expected {shown}, found {found}");
-        Self::open(Shape::TomlKind { text, expected })
+        let text = format!("expected {words}, found {found}");
+        Self::open(Shape::TomlKind { text, remedy })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -129,10 +125,9 @@ impl de::Error for DeError {
     }
 
     fn invalid_length(len: usize, expected: &dyn Expected) -> Self {
-        let expected = plain(expected);
-        let (shown, _) = split(&expected);
-        let text = format!("expected {shown}, found {len} values");
-        Self::open(Shape::TomlKind { text, expected })
+        let Expectation { words, remedy } = Expectation::of(expected);
+        let text = format!("expected {words}, found {len} values");
+        Self::open(Shape::TomlKind { text, remedy })
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
@@ -172,30 +167,117 @@ fn quoted(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// What serde calls the expected type, in a scenario author's words.
-fn plain(expected: &dyn Expected) -> String {
-    let text = format!("{expected:#}");
-    let plain = match text.as_str() {
-        "u8" => "a whole number from 0 to 255",
-        "u16" => "a whole number from 0 to 65535",
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number that is not negative",
-        "i64" => "a whole number",
-        "f64" => "a number",
-        "a boolean" => "true or false",
-        "a string" => "text in quotes",
-        "a sequence" => "a list",
-        "a map" => "a table",
-        text if text.starts_with("struct ") => "a table",
-        // Of a table without a key, from which serde chooses a variant.
-        "enum" => advice::ONE_KEY,
-        text if text.starts_with("enum ") => "a name in quotes",
-        text if text.starts_with("a tuple of size ") => {
-            return text.replace("a tuple of size ", "a list of length ");
+/// The kind of value that is expected, in a scenario author's words, and what to write.
+struct Expectation {
+    words: String,
+    remedy: Remedy,
+}
+
+impl Expectation {
+    /// Translates serde's words for a type. A visitor with advice of its own has an author's words.
+    fn of(expected: &dyn Expected) -> Self {
+        let (text, hint) = advice::parts(expected);
+        if let Some(hint) = hint {
+            let remedy = Remedy::Text(hint.into());
+            return Self {
+                words: text,
+                remedy,
+            };
         }
-        text => text,
+        let whole = || Remedy::text("write a whole number without quotes and unit, e.g. 1");
+        let values = || Remedy::text("write that many values in brackets, e.g. [0, 1]");
+        let (words, remedy) = match text.as_str() {
+            "u8" => ("a whole number from 0 to 255", whole()),
+            "u16" => ("a whole number from 0 to 65535", whole()),
+            "u32" => ("a whole number from 0 to 4294967295", whole()),
+            "u64" | "usize" => ("a whole number that is not negative", whole()),
+            "i64" => ("a whole number", whole()),
+            "f64" => (
+                "a number",
+                Remedy::text("write a number without quotes and unit, e.g. 0.5"),
+            ),
+            "a boolean" => (
+                "true or false",
+                Remedy::text("write true or false, without quotes"),
+            ),
+            "a string" => (
+                "text in quotes",
+                Remedy::text("put it in quotes, e.g. \"x\""),
+            ),
+            "a sequence" => ("a list", Remedy::List),
+            "a map" => ("a table", Remedy::Section),
+            text if text.starts_with("struct ") => ("a table", Remedy::Section),
+            // Of a table without a key, from which serde chooses a variant.
+            "enum" => ("a table with one key", Remedy::OneKey),
+            text if text.starts_with("enum ") => ("a name in quotes", whole()),
+            text if text.starts_with("a tuple of size ") => {
+                let words = text.replace("a tuple of size ", "a list of length ");
+                let remedy = values();
+                return Self { words, remedy };
+            }
+            text if text.starts_with("a list") => (text, values()),
+            text => (text, whole()),
+        };
+        Self {
+            words: words.to_owned(),
+            remedy,
+        }
+    }
+}
+
+/// Advice on a value of another kind than the one expected.
+#[derive(Debug)]
+enum Remedy {
+    Text(Cow<'static, str>),
+    /// Of a table that chooses one of several kinds.
+    OneKey,
+    List,
+    Section,
+}
+
+impl Remedy {
+    fn text(text: &'static str) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// The advice on the value at `path`.
+    fn at(self, path: &KeyPath) -> String {
+        match (self, path.steps().last()) {
+            (Self::Text(text), _) => text.into_owned(),
+            (Self::OneKey, _) => {
+                "write a choice with its value, e.g. { fixed = \"64 KiB\" }".to_owned()
+            }
+            (Self::List, _) => format!("write it in brackets, or entries as [[{path}]]"),
+            (Self::Section, Some(PathStep::Key(_))) => {
+                format!("write it as a section [{path}] with keys below")
+            }
+            (Self::Section, Some(PathStep::Index(_))) => {
+                let list = path.parent();
+                format!("write it as a section [[{list}]] with keys below")
+            }
+            (Self::Section, None) => "write keys and sections".to_owned(),
+        }
+    }
+}
+
+/// Advice on the key `field` that the table at `path` lacks.
+fn on_missing(path: &KeyPath, field: &str) -> String {
+    let of_cable = path.starts_with(&KeyPath::from("fabric.cable"));
+    let is_sequence = path.starts_with(&KeyPath::from("traffic.sequence"));
+    let example = match field {
+        "from" | "to" if of_cable => "\"S1:1\"",
+        "to" if is_sequence => "[\"host-0000\"]",
+        "from" | "to" => "\"host-0000\"",
+        "name" | "switch" => "\"S1\"",
+        "ports" => "36",
+        "size" => "\"64 KiB\"",
+        "at" => "\"1 ms\"",
+        "shape" => "\"linear\"",
+        "fault" => return "add a table [[fault]]".to_owned(),
+        _ if *path == KeyPath::ROOT => return format!("add {field}"),
+        _ => return format!("add {field} to {path}"),
     };
-    plain.to_owned()
+    format!("add it, e.g. {field} = {example}")
 }
 
 fn describe(found: Unexpected<'_>) -> String {

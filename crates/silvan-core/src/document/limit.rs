@@ -44,6 +44,33 @@ impl<T> From<Option<T>> for Limit<T> {
     }
 }
 
+/// `Option` for `serde(with)`: reads and writes an optional bound as a [`Limit`].
+pub mod bound {
+    use super::Limit;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the bound, or `"unlimited"`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<T: Serialize + Copy, S: Serializer>(
+        bound: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        Limit::from(*bound).serialize(serializer)
+    }
+
+    /// Reads a bound, or `"unlimited"`.
+    ///
+    /// # Errors
+    /// Any other value.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<T>, D::Error> {
+        Limit::deserialize(deserializer).map(Limit::value)
+    }
+}
+
 impl<T: Serialize> Serialize for Limit<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

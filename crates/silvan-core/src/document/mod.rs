@@ -2,18 +2,19 @@
 //!
 //! Scenarios and the configuration of the daemon are read with it.
 
-mod advice;
 mod de;
 mod error;
 mod limit;
 mod path;
+mod refusal;
 mod source;
 
 use serde::de::DeserializeOwned;
 
 pub use error::{DocumentError, suggest};
-pub use limit::Limit;
+pub use limit::{Limit, bound};
 pub use path::{KeyPath, PathStep};
+pub use refusal::{Parameter, Refusal, check_choice};
 pub use source::{Override, SourceText};
 
 /// A TOML file without overrides, and where in it each value stands.

@@ -40,6 +40,12 @@ impl KeyPath {
         self.step(PathStep::Index(index))
     }
 
+    /// The path of the value that `inner` names within the value of `self`.
+    #[must_use]
+    pub fn join(&self, inner: &Self) -> Self {
+        Self([&*self.0, &*inner.0].concat())
+    }
+
     /// The path without its last step; the root is its own parent.
     #[must_use]
     pub fn parent(&self) -> Self {

@@ -5,9 +5,9 @@ use std::ops::Range;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use toml_edit::{Document, InlineTable, Item, Table, Value};
 
+use super::de;
 use super::error::DocumentError;
 use super::path::{KeyPath, PathStep};
-use super::{advice, de};
 
 /// Most values of a text in TOML.
 const VALUES: usize = 2_000_000;
@@ -64,7 +64,7 @@ impl SourceText {
         let document = Document::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             DocumentError::new(KeyPath::ROOT, error.message())
-                .with_hint(advice::on_syntax(error.message()))
+                .with_hint(on_syntax(error.message()))
                 .at(name, Some(position(text, start)))
         })?;
         let mut source = Self {
@@ -182,6 +182,20 @@ impl SourceText {
         }
         self.overrides.push((path, change.clone()));
         Ok(())
+    }
+}
+
+/// Advice on text that is not TOML, by the message of the parser, which tells its errors apart in no other way.
+fn on_syntax(message: &str) -> &'static str {
+    if message.contains("duplicate key") {
+        "keep one of them; entries of a list have double brackets, e.g. [[traffic.flow]]"
+    } else if message.contains("unclosed") || message.contains(" string, expected") {
+        "the file may be cut short, or a quote or bracket is missing"
+    } else if message.contains("must be quoted") {
+        "put names and quantities in quotes, e.g. \"64 KiB\""
+    } else {
+        "write key = value, and text in quotes; the file may be cut short, or a quote or bracket \
+         is missing"
     }
 }
 

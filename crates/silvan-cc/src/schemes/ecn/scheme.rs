@@ -2,13 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::document::KeyPath;
+use silvan_core::document::{KeyPath, Parameter, check_choice};
 
 use super::error::EcnError;
 use super::marking::{EcnSwitch, Marking};
 use super::response::{Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RateTables, Response};
 use super::source::{EcnSource, RateModel, SourceParameters, WindowLimit};
-use crate::schemes::choice::{Parameter, check_choice};
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
 
 /// How a source's rate answers acknowledgements.

@@ -1,6 +1,6 @@
 //! From the parameters of a scenario to the scheme.
 
-use silvan_core::document::KeyPath;
+use silvan_core::document::{KeyPath, Parameter, check_choice};
 use silvan_core::{Bytes, Sl};
 
 use super::adapter::{AdapterParameters, IbAdapter};
@@ -12,7 +12,6 @@ use super::parameters::IbParameters;
 use super::sections::{CctSection, CctShape, IbCc};
 use super::switch::{IbSwitch, SwitchParameters};
 use super::threshold::{ThresholdMap, ThresholdWeight};
-use crate::schemes::choice::{Parameter, check_choice};
 use crate::schemes::{Changes, DataPlane, Scheme, SchemeError, Setup, Switches};
 
 /// Queue length in packets of MTU size at threshold weight 15, unless a scenario has another value.
