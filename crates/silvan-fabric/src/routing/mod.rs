@@ -18,6 +18,7 @@ mod explicit;
 mod lanes;
 mod levels;
 mod paths;
+mod refusal;
 mod sl_to_vl;
 
 pub use algorithm::{Routed, RoutingAlgorithm, RoutingInput};
