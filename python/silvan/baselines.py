@@ -350,6 +350,12 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
             raise SilvanError(
                 f"scheme {name!r} takes no part: {fits.left_out[name]}", "leave it out"
             )
+    if any(name not in {*known, *others} for name in names):
+        from silvan.plugins.installed import installed
+        from silvan.plugins.kinds import SCHEME
+
+        found = installed(SCHEME).items()
+        others |= {name: one.title for name, one in found if name not in known}
     missing = [name for name in names if name not in {*known, *others}]
     if missing:
         hint = f"known: {', '.join([*known, *others])}"

@@ -19,8 +19,12 @@ CONFIGURATION_BYTES = 1 << 20
 """Largest configuration file of the congestion manager, and largest file of faults."""
 
 
-def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
-    """Read a file of UTF-8 text.
+TRACE_BYTES = 256 << 20
+"""Largest trace that a plug-in reads."""
+
+
+def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
+    """Read a file.
 
     Parameters
     ----------
@@ -35,13 +39,13 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
 
     Returns
     -------
-    str
-        The text, with line ends as in Unix.
+    bytes
+        Its contents.
 
     Raises
     ------
     ScenarioError
-        The file cannot be read, is a named pipe or larger than the limit, or is not UTF-8 text.
+        The file cannot be read, or is a named pipe or larger than the limit.
     """
     if not isinstance(path, str | os.PathLike):
         raise ScenarioError(f"{shown(repr(path))} is not a path", hint=hint)
@@ -67,12 +71,29 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
             source,
             hint=f"name a file of at most {limit} bytes",
         )
+    return data
+
+
+def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
+    """Read a file of UTF-8 text, as :func:`read_bytes` does.
+
+    Returns
+    -------
+    str
+        The text, with line ends as in Unix.
+
+    Raises
+    ------
+    ScenarioError
+        As those of :func:`read_bytes`, or the file is not UTF-8 text.
+    """
+    data = read_bytes(path, limit, what, hint)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ScenarioError(
-            "the file is not UTF-8 text", source, line, f"save the {what} as UTF-8"
+            "the file is not UTF-8 text", str(path), line, f"save the {what} as UTF-8"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import operator
 import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from silvan import _silvan
 from silvan.errors import ScenarioError, ScenarioWarning, shown
@@ -18,6 +20,12 @@ from silvan.input_files import SCENARIO_BYTES, read_text
 from silvan.interruptible import interruptible
 from silvan.quantities import Table
 from silvan.toml_text import SupportsToList, TomlInput, TomlValue, literal, literals, require_utf8
+
+if TYPE_CHECKING:
+    from silvan.plugins.expansion import PluggedIn
+
+# The start of a comment of a scenario's text about a plug-in.
+_PLUG_IN = "# plug-in: "
 
 # How errors name a value within the sweep's table, before they name its key.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
@@ -80,19 +88,39 @@ class Scenario:
     20000000
     """
 
-    __slots__ = ("_native", "_table")
+    __slots__ = ("_native", "_origins", "_plugged_in", "_table")
 
     def __init__(self, **tables: TomlInput) -> None:
         lines = [f"{key} = {value}" for key, value in literals(tables)]
-        self._native = _read("\n".join(lines), None, [])
+        self._native, self._plugged_in = _read("\n".join(lines), None, [])
+        self._origins = self._plugged_in.origins if self._plugged_in else ()
         self._table: Table | None = None
 
     @classmethod
-    def _wrap(cls, native: _silvan.Scenario) -> Scenario:
+    def _wrap(
+        cls,
+        native: _silvan.Scenario,
+        plugged_in: PluggedIn | None = None,
+        origins: tuple[str, ...] = (),
+    ) -> Scenario:
         scenario = cls.__new__(cls)
         scenario._native = native
+        scenario._plugged_in = plugged_in
+        scenario._origins = plugged_in.origins if plugged_in else origins
         scenario._table = None
         return scenario
+
+    def _changed(self, overrides: list[tuple[str, str]]) -> Scenario:
+        """Make a copy with further overrides, dotted keys and TOML literals."""
+        if self._plugged_in is None:
+            try:
+                return self._wrap(_with_overrides(self._native, overrides))
+            except ScenarioError as error:
+                refused = error
+            text, source, before = self._native.written()
+            return self._wrap(*_expanded(text, source, [*before, *overrides], refused))
+        written = self._plugged_in.written
+        return self._wrap(*_read(written.text, written.source, [*written.overrides, *overrides]))
 
     @classmethod
     def from_toml(
@@ -131,7 +159,8 @@ class Scenario:
         require_utf8(text)
         named = None if source is None else str(source)
         assignments = _assignments({} if overrides is None else overrides)
-        return cls._wrap(_read(text, named, assignments))
+        native, plugged_in = _read(text, named, assignments)
+        return cls._wrap(native, plugged_in, () if assignments else _noted_origins(text))
 
     @classmethod
     def from_file(
@@ -225,7 +254,7 @@ class Scenario:
         ScenarioError
             A key is unknown or a value impossible.
         """
-        return self._wrap(_changed(self._native, _assignments(overrides)))
+        return self._changed(_assignments(overrides))
 
     def single_run(self, seed: SupportsIndex) -> Scenario:
         """Give one run of the scenario on its own, as a sweep makes it.
@@ -248,7 +277,13 @@ class Scenario:
         ScenarioError
             There is no such seed.
         """
-        return self._wrap(self._native.single_run(checked_seed(seed)))
+        number = checked_seed(seed)
+        native = self._native.single_run(number)
+        if self._plugged_in is None:
+            return self._wrap(native, None, self._origins)
+        single = [("run.seed", str(number)), ("sweep", "{}"), ("description", '""')]
+        written = self._plugged_in.written.with_overrides(single)
+        return self._wrap(native, replace(self._plugged_in, written=written, axes={}))
 
     def varying(self, grid: Mapping[str, Sequence[object] | SupportsToList]) -> Scenario:
         """Make a copy whose sweep varies these keys, too.
@@ -283,7 +318,7 @@ class Scenario:
             return self
         vary = literal({**self.axes(), **grid})
         try:
-            return self._wrap(_changed(self._native, [("sweep.vary", vary)]))
+            return self._changed([("sweep.vary", vary)])
         except ScenarioError as error:
             # What is at fault is one key of the grid, not the whole that is set here.
             message = _IN_SWEEP.sub("", error.message)
@@ -302,7 +337,11 @@ class Scenario:
         list of dict
             Values by dotted key, as TOML literals; one empty combination if nothing varies.
         """
-        return [dict(point) for point in self._native.sweep_points()]
+        if self._plugged_in is None or not self._plugged_in.axes:
+            return [dict(point) for point in self._native.sweep_points()]
+        axes = sorted(self.axes().items())
+        values = itertools.product(*(map(literal, values) for _, values in axes))
+        return [dict(zip((key for key, _ in axes), point, strict=True)) for point in values]
 
     def at(self, values: Mapping[str, str]) -> Scenario:
         """Give one combination of the sweep as a scenario that varies nothing.
@@ -323,13 +362,12 @@ class Scenario:
             The values are impossible together.
         """
         try:
-            native = _changed(self._native, [*values.items(), ("sweep", "{}")])
+            return self._changed([*values.items(), ("sweep", "{}")])
         except ScenarioError as error:
             words = ", ".join(f"{key}={value}" for key, value in values.items())
             raise ScenarioError(
                 error.message, f"point {words}", hint=error.hint, key=error.key
             ) from None
-        return self._wrap(native)
 
     @property
     def tables(self) -> Table:
@@ -374,6 +412,15 @@ class Scenario:
         return self._native.warnings
 
     @property
+    def plug_ins(self) -> tuple[str, ...]:
+        """The plug-ins that made parts of the scenario: place, kind, name, package and version.
+
+        The scenario itself has what they made, so that a run needs the packages no more. Only the
+        module of a scheme may import others of its package.
+        """
+        return self._origins
+
+    @property
     def seed(self) -> int:
         """Seed of a run that is given no other."""
         return self._native.seed
@@ -412,7 +459,8 @@ class Scenario:
         """Write the scenario as TOML text, with every default as a comment.
 
         Reading the text gives an equal scenario, which :meth:`override` changes equally: defaults
-        that depend on other values follow them. What the scenario took from files is in the text.
+        that depend on other values follow them. What the scenario took from files and plug-ins is
+        in the text, and comments at its start name the plug-ins. Keys of plug-ins are not in it.
 
         Examples
         --------
@@ -424,7 +472,7 @@ class Scenario:
         >>> again.override({"run.duration": "2 ms"}).to_dict()["probe"]["interval"]
         '2 ms'
         """
-        return self._native.to_toml()
+        return "".join(f"{_PLUG_IN}{one}\n" for one in self._origins) + self._native.to_toml()
 
     def to_ibsim(self) -> str:
         """Write the fabric as a net file that ibsim serves.
@@ -486,7 +534,18 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """Give the effective scenario as nested dictionaries."""
         tables: dict[str, Any] = json.loads(self._native.to_json())
+        if self._plugged_in is not None and self._plugged_in.axes:
+            tables["sweep"] = {**tables.get("sweep", {})}
+            tables["sweep"]["vary"] = tables["sweep"].get("vary", {}) | self._plugged_in.axes
         return tables
+
+    def settings(self) -> dict[str, Any]:
+        """Give the values that :meth:`override` changes, as nested dictionaries.
+
+        They are those of :meth:`to_dict`, with the keys of plug-ins in place of what these made.
+        """
+        tables = self.to_dict()
+        return tables if self._plugged_in is None else self._plugged_in.settings(tables)
 
     def describe(self) -> dict[str, Any]:
         """Summarise what the scenario builds: hosts, switches, links and the like."""
@@ -616,8 +675,8 @@ class Scenario:
 
         return scenario_html(self)
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return (_rebuild, (self.to_toml(),))
+    def __reduce__(self) -> tuple[Any, tuple[str, PluggedIn | None]]:
+        return (_rebuild, (self.to_toml(), self._plugged_in))
 
 
 LARGEST_SEED = 2**63 - 1
@@ -668,17 +727,42 @@ def warn_without_traffic(name: str) -> None:
     )
 
 
-def _rebuild(text: str) -> Scenario:
-    return Scenario.from_toml(text)
+def _rebuild(text: str, plugged_in: PluggedIn | None) -> Scenario:
+    return Scenario._wrap(_core(text, None, []), plugged_in, _noted_origins(text))
 
 
-def _read(text: str, source: str | None, overrides: list[tuple[str, str]]) -> _silvan.Scenario:
+def _core(text: str, source: str | None, overrides: list[tuple[str, str]]) -> _silvan.Scenario:
     # A large fabric takes a while to build and to check.
     return interruptible(lambda: _silvan.Scenario.from_toml(text, source, overrides))
 
 
-def _changed(native: _silvan.Scenario, overrides: list[tuple[str, str]]) -> _silvan.Scenario:
+def _with_overrides(native: _silvan.Scenario, overrides: list[tuple[str, str]]) -> _silvan.Scenario:
     return interruptible(lambda: native.with_overrides(overrides))
+
+
+def _read(
+    text: str, source: str | None, overrides: list[tuple[str, str]]
+) -> tuple[_silvan.Scenario, PluggedIn | None]:
+    try:
+        return _core(text, source, overrides), None
+    except ScenarioError as error:
+        refused = error
+    return _expanded(text, source, overrides, refused)
+
+
+def _expanded(
+    text: str, source: str | None, overrides: list[tuple[str, str]], refused: ScenarioError
+) -> tuple[_silvan.Scenario, PluggedIn]:
+    """Read with plug-ins what the compiled reader has refused."""
+    from silvan.plugins.expansion import Written, expand
+
+    return expand(Written(text, source, tuple(overrides)), refused, _core)
+
+
+def _noted_origins(text: str) -> tuple[str, ...]:
+    """Read the comments about plug-ins at the start of a text that a scenario wrote."""
+    head = itertools.takewhile(lambda line: line.startswith("#"), io.StringIO(text))
+    return tuple(line.removeprefix(_PLUG_IN).rstrip() for line in head if line.startswith(_PLUG_IN))
 
 
 def _assignments(tables: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -5,11 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from silvan._silvan import schemes
 from silvan.errors import SchemeError
 from silvan.processes import Died, Pool, Raised
 from silvan.scenario import Scenario
 from silvan.scheme_file import scheme_of
 from silvan.simulation import Progress
+
+
+def is_in_python(name: object) -> bool:
+    """Tell whether a value of ``control.scheme`` is a scheme in Python, that of a plug-in too.
+
+    Examples
+    --------
+    >>> is_in_python("python"), is_in_python("ib-cc"), is_in_python(None)
+    (True, False, False)
+    """
+    compiled = {one for one, _ in schemes()} - {"python"}
+    return isinstance(name, str) and name not in compiled
 
 
 def require_scheme(scenario: Scenario, seed: int, limit_s: float | None = None) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from silvan.errors import SchemeError, SilvanError, describe, shown
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from silvan.scenario import Scenario
 
 _TEXTS_KEPT = 16
+_MODULE = "silvan_scheme"
 _CARRIER = "CARRIER"
 _BY_ACKNOWLEDGEMENT = "ack-per-packet"
 """What calls ``on_ack``."""
@@ -38,7 +40,7 @@ class SchemeSetup:
     port_vls : int
         Output Port VLs of the fabric; the functions get them by their numbers from 0.
     parameters : Mapping
-        The table ``control.python.parameters``.
+        The table ``control.python.parameters``; of a plug-in, its keys as numbers, by field.
     """
 
     scenario: Scenario
@@ -153,9 +155,12 @@ def needed_carrier(text: str) -> str | None:
 def _run(source: str, name: str) -> dict[str, Any]:
     """Run a text as a module of its own."""
     code: CodeType = compile(source, name, "exec")
-    names: dict[str, Any] = {"__name__": "silvan_scheme", "__file__": name}
-    exec(code, names)
-    return names
+    module = ModuleType(_MODULE)
+    module.__file__ = name
+    # Dataclasses look up the module of their class.
+    sys.modules[_MODULE] = module
+    exec(code, vars(module))
+    return vars(module)
 
 
 def _located(error: BaseException, name: str) -> SchemeError:

@@ -131,6 +131,17 @@ def _no_key(key: object) -> ScenarioError:
     return ScenarioError(f"a table cannot have the key {shown(repr(key))}", hint=hint)
 
 
+def dotted(path: str, key: object) -> str:
+    """Write the dotted key of a key within a table.
+
+    Examples
+    --------
+    >>> dotted("sweep.vary", "host.sink-rate")
+    'sweep.vary."host.sink-rate"'
+    """
+    return f"{path}.{_key(key)}"
+
+
 def flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Walk nested tables as dotted keys and their values.
 
@@ -157,7 +168,7 @@ def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, ob
         if not isinstance(key, str):
             raise _no_key(key)
         if isinstance(value, Mapping) and value and depth < _DEEPEST:
-            inner = {f"{key}.{_key(name)}": item for name, item in value.items()}
+            inner = {dotted(key, name): item for name, item in value.items()}
             yield from _flatten(inner, depth + 1)
         else:
             yield key, value

@@ -18,6 +18,7 @@ mod programs;
 mod response;
 mod run;
 mod scenario;
+mod scenario_text;
 mod shutdown;
 
 use pyo3::exceptions::PyValueError;
@@ -127,6 +128,8 @@ mod _silvan {
     use super::run::{RunOutput, run};
     #[pymodule_export]
     use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::scenario_text::ScenarioText;
     #[pymodule_export]
     use super::schema;
     #[pymodule_export]

@@ -15,7 +15,7 @@ use crate::errors::scenario_error;
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Scenario(pub silvan_scenario::Scenario);
 
-fn read_overrides(overrides: Vec<(String, String)>) -> Vec<Override> {
+pub(crate) fn read_overrides(overrides: Vec<(String, String)>) -> Vec<Override> {
     let overrides = overrides.into_iter();
     overrides
         .map(|(key, value)| Override::new(key, value))
@@ -47,6 +47,15 @@ impl Scenario {
         py.detach(|| self.0.with_overrides(&overrides))
             .map(Self)
             .map_err(|error| scenario_error(py, &error))
+    }
+
+    /// The text that the scenario was read from, the name of its source, and the overrides.
+    fn written(&self) -> (&str, Option<&str>, Vec<(&str, &str)>) {
+        let (text, source, overrides) = self.0.written();
+        let overrides = overrides.iter();
+        let overrides = overrides.map(|o| (o.key.as_str(), o.value.as_str()));
+        let source = Some(source).filter(|source| !source.is_empty());
+        (text, source, overrides.collect())
     }
 
     /// One run of the scenario on its own: a fixed seed, and nothing that varies.

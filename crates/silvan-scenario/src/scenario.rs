@@ -252,6 +252,11 @@ impl Scenario {
         &self.file
     }
 
+    /// The text that the scenario was read from, the name of its source, and the overrides.
+    pub fn written(&self) -> (&str, &str, &[Override]) {
+        (&self.text, &self.source_name, &self.overrides)
+    }
+
     /// What is odd about the files that the scenario names, and what was decided, each with its place.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

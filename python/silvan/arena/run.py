@@ -21,7 +21,7 @@ from silvan.compare import choose_among, watched
 from silvan.errors import ScenarioError
 from silvan.extras import require_extra
 from silvan.folders import exclusive, require_writable
-from silvan.scheme_check import require_scheme
+from silvan.scheme_check import is_in_python, require_scheme
 from silvan.sweeping.outcome import Succeeded
 from silvan.sweeping.plan import require_few
 from silvan.sweeping.sweep import SCHEME_LIMIT_S, outcomes, require_scheduler, scheduler_of
@@ -230,7 +230,7 @@ def require_python_scheme(
     for case in arena.cases:
         own = "python" if case.scenario.has_python_scheme else None
         for one in sides[case.name]:
-            if one.overrides.get("control.scheme", own) == "python":
+            if is_in_python(one.overrides.get("control.scheme", own)):
                 (run,) = prepared(case, one.overrides, arena.seeds[:1])
                 require_scheme(run.scenario, run.seed, limit_s)
                 return

@@ -20,6 +20,7 @@ from silvan.cli import (
     fit,
     inspect,
     plot,
+    plug_ins,
     reproduce,
     route,
     run,
@@ -74,6 +75,7 @@ app.command("example", rich_help_panel=_SIMULATE)(example.example)
 app.command("validate", rich_help_panel=_SIMULATE)(inspect.validate)
 app.command("show", rich_help_panel=_SIMULATE)(inspect.show)
 app.command("schema", rich_help_panel=_SIMULATE)(inspect.schema)
+app.command("plug-ins", rich_help_panel=_SIMULATE)(plug_ins.plug_ins)
 app.command("run", rich_help_panel=_SIMULATE)(run.run)
 app.command("sweep", rich_help_panel=_SIMULATE)(sweep.sweep)
 app.command("plot", rich_help_panel=_SIMULATE)(plot.plot)

@@ -97,7 +97,7 @@ class Saturation:
 
 def load_keys(scenario: Scenario) -> list[str]:
     """Return the keys of a scenario that have a load as a share of the injection rate."""
-    return list(_loads(scenario.to_dict()["traffic"], "traffic"))
+    return list(_loads(scenario.settings()["traffic"], "traffic"))
 
 
 def _loads(value: Any, key: str) -> Iterator[str]:

@@ -391,7 +391,7 @@ def _one_line(error: Exception) -> str:
 
 def _base(plan: SweepPlan) -> dict[str, TomlValue]:
     """Give all values of the scenario that must stay while a sweep goes on, by dotted key."""
-    tables = plan.scenario.to_dict()
+    tables = plan.scenario.settings()
     tables.pop("sweep", None)
     varied = (*_FREE, *plan.axes)
     values = dict(_leaves(tables, ""))

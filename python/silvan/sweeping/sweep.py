@@ -20,7 +20,7 @@ from silvan.errors import SchedulerError, SilvanError, checked_argument, shown
 from silvan.extras import require_extra
 from silvan.progress_bar import Update, progress_bar
 from silvan.scenario import Scenario
-from silvan.scheme_check import require_scheme
+from silvan.scheme_check import is_in_python, require_scheme
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
 from silvan.sweeping.plan import Grid, SweepPlan, plan
@@ -278,7 +278,7 @@ def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:
     limit_s = min(SCHEME_LIMIT_S, point_timeout_s or SCHEME_LIMIT_S)
     own = "python" if planned.scenario.has_python_scheme else None
     for point in planned.points:
-        if point.values.get("control.scheme", own) == "python":
+        if is_in_python(point.values.get("control.scheme", own)):
             require_scheme(point.scenario(), point.seed, limit_s)
             return
 

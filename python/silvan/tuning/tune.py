@@ -182,7 +182,7 @@ def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, f
     ScenarioError
         One is no number, or outside of its range.
     """
-    tables = scenario.to_dict()
+    tables = scenario.settings()
     cct = tables["control"]["ib-cc"]["adapter"]["cct"]
     start: dict[str, float] = {SLOPE: float(cct.get("slope", 1.0)), POWER: 1.0}
     for one in parameters:

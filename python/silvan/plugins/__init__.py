@@ -1,0 +1,26 @@
+"""What a plug-in package declares: schemes, topologies, traffic, routings and trace readers.
+
+A package announces each plug-in by an entry point, whose name is the one that scenarios use::
+
+    [project.entry-points."silvan.topologies"]
+    hypercube = "my_package.topology:HYPERCUBE"
+"""
+
+from silvan.plugins.keys import Length, Rate, Size, Span
+from silvan.plugins.kinds import Fabric, NoKeys, Routing, Scheme, Topology, Trace, Traffic
+from silvan.quantities import Quantity
+
+__all__ = [
+    "Fabric",
+    "Length",
+    "NoKeys",
+    "Quantity",
+    "Rate",
+    "Routing",
+    "Scheme",
+    "Size",
+    "Span",
+    "Topology",
+    "Trace",
+    "Traffic",
+]

@@ -1,0 +1,198 @@
+"""The plug-ins that are installed, found by their entry points."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from silvan import _silvan
+from silvan.errors import ScenarioError, describe, shown
+from silvan.plugins.keys import default_keys
+from silvan.plugins.kinds import (
+    KINDS,
+    ROUTING,
+    SCHEME,
+    TOPOLOGY,
+    TRACE,
+    TRAFFIC,
+    Kind,
+    PlugInObject,
+    summary,
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_ENVIRONMENTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PlugIn:
+    """An installed plug-in.
+
+    Attributes
+    ----------
+    kind : Kind
+        Its kind.
+    name : str
+        The name that scenarios use.
+    package : str
+        The package that brings it.
+    version : str
+        The version of the package.
+    entry : EntryPoint
+        Its entry point.
+    """
+
+    kind: Kind
+    name: str
+    package: str
+    version: str
+    entry: EntryPoint
+
+    @property
+    def title(self) -> str:
+        """Kind, name and package in a few words."""
+        return f"{self.kind.word} {self.name} of {self.package} {self.version}"
+
+    def load(self) -> PlugInObject:
+        """Import the object of the entry point.
+
+        Raises
+        ------
+        ScenarioError
+            The import fails, or the object is of another class.
+        """
+        hint = f"correct the entry point {self.entry.value} of {self.package}, or uninstall it"
+        try:
+            found = self.entry.load()
+        except (Exception, SystemExit) as error:
+            message = f"{self.title} cannot be imported: {describe(error)}"
+            raise ScenarioError(message, hint=hint) from error
+        if not isinstance(found, self.kind.type):
+            wanted = f"silvan.plugins.{self.kind.type.__name__}"
+            message = f"{self.title} is {type(found).__name__}, not {wanted}"
+            raise ScenarioError(message, hint=hint)
+        return cast(PlugInObject, found)
+
+
+def installed(kind: Kind) -> Mapping[str, PlugIn]:
+    """Give the installed plug-ins of a kind, by name.
+
+    Raises
+    ------
+    ScenarioError
+        Two packages bring the same name, a name is built in, or scenarios cannot spell a name.
+    """
+    # Packages are those of the import path, which may change.
+    return _installed(kind, tuple(sys.path))
+
+
+def every() -> Iterator[PlugIn]:
+    """List all installed plug-ins, by kind and name."""
+    for kind in KINDS:
+        yield from installed(kind).values()
+
+
+def described(plug_in: PlugIn) -> dict[str, Any]:
+    """Say in plain values what a plug-in is, with its keys by name; None has no default.
+
+    Raises
+    ------
+    ScenarioError
+        The plug-in cannot be imported.
+    """
+    found = plug_in.load()
+    return {
+        "kind": plug_in.kind.word,
+        "name": plug_in.name,
+        "package": plug_in.package,
+        "version": plug_in.version,
+        "summary": summary(found),
+        "keys": default_keys(found.keys),
+    }
+
+
+@lru_cache(_ENVIRONMENTS)
+def _installed(kind: Kind, path: Sequence[str]) -> Mapping[str, PlugIn]:
+    del path
+    found: dict[str, PlugIn] = {}
+    for entry in sorted(entry_points(group=kind.group), key=lambda one: (one.name, one.value)):
+        package = entry.dist.name if entry.dist else "an unknown package"
+        version = entry.dist.version if entry.dist else "0"
+        one = PlugIn(kind, entry.name, package, version, entry)
+        _require_name(one, found)
+        found[entry.name] = one
+    return found
+
+
+def _require_name(one: PlugIn, others: Mapping[str, PlugIn]) -> None:
+    hint = f"uninstall {one.package}, or rename its entry point in the group {one.kind.group}"
+    if one.name in reserved(one.kind):
+        message = f"{one.title} has the name of what is built in"
+    elif one.name in others:
+        other = others[one.name]
+        message = f"{one.title} has the name of another of {other.package} {other.version}"
+    elif not _NAME.fullmatch(one.name):
+        message = f"{one.title} has a name that is no key of TOML without quotes"
+    else:
+        return
+    raise ScenarioError(shown(message), hint=hint)
+
+
+def reserved(kind: Kind) -> frozenset[str]:
+    """Give the names that plug-ins of a kind cannot have: those built in, and keys beside them."""
+    return _reserved()[kind]
+
+
+def section_keys(name: str) -> frozenset[str]:
+    """Give the keys of a table of scenarios, such as ``fabric``."""
+    return frozenset(_properties(_schema()["properties"][name]))
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(_silvan.schema())
+    return schema
+
+
+@cache
+def _reserved() -> Mapping[Kind, frozenset[str]]:
+    fabric = _properties(_schema()["properties"]["fabric"])
+    control = _properties(_schema()["properties"]["control"])
+    traffic = _properties(_schema()["properties"]["traffic"])
+    program = _properties(_resolved(traffic["program"])["items"])
+    schemes = frozenset(name for name, _ in _silvan.schemes())
+    keys = frozenset(fabric)
+    return {
+        SCHEME: frozenset(control) | schemes,
+        TOPOLOGY: _choices(fabric["generator"]),
+        TRAFFIC: frozenset(traffic),
+        ROUTING: keys | _choices(fabric["routing"]),
+        TRACE: frozenset(program) | _choices(program["kind"]),
+    }
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference within the schema."""
+    if "$ref" not in schema:
+        return schema
+    name = schema["$ref"].rpartition("/")[2]
+    return _resolved(_schema()["$defs"][name])
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = _resolved(schema)["properties"]
+    return properties
+
+
+def _choices(schema: dict[str, Any]) -> frozenset[str]:
+    """Collect the names that a key may have."""
+    schema = _resolved(schema)
+    inner = [one for key in ("oneOf", "anyOf") for one in schema.get(key, ())]
+    own = [schema["const"]] if "const" in schema else schema.get("enum", [])
+    return frozenset(own).union(*map(_choices, inner))
