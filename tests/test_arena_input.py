@@ -26,6 +26,8 @@ from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 HALF = ROOT / "examples" / "python-scheme" / "half.py"
 
 ONE_CASE = """\

@@ -11,6 +11,8 @@ from silvan.tuning.problem import parse_problem, read_problem
 from silvan.tuning.space import cct_entries
 from tests.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 FIT = """\
 scenario = "incast.toml"
 [parameters."host.sink-rate"]

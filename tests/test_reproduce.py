@@ -28,6 +28,8 @@ from silvan.reproduce.reproduction import claim_folder, write_manifest
 from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 SCENARIO = silvan.Scenario.from_toml(INCAST)
 
 

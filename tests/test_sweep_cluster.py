@@ -77,9 +77,9 @@ def test_failures_and_tables_come_back_from_a_cluster(dask: LocalCluster, tmp_pa
 
 
 def test_a_point_on_a_cluster_has_a_time_limit(dask: LocalCluster, tmp_path: Path) -> None:
-    from tests.test_scheme_failures import ENDLESS, SCENARIO, scheme_text
+    from tests.test_scheme_failures import SCENARIO, USLEEP, WAITING, scheme_text
 
-    (tmp_path / "mine.py").write_text(scheme_text("release", *ENDLESS))
+    (tmp_path / "mine.py").write_text(scheme_text("release", *WAITING) + USLEEP)
     (tmp_path / "incast.toml").write_text(SCENARIO)
     result = silvan.sweep(
         silvan.Scenario.from_file(
