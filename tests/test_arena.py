@@ -285,9 +285,18 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
     assert math.isinf(numbers["flows_ms"])
 
 
+# A case of each file.
+DIFFERENT = (
+    *("silent-forest", "incast-2", "gpcnet", "training", "web-search-30"),
+    *("dragonfly-permutation", "slow-receiver", "two-tenants"),
+)
+
+
 @pytest.mark.slow
-def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
-    for case in read_arena().cases:
+@pytest.mark.parametrize("chosen", [DIFFERENT, pytest.param((), marks=pytest.mark.nightly)])
+def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, ...]) -> None:
+    arena = read_arena()
+    for case in arena.only(chosen, ["credits", "pfc"]).cases if chosen else arena.cases:
         for one in baselines(case.scenario):
             (run,) = prepared(case, one.overrides, [1])
             assert run.scenario.has_traffic
@@ -301,7 +310,7 @@ def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
     "chosen",
     [
         # Those of which a run takes less than a second.
-        ["incast-2", "dragonfly-permutation", "slow-receiver"],
+        ["incast-2", "slow-receiver"],
         pytest.param([], id="all", marks=pytest.mark.nightly),
     ],
 )
