@@ -192,6 +192,7 @@ def _numbers(result: silvan.Result) -> dict[str, float]:
     return numbers(result)
 
 
+@pytest.mark.slow
 def test_every_parameter_that_is_searched_starts_from_the_published_value() -> None:
     tuned = [case.scenario for case in read_arena().cases if case.is_tuned]
     # Some have keys of Table I of gran2012 in their file, others leave them to defaults.
@@ -332,6 +333,7 @@ def test_the_reduced_arena_runs(command: Command, tmp_path: Path, chosen: list[s
         assert 0 < row["share_of_best"] <= 1, row
 
 
+@pytest.mark.slow
 def test_a_scheme_of_ones_own_takes_part_in_all_cases(
     command: Command, file: Path, tmp_path: Path
 ) -> None:

@@ -78,7 +78,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if "memory" in name else [], id=name)
+        for name in CASES
+    ],
+)
 def test_what_cannot_be_is_refused_with_place_and_hint(
     name: str, tmp_path: Path, command: Command
 ) -> None:

@@ -67,6 +67,7 @@ def write_package(site: Path, module: str = MODULE) -> Path:
     return site
 
 
+@pytest.mark.slow
 def test_a_paper_of_another_package_is_reproduced(
     tmp_path: Path, process: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
