@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import hypothesis
 import numpy as np
@@ -16,8 +21,10 @@ import pyarrow as pa
 import pytest
 
 import silvan
+from silvan.cli import main
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray
 from tests.gate import PATIENCE_S
+from tests.inline_pool import InlinePool
 from tests.needs import Needs
 
 # The same examples on every machine, so that a failure is never a matter of luck.
@@ -129,8 +136,8 @@ def silvan_command(*words: str | Path) -> list[str]:
 
 
 @pytest.fixture
-def command() -> Command:
-    """Run a command in a process of its own."""
+def process() -> Command:
+    """Run a command in a process of its own, for tests of what only a process has."""
 
     def run(*words: str | Path, cwd: Path | None = None) -> Outcome:
         done = subprocess.run(
@@ -145,6 +152,88 @@ def command() -> Command:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def command() -> Command:
+    """Run a command in the tests' own process, which has imported most of it already."""
+
+    def run(*words: str | Path, cwd: Path | None = None) -> Outcome:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("COLUMNS", "100")
+            if cwd is not None:
+                patched.chdir(cwd)
+            return captured(lambda: main([str(word) for word in words]))
+
+    return run
+
+
+def captured(call: Callable[[], int]) -> Outcome:
+    """Call the command line as a process would, and return what it and its children print."""
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        with standard_streams(stdout, stderr), _as_in_a_process():
+            # SIGALRM ends the process, and pytest-xdist names the test.
+            signal.alarm(PATIENCE_S)
+            try:
+                status = call()
+            finally:
+                signal.alarm(0)
+        texts = []
+        for file in (stdout, stderr):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8").replace("\r\n", "\n"))
+    return Outcome(int(status), *texts)
+
+
+@contextmanager
+def standard_streams(stdout: IO[bytes], stderr: IO[bytes]) -> Iterator[None]:
+    """Let file descriptors 1 and 2, and Python's streams, be these files."""
+    streams = sys.stdout, sys.stderr
+    for stream in streams:
+        stream.flush()
+    numbers = [os.dup(number) for number in (1, 2)]
+    try:
+        os.dup2(stdout.fileno(), 1)
+        os.dup2(stderr.fileno(), 2)
+        with (
+            open(1, "w", encoding="utf-8", closefd=False) as sys.stdout,
+            open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False) as sys.stderr,
+        ):
+            yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        for number, kept in enumerate(numbers, start=1):
+            os.dup2(kept, number)
+            os.close(kept)
+
+
+@contextmanager
+def _as_in_a_process() -> Iterator[None]:
+    """Show warnings as an interpreter does by default, and let a command change logging."""
+    disabled = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter("default")
+        for quiet in (
+            DeprecationWarning,
+            PendingDeprecationWarning,
+            ImportWarning,
+            ResourceWarning,
+        ):
+            warnings.simplefilter("ignore", quiet)
+        try:
+            yield
+        finally:
+            logging.disable(disabled)
+
+
+@pytest.fixture(scope="module")
+def inline_pool() -> Iterator[None]:
+    """Do the runs of all comparisons and sweeps of a module in the tests' own process."""
+    with pytest.MonkeyPatch.context() as patched:
+        for module in ("workers", "sweeping.local", "reproduce.execution"):
+            patched.setattr(f"silvan.{module}.Pool", InlinePool)
+        yield
 
 
 @pytest.fixture

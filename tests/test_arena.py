@@ -26,6 +26,8 @@ from silvan.figures.arena import draw_arena, percent
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 SMALL = """\
 [fabric]
 generator = "single-switch"
@@ -190,6 +192,7 @@ def _numbers(result: silvan.Result) -> dict[str, float]:
     return numbers(result)
 
 
+@pytest.mark.slow
 def test_every_parameter_that_is_searched_starts_from_the_published_value() -> None:
     tuned = [case.scenario for case in read_arena().cases if case.is_tuned]
     # Some have keys of Table I of gran2012 in their file, others leave them to defaults.
@@ -283,9 +286,18 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
     assert math.isinf(numbers["flows_ms"])
 
 
+# A case of each file.
+DIFFERENT = (
+    *("silent-forest", "incast-2", "gpcnet", "training", "web-search-30"),
+    *("dragonfly-permutation", "slow-receiver", "two-tenants"),
+)
+
+
 @pytest.mark.slow
-def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
-    for case in read_arena().cases:
+@pytest.mark.parametrize("chosen", [DIFFERENT, pytest.param((), marks=pytest.mark.nightly)])
+def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, ...]) -> None:
+    arena = read_arena()
+    for case in arena.only(chosen, ["credits", "pfc"]).cases if chosen else arena.cases:
         for one in baselines(case.scenario):
             (run,) = prepared(case, one.overrides, [1])
             assert run.scenario.has_traffic
@@ -295,21 +307,33 @@ def test_the_installed_arena_is_a_scenario_with_every_scheme() -> None:
 
 
 @pytest.mark.slow
-def test_the_reduced_arena_runs(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        # Those of which a run takes less than a second.
+        ["incast-2", "slow-receiver"],
+        pytest.param([], id="all", marks=pytest.mark.nightly),
+    ],
+)
+def test_the_reduced_arena_runs(command: Command, tmp_path: Path, chosen: list[str]) -> None:
+    words = ["--links", "credits,pfc", "--cases", ",".join(chosen)] if chosen else []
     done = command(
-        "compare", "--arena", "--quick", "--schemes", "rccc", "--out", tmp_path, "--json"
+        "compare", "--arena", "--quick", "--schemes", "rccc", "--out", tmp_path, "--json", *words
     )
     assert done.status == 0, done.stderr
     rows = json.loads(done.stdout)
-    cases = [one.name for one in read_arena().cases]
-    # Twenty cases on links of two kinds.
-    assert len(rows) == 2 * len(cases) == 80
+    # Each case is on links of two kinds.
+    names = [one.name for one in read_arena().cases]
+    cases = [name for name in names if not chosen or name.removesuffix("-pfc") in chosen]
+    assert len(cases) == 2 * (len(chosen) or 20)
+    assert len(rows) == 2 * len(cases)
     assert {row["case"] for row in rows} == set(cases)
     for row in rows:
         assert row["failure"] is None
         assert 0 < row["share_of_best"] <= 1, row
 
 
+@pytest.mark.slow
 def test_a_scheme_of_ones_own_takes_part_in_all_cases(
     command: Command, file: Path, tmp_path: Path
 ) -> None:

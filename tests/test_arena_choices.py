@@ -22,6 +22,8 @@ from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 TREE = SMALL.replace(
     'generator = "single-switch"\nhosts = 8\n',
     'generator = "xgft"\nchildren = [4, 2]\nparents = [1, 2]\nrouting = "d-mod-k"\n',

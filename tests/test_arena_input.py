@@ -26,6 +26,8 @@ from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 HALF = ROOT / "examples" / "python-scheme" / "half.py"
 
 ONE_CASE = """\
@@ -296,11 +298,11 @@ def test_a_long_time_is_waited_for_in_parts() -> None:
         assert pool.wait(8760 * 3600.0) == [Returned(1, "hello")]
 
 
-def test_what_a_scheme_prints_is_no_part_of_the_output(command: Command, folder: Path) -> None:
+def test_what_a_scheme_prints_is_no_part_of_the_output(process: Command, folder: Path) -> None:
     text = HALF.read_text().replace("    rate = ", "    print('hello')\n    rate = ", 1)
     (folder / "chatty.py").write_text(text)
     words = ("--arena", "--schemes", "none", "--out", folder, "--json", "--workers", "1")
-    done = command("compare", folder / "arena.toml", *words, "--add", folder / "chatty.py")
+    done = process("compare", folder / "arena.toml", *words, "--add", folder / "chatty.py")
     assert done.status == 0, done.stderr
     assert [row["scheme"] for row in json.loads(done.stdout)] == ["none", "chatty.py"]
     assert "hello\n" in done.stderr

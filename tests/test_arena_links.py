@@ -17,6 +17,8 @@ from silvan.cache import build_id
 from tests.conftest import Command
 from tests.test_arena import results
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 SENDERS, BYTES, MTU = 4, 200_000, 4096
 INCAST = f"""\
 [fabric]

@@ -1,4 +1,7 @@
-"""Workloads and fabrics that cannot be: each error has the place, the reason and a hint."""
+"""Workloads and fabrics that cannot be: the command prints place, reason and hint of each error.
+
+`crates/silvan-scenario/tests/scenario` has more of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.errors import ScenarioError, SimulationError
+from silvan.errors import SimulationError
 from silvan.measures import receive_rates_gbps
 from tests.conftest import Command
 
@@ -15,78 +18,37 @@ SWITCH = '[fabric]\ngenerator = "single-switch"\nhosts = 4\n'
 ALLREDUCE = SWITCH + '[[traffic.program]]\nkind = "allreduce"\nbytes = "1 KiB"\n'
 GOAL = SWITCH + "[[traffic.program]]\nkind = \"goal\"\ntrace = '''\n"
 FLOWS = SWITCH + "[[traffic.flows]]\n"
-DRAGONFLY = """\
+ADAPTIVE = """\
 [fabric]
 generator = "dragonfly"
 switches-per-group = 4
 hosts-per-switch = 2
 global-per-switch = 2
-groups = 20
+path-choice = "ugal-l"
+[vl]
+data-vls = 1
 """
-ADAPTIVE = DRAGONFLY.replace("groups = 20", 'path-choice = "ugal-l"') + "[vl]\ndata-vls = 1\n"
 
 CASES = {
-    "a collective over an empty group": (
-        ALLREDUCE + "hosts = []\n",
-        "bad.toml:7: traffic.program.0.hosts: there is no host",
-    ),
     "a collective over no hosts": (
         ALLREDUCE + "hosts = 0\n",
         "bad.toml:7: traffic.program.0.hosts: 0 hosts wanted, 4 that no other program uses\n"
         'hint: ask for 1 to that many; "all" of another program uses every host\n',
     ),
-    "more ranks than hosts": (
-        GOAL + "num_ranks 5\n" + "".join(f"rank {rank} {{\n}}\n" for rank in range(5)) + "'''\n",
-        "bad.toml:4: traffic.program.0.ranks-per-host: 5 ranks do not fit on 4 places\n"
-        "hint: add hosts, or more ranks per host\n",
-    ),
-    "two ranks on one host": (
-        ALLREDUCE + 'hosts = ["host-0000", "host-0000"]\n',
-        "bad.toml:7: traffic.program.0.hosts.1: two ranks on one host: "
-        '"host-0000" is in the list twice',
-    ),
-    "a cycle of dependencies": (
-        GOAL + "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n'''\n",
-        "bad.toml:6: traffic.program.0.trace: line 3: "
-        "operations of rank 0 wait for each other in a cycle: lines 3, 4",
-    ),
     "a distribution that falls": (
         FLOWS + 'load = 0.5\nsizes = { file = "cdf.txt" }\n',
         "cdf.txt:3: the distribution falls from 70 to 50 percent",
-    ),
-    "a load above 1": (
-        FLOWS + 'load = 1.5\nsizes = { fixed = "1 KiB" }\n',
-        "bad.toml:5: traffic.flows.0.load: 1.5 is not between 0 and 1",
     ),
     "two distributions of sizes": (
         FLOWS + 'load = 0.5\nsizes = { fixed = "1 KiB", file = "cdf.txt" }\n',
         "bad.toml:6: traffic.flows.0.sizes: two distributions of sizes; "
         'the second is "file"\nhint: leave one of them, or write two entries\n',
     ),
-    "no distribution of sizes": (
-        FLOWS + "load = 0.5\nsizes = {}\n",
-        "bad.toml:6: traffic.flows.0.sizes: expected the name of a distribution, or a table, "
-        'found an empty table\nhint: write e.g. "web-search" or { fixed = "64 KiB" }\n',
-    ),
-    "a fraction of hosts": (
-        FLOWS.replace("hosts = 4", "hosts = 4.0") + 'load = 0.5\nsizes = "hadoop"\n',
-        "fabric.hosts: expected a whole number that is not negative, found the number 4.0\n",
-    ),
     "tables that do not fit in memory": (
         '[fabric]\ngenerator = "hyper-x"\n'
         "sizes = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]\nhosts-per-switch = 1\n",
         "fabric.routing: 131072 switches would need tables for 131072 hosts; "
         "at most 8589934592 entries are supported",
-    ),
-    "one host alone": (
-        FLOWS.replace("hosts = 4", "hosts = 1") + 'load = 0.5\nsizes = "hadoop"\n',
-        "this traffic needs at least 2 hosts, and the fabric has 1\nhint: enlarge the fabric\n",
-    ),
-    "more flows than fit in memory": (
-        FLOWS + 'pattern = "incast"\nsenders = 2\ninterval = "100 ps"\nsizes = "hadoop"\n',
-        "bad.toml:4: traffic.flows: some 200000000 flows would start; "
-        "at most 16777216 are supported\n"
-        "hint: shorten run.duration, set end or count, or choose larger sizes\n",
     ),
     "more flows on their way than fit in memory": (
         FLOWS + 'outstanding = 4_000_000_000\nsizes = "hadoop"\n',
@@ -113,20 +75,20 @@ CASES = {
         "the routes can deadlock, their channels depend on each other in a cycle: "
         "group-00-switch-00:7 (lane 0) -> ",
     ),
-    "a dragonfly that does not fit": (
-        DRAGONFLY,
-        "bad.toml:6: fabric.groups: dragonfly: 20 groups, "
-        "but 4 switches with 2 global ports each allow 2 to 9\n"
-        "hint: write 2 to 9\n",
-    ),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if "memory" in name else [], id=name)
+        for name in CASES
+    ],
+)
 def test_what_cannot_be_is_refused_with_place_and_hint(
     name: str, tmp_path: Path, command: Command
 ) -> None:
-    """The command ends with code 2, and Python raises the same error."""
+    """The command ends with code 2."""
     text, expected = CASES[name]
     (tmp_path / "cdf.txt").write_text("0 0\n1000 0.7\n2000 0.5\n3000 1\n")
     path = tmp_path / "bad.toml"
@@ -134,8 +96,6 @@ def test_what_cannot_be_is_refused_with_place_and_hint(
     done = command("run", str(path))
     assert done.status == 2
     assert expected in done.stderr
-    with pytest.raises(ScenarioError):
-        silvan.Scenario.from_file(path)
     if name == "lanes that do not suffice":
         assert "\nhint: set vl.data-vls to 4, or " in done.stderr
         path.write_text(text.replace("data-vls = 1", "data-vls = 4"))

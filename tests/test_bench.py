@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,27 +11,34 @@ import pytest
 
 import silvan
 from silvan.bench import simulator
-from silvan.bench.__main__ import bench
+from silvan.bench.__main__ import bench, main
 from silvan.bench.endurance import all_clients_seconds, grown_megabytes
 from silvan.bench.studies import bench_scenario
+from tests.conftest import Command, Outcome, captured
 
 
-def benchmark(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run benchmarks in a process of their own."""
-    command = [sys.executable, "-m", "silvan.bench", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+@pytest.fixture
+def benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run the benchmarks' command line in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["silvan.bench", *words])
+        return captured(main)
+
+    return run
 
 
-def test_an_unknown_benchmark_is_bad_input(tmp_path: Path) -> None:
-    done = benchmark("--only", "nothing", cwd=tmp_path)
+def test_an_unknown_benchmark_is_bad_input(benchmark: Command) -> None:
+    done = benchmark("--only", "nothing")
     error, hint = done.stderr.splitlines()
-    assert (done.returncode, error) == (2, "error: no benchmark starts with 'nothing'")
+    assert (done.status, error) == (2, "error: no benchmark starts with 'nothing'")
     assert "uniform-50" in hint
 
 
-def test_more_threads_than_a_run_takes_are_bad_input(tmp_path: Path) -> None:
-    done = benchmark("--only", "uniform-50", "--threads", "70000", cwd=tmp_path)
-    assert done.returncode == 2
+def test_more_threads_than_a_run_takes_are_bad_input(benchmark: Command) -> None:
+    done = benchmark("--only", "uniform-50", "--threads", "70000")
+    assert done.status == 2
     assert done.stderr.splitlines() == [
         "error: '70000': no numbers of threads",
         'hint: give whole numbers from 1 to 65535, as in "1,2,4"',
@@ -46,8 +52,8 @@ def test_numbers_of_threads_are_whole_and_above_0(threads: str) -> None:
 
 
 @pytest.mark.slow
-def test_bench_prints_every_measure(tmp_path: Path) -> None:
-    done = benchmark("--only", "uniform-50", "--repeats", "1", "--json", cwd=tmp_path)
+def test_bench_prints_every_measure(benchmark: Command) -> None:
+    done = benchmark("--only", "uniform-50", "--repeats", "1", "--json")
     (one,) = json.loads(done.stdout)
     assert one["name"] == "uniform-50"
     for measure in (
@@ -66,8 +72,8 @@ def test_bench_prints_every_measure(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bench_prints_the_throughput_of_sweeps(tmp_path: Path) -> None:
-    done = benchmark("--only", "sweep", "--repeats", "1", "--json", cwd=tmp_path)
+def test_bench_prints_the_throughput_of_sweeps(benchmark: Command) -> None:
+    done = benchmark("--only", "sweep", "--repeats", "1", "--json")
     one, two = json.loads(done.stdout)
     assert (one["workers"], two["workers"]) == (1, 2)
     assert one["points"] == two["points"] == 64
@@ -77,10 +83,10 @@ def test_bench_prints_the_throughput_of_sweeps(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.needs("opensm", "infiniband-diags", "ibsim-utils")
-def test_bench_diagnoses_a_live_fabric(tmp_path: Path) -> None:
+def test_bench_diagnoses_a_live_fabric(benchmark: Command) -> None:
     """Oracle: the incasts of the scenario, which the benchmark compares with those found."""
-    done = benchmark("--only", "diagnose-648", "--repeats", "1", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = benchmark("--only", "diagnose-648", "--repeats", "1", "--json")
+    assert done.status == 0, done.stderr
     (one,) = json.loads(done.stdout)
     assert (one["name"], one["unit"], one["goal"]) == ("diagnose-648", "s", 0.15)
     assert one["value"] > 0

@@ -2,75 +2,85 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from silvan.reproduce import find_paper
-from tests.gate import PATIENCE_S
-from tests.test_documents import ROOT, load_tool
-
-pytestmark = pytest.mark.slow
+from tests.test_documents import load_tool
+from tests.test_own_paper import MODULE, write_package
 
 tool = load_tool("check_papers")
 
-
-def run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Check gran2010 in its short form against a record of its own."""
-    return subprocess.run(
-        [
-            sys.executable,
-            ROOT / "python" / "tools" / "check_papers.py",
-            "gran2010",
-            "--quick",
-            *("--out", tmp_path / "out"),
-            *("--record-file", tmp_path / "record.toml"),
-            *words,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+# The second target cannot be met: three hosts send to one at no more than the rate of its sink.
+TARGETS = """\
+    {
+        "incast.total": Target("incast.total", "total receive rate, Gbit/s", 13.5, 0.02),
+        "incast.twice": Target("incast.twice", "twice as much, Gbit/s", 27.0, 0.02),
+    },
+"""
+BOTH = """\
+    return [Measurement(f"incast.{name}", (rate,), (rate,)) for name in ("total", "twice")]
+"""
 
 
-def test_a_check_fails_where_the_record_is_not_met(tmp_path: Path) -> None:
+@pytest.fixture
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Install a paper of one short run, where commands find it."""
+    lines = MODULE.splitlines(keepends=True)
+    (measured,) = (line for line in lines if "return [Measurement" in line)
+    (targets,) = (line for line in lines if 'Target("incast.total"' in line)
+    text = MODULE.replace(measured, BOTH).replace(targets, TARGETS)
+    search = [str(write_package(tmp_path / "site", text)), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, search)))
+    return "mine2027"
+
+
+@pytest.mark.slow
+def test_a_check_fails_where_the_record_is_not_met(
+    paper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "record.toml", tmp_path / "out"
+
+    def run(*words: str, into: Path = out) -> tuple[int, str]:
+        files = ["--out", str(into), "--record-file", str(file)]
+        status = tool.main([paper, "--quick", *files, *words])
+        return status, capsys.readouterr().err
+
     # Nothing is done within no time, and nothing is written.
-    stopped = run(tmp_path, "--record", "--minutes", "0")
-    assert stopped.returncode == 1
-    assert "stopped at the time limit" in stopped.stderr
-    assert not (tmp_path / "record.toml").exists()
+    status, errors = run("--record", "--minutes", "0")
+    assert status == 1
+    assert "stopped at the time limit" in errors
+    assert not file.exists()
 
-    missing = run(tmp_path)
-    assert missing.returncode == 1
-    assert "no record" in missing.stderr
-
-    written = run(tmp_path, "--record")
-    assert written.returncode == 0, written.stderr
-    text = (tmp_path / "record.toml").read_text()
-    record = tomllib.loads(text)["gran2010"]
-    assert record.keys() <= find_paper("gran2010").targets.keys()
-    assert tool.as_toml(tomllib.loads(text)) == text
-    assert run(tmp_path).returncode == 0
-
-    # A target that was within its tolerance in the record, but is not now.
-    lost = next(name for name, entry in record.items() if not entry["within_tolerance"])
-    line = next(one for one in text.splitlines() if one.startswith(f'"{lost}"'))
-    changed = text.replace(line, line.replace("false", "true"))
-    (tmp_path / "record.toml").write_text(changed)
-    failed = run(tmp_path)
-    assert failed.returncode == 1
-    assert f"gran2010: {lost}: no longer within its tolerance" in failed.stderr
-    assert (tmp_path / "record.toml").read_text() == changed
+    status, errors = run()
+    assert status == 1
+    assert "no record" in errors
 
     # A command that fails.
     (tmp_path / "file").write_text("")
-    broken = run(tmp_path, "--out", str(tmp_path / "file"))
-    assert broken.returncode == 1
-    assert "gran2010: exit status" in broken.stderr
+    status, errors = run(into=tmp_path / "file")
+    assert status == 1
+    assert f"{paper}: exit status 2" in errors
+
+    # From now on, what the command has written is there.
+    monkeypatch.setattr(tool, "reproduce", lambda *_: "")
+    assert run("--record") == (0, "")
+    text = file.read_text()
+    record = tomllib.loads(text)[paper]
+    within = {name: entry["within_tolerance"] for name, entry in record.items()}
+    assert within == {"incast.total": True, "incast.twice": False}
+    assert tool.as_toml(tomllib.loads(text)) == text
+    assert run() == (0, "")
+
+    # A target that was within its tolerance in the record, but is not now.
+    changed = text.replace("within_tolerance = false", "within_tolerance = true")
+    file.write_text(changed)
+    status, errors = run()
+    assert status == 1
+    assert f"{paper}: incast.twice: no longer within its tolerance" in errors
+    assert file.read_text() == changed
 
 
 @pytest.mark.parametrize(

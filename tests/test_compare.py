@@ -17,6 +17,8 @@ from silvan.compare import QUANTITIES, Sampled, _smooth, compare, watched
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 # Two flows on a free path, and three that share the last link of one host.
 SCENARIO = """\
 name = "small"

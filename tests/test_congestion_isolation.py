@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -85,6 +84,8 @@ def test_fabrics_without_a_lane_for_congesting_flows_are_refused(
 
 def twin(to_hosts: list[bool], hosts: int) -> silvan.Callbacks:
     """Write the scheme again. A row of the table is a port, with lanes 2p and 2p + 1."""
+    import numba
+
     ports = len(to_hosts)
     to_host, upstream, queued, credit, joined = 0, 1, 2, 4, 8
     behind_from, behind_until = 6, 7

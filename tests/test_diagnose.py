@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import stat
-import subprocess
-import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,6 @@ from silvan.host_jobs import add_jobs, expand_hosts, read_jobs
 from silvan.moments import Report
 from silvan.ring import RingFile
 from tests.conftest import Command
-from tests.gate import PATIENCE_S
 from tests.subnet_dumps import ROUTES, TOPOLOGY, counters, dumped_moment, write_dumps
 
 
@@ -242,11 +241,10 @@ def test_options_that_do_not_fit_are_refused(
     assert expected in outcome.stderr
 
 
-def test_a_machine_without_infiniband_is_one_clear_error() -> None:
+def test_a_machine_without_infiniband_is_one_clear_error(process: Command) -> None:
     """Oracle: the whole output, of libraries, too."""
-    words = [sys.executable, "-m", "silvan", "diagnose"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = process("diagnose")
+    assert (done.status, done.stdout) == (2, "")
     error, hint = done.stderr.splitlines()
     assert error == (
         "error: this machine has no InfiniBand port: "
@@ -263,10 +261,18 @@ def test_a_job_line_that_is_none_is_named(tmp_path: Path) -> None:
         read_jobs(tmp_path / "jobs.csv")
 
 
-def test_a_ring_file_is_reported_as_a_whole_and_at_a_time(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "UTC")
+@pytest.fixture
+def utc() -> Iterator[None]:
+    """Have the time of day in UTC."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("utc")
+def test_a_ring_file_is_reported_as_a_whole_and_at_a_time(command: Command, tmp_path: Path) -> None:
     # A tick on one port.
     idle = counters(1).replace("== 0]", "== 1]", 1)
     ring = tmp_path / "r.ring"

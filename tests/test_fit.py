@@ -11,6 +11,8 @@ from silvan.tuning.problem import parse_problem, read_problem
 from silvan.tuning.space import cct_entries
 from tests.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 FIT = """\
 scenario = "incast.toml"
 [parameters."host.sink-rate"]
@@ -46,6 +48,7 @@ duration = "100 us"
 """
 
 
+@pytest.mark.slow
 def test_a_fit_finds_the_value_that_made_the_numbers(tmp_path: Path) -> None:
     tmp_path.joinpath("incast.toml").write_text(INCAST)
     problem = parse_problem(FIT, "fit.toml", tmp_path)

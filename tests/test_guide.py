@@ -19,6 +19,8 @@ from silvan.emulation import Emulation
 from silvan.example_files import example, examples
 from tests.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 SCHEDULES = sorted((ROOT / "python" / "silvan" / "examples").rglob("*.goal"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import Command
 
 MODULE = """\
 from pathlib import Path
@@ -56,42 +56,35 @@ duration = "500 us"
 """
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
+def write_package(site: Path, module: str = MODULE) -> Path:
     """Install a package with a paper, as pip would, into a folder of its own."""
-    site = tmp_path / "site"
     info = site / "mine-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[silvan.papers]\nmine2027 = mine2027:PAPER\n")
-    (site / "mine2027.py").write_text(MODULE)
+    (site / "mine2027.py").write_text(module)
     (site / "incast.toml").write_text(STUDY)
     return site
 
 
-def test_a_paper_of_another_package_is_reproduced(package: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "silvan", "reproduce", "mine2027", "--json", "--out", "out"],
-        env={**os.environ, "PYTHONPATH": str(package)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+@pytest.mark.slow
+def test_a_paper_of_another_package_is_reproduced(
+    tmp_path: Path, process: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = [str(write_package(tmp_path / "site")), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, search)))
+    done = process("reproduce", "mine2027", "--json", "--out", "out", cwd=tmp_path)
+    assert done.status == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert row["id"] == "incast.total"
     assert row["measured"] == pytest.approx(13.5, rel=0.02)
     assert row["within_tolerance"]
 
 
-def test_without_the_package_the_command_lists_the_installed_papers(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "silvan", "reproduce", "mine2027"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
+def test_without_the_package_the_command_lists_the_installed_papers(
+    tmp_path: Path, command: Command
+) -> None:
+    done = command("reproduce", "mine2027", cwd=tmp_path)
+    assert done.status == 2
     assert "mine2027" in done.stderr
     assert "gran2010, gran2012, mizero2017, pft2021, santos2003" in done.stderr

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import silvan
+from tests.conftest import Command
 
 LARGE = """
 [fabric]
@@ -45,15 +44,14 @@ def test_hosts_without_lids_are_reached(large: silvan.Scenario) -> None:
 
 @pytest.mark.slow
 def test_what_needs_lids_refuses_a_fabric_without_them(
-    large: silvan.Scenario, tmp_path: Path
+    large: silvan.Scenario, tmp_path: Path, command: Command
 ) -> None:
     with pytest.raises(silvan.ScenarioError, match=NO_LIDS):
         large.to_ibsim()
     path = tmp_path / "large.toml"
     path.write_text(LARGE)
-    command = [sys.executable, "-m", "silvan", "emulate", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done
+    done = command("emulate", path)
+    assert done.status == 2, done
     assert NO_LIDS in done.stderr
     assert "simulated, but not managed" in done.stderr
 

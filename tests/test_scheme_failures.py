@@ -18,11 +18,9 @@ from silvan.cli.app import run_command
 from silvan.hook_table import HOOKS
 from silvan.toml_text import TomlValue
 from tests.conftest import silvan_command
+from tests.gate import PATIENCE_S
 
 pytestmark = pytest.mark.slow
-
-PATIENCE_S = 60
-"""Long enough for any machine; only a hang takes so long."""
 
 SCENARIO = """\
 [fabric]
@@ -177,6 +175,14 @@ def test_a_sweep_goes_on_without_a_point_that_fails(files: Path) -> None:
 
 
 ENDLESS = ["if state[0] == 2 and now > LATE:", "    while True:", "        pass", "return now"]
+WAITING = [*ENDLESS[:2], "        usleep(10_000)", *ENDLESS[3:]]
+"""As endless, but without use of a processor."""
+USLEEP = """
+import ctypes
+
+usleep = ctypes.CDLL(None).usleep
+usleep.argtypes, usleep.restype = [ctypes.c_uint], ctypes.c_int
+"""
 LATER = ["if state[0] == 2 and now > LATE:", "    return now + 1", "return now"]
 
 
@@ -274,7 +280,7 @@ except KeyboardInterrupt:
 
 
 def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "mine.py").write_text(scheme_text("release", *ENDLESS))
+    (files / "mine.py").write_text(scheme_text("release", *WAITING) + USLEEP)
     words = [
         *("sweep", str(files / "incast.toml"), "--scheme", str(files / "mine.py"), "--workers"),
         *("1", "--grid", "control.python.parameters.which=1,2,3", "--point-timeout", "20 s"),
@@ -293,8 +299,10 @@ def test_a_file_that_never_ends_at_the_first_point_stops_no_other(
 ) -> None:
     monkeypatch.setattr("silvan.sweeping.sweep.SCHEME_LIMIT_S", 5.0)
     text = scheme_text("release", "return now")
-    endless = "    while setup.parameters['which'] == 2:\n        pass\n    state = np.zeros(8)"
-    (files / "mine.py").write_text(text.replace("    state = np.zeros(8)", endless))
+    endless = (
+        "    while setup.parameters['which'] == 2:\n        usleep(10_000)\n    state = np.zeros(8)"
+    )
+    (files / "mine.py").write_text(text.replace("    state = np.zeros(8)", endless) + USLEEP)
     words = [
         *("sweep", str(files / "incast.toml"), "--scheme", str(files / "mine.py"), "--workers"),
         *("1", "--grid", "control.python.parameters.which=2,1,3", "--point-timeout", "20 s"),

@@ -10,15 +10,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from distributed import LocalCluster, SpecCluster, Status
 
 import silvan
 from silvan.sweeping import cluster as module
 from tests.conftest import INCAST, silvan_command
 from tests.gate import PATIENCE_S, Gate, wait_until
+
+if TYPE_CHECKING:
+    from distributed import LocalCluster, SpecCluster
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +32,8 @@ GRID = {KEY: [f"{number} ns" for number in range(50, 66)]}
 @pytest.fixture(scope="module")
 def dask() -> Iterator[LocalCluster]:
     """Start a scheduler and two worker processes with a nanny each."""
+    from distributed import LocalCluster
+
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
@@ -77,9 +82,9 @@ def test_failures_and_tables_come_back_from_a_cluster(dask: LocalCluster, tmp_pa
 
 
 def test_a_point_on_a_cluster_has_a_time_limit(dask: LocalCluster, tmp_path: Path) -> None:
-    from tests.test_scheme_failures import ENDLESS, SCENARIO, scheme_text
+    from tests.test_scheme_failures import SCENARIO, USLEEP, WAITING, scheme_text
 
-    (tmp_path / "mine.py").write_text(scheme_text("release", *ENDLESS))
+    (tmp_path / "mine.py").write_text(scheme_text("release", *WAITING) + USLEEP)
     (tmp_path / "incast.toml").write_text(SCENARIO)
     result = silvan.sweep(
         silvan.Scenario.from_file(
@@ -113,6 +118,8 @@ def another_build() -> str:
 
 
 def test_a_cluster_that_goes_away_loses_nothing(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
     path, out = tmp_path / "half.toml", tmp_path / "out"
     # The second point waits at the gate, so that the sweep cannot end before the cluster.
     gate = Gate.make(tmp_path / "gate")
@@ -227,6 +234,8 @@ def test_a_sweep_on_slurm_jobs(slurm: Path, tmp_path: Path) -> None:
 
 
 def _clusters() -> list[SpecCluster]:
+    from distributed import SpecCluster
+
     return [thing for thing in gc.get_objects() if isinstance(thing, SpecCluster)]
 
 
@@ -235,4 +244,4 @@ def test_slurm_that_takes_no_job(slurm: Path) -> None:
     with pytest.raises(silvan.SchedulerError, match="Slurm takes no jobs") as caught:
         silvan.sweep(silvan.Scenario.from_toml(INCAST), scheduler="slurm")
     assert "invalid account" in str(caught.value)
-    assert not [cluster for cluster in _clusters() if cluster.status == Status.closing]
+    assert not [cluster for cluster in _clusters() if cluster.status.name == "closing"]

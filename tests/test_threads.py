@@ -354,12 +354,12 @@ def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_live_fabric_says_that_it_runs_on_one_thread(command: Command, tmp_path: Path) -> None:
+def test_the_live_fabric_says_that_it_runs_on_one_thread(process: Command, tmp_path: Path) -> None:
     file = tmp_path / "live.toml"
     file.write_text(TREE.to_toml())
     words = ("emulate", str(file), "--no-opensm", "--set")
     said = "of 3 threads used"
-    three = command(*words, "run.threads=3", "--", "true")
+    three = process(*words, "run.threads=3", "--", "true")
     assert three.status == 0
     assert "1 of 3 threads used: the live fabric runs on one\n" in three.stderr
-    assert said not in command(*words, "run.threads=1", "--", "true").stderr
+    assert said not in process(*words, "run.threads=1", "--", "true").stderr

@@ -25,6 +25,8 @@ from silvan.tuning.tune import OBJECTIVE, Objective, tune
 from tests.conftest import Command, silvan_command
 from tests.gate import PATIENCE_S
 
+pytestmark = pytest.mark.usefixtures("inline_pool")
+
 HOTSPOT = """\
 name = "hotspot"
 [fabric]

@@ -163,11 +163,11 @@ STUBBORN = (
 
 
 @pytest.mark.slow
-def test_what_a_command_has_detached_ends_with_it(command: Command, tmp_path: Path) -> None:
+def test_what_a_command_has_detached_ends_with_it(process: Command, tmp_path: Path) -> None:
     wait = "while ! test -e ready; do sleep 0.05; done"
     for script, count in ((f"{DETACH}; {DETACH}", 2), (f"{STUBBORN}; {wait}", 1)):
         words = ("--no-opensm", "--", "sh", "-c", f"{script}; exit 3")
-        done = command("emulate", "--example", "incast", *words, cwd=tmp_path)
+        done = process("emulate", "--example", "incast", *words, cwd=tmp_path)
         assert done.status == 3
         started = [int(line) for line in done.stdout.split()]
         assert len(started) == count

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import silvan
+from tests.conftest import Command
 from tests.emulator.conftest import REAL_TOOLS
-from tests.gate import PATIENCE_S
 
 pytestmark = REAL_TOOLS
 
@@ -29,15 +28,19 @@ UPDN = ("--engine", "updn", "--", "-a", "roots")
 """A ring has no obvious root; the fixture names one."""
 
 
-def run(scenario: Path, *words: str | Path) -> tuple[int, str, Path]:
+Route = Callable[..., tuple[int, str, Path]]
+
+
+@pytest.fixture
+def run(command: Command) -> Route:
     """Route a scenario, and give status, remarks and the file of tables."""
-    out = scenario.with_name("tables.lfts")
-    words = ("route", scenario, "--out", out, *words)
-    command = [sys.executable, "-m", "silvan", *map(str, words)]
-    result = subprocess.run(
-        command, cwd=scenario.parent, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    return result.returncode, result.stderr, out
+
+    def route(scenario: Path, *words: str | Path) -> tuple[int, str, Path]:
+        out = scenario.with_name("tables.lfts")
+        done = command("route", scenario, "--out", out, *words, cwd=scenario.parent)
+        return done.status, done.stderr, out
+
+    return route
 
 
 @pytest.fixture
@@ -52,7 +55,9 @@ def ring(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("engine", ["updn", "lash", "dfsssp"])
-def test_a_fabric_is_routed_whose_own_routes_can_deadlock(ring: Path, engine: str) -> None:
+def test_a_fabric_is_routed_whose_own_routes_can_deadlock(
+    run: Route, ring: Path, engine: str
+) -> None:
     words = UPDN if engine == "updn" else ("--engine", engine)
     status, remarks, out = run(ring, *words)
     assert status == 0, remarks
@@ -62,14 +67,16 @@ def test_a_fabric_is_routed_whose_own_routes_can_deadlock(ring: Path, engine: st
     assert not routed.describe()["has_credit_loop"]
 
 
-def test_a_scenario_need_not_have_the_file_that_it_names(ring: Path) -> None:
+def test_a_scenario_need_not_have_the_file_that_it_names(run: Route, ring: Path) -> None:
     ring.write_text(RING.replace('"min-hop"', '"lfts"\nrouting-file = "tables.lfts"'))
     status, remarks, _ = run(ring, *UPDN)
     assert status == 0, remarks
     silvan.Scenario.from_file(ring)
 
 
-def test_routes_that_can_deadlock_are_refused_unless_they_are_allowed(ring: Path) -> None:
+def test_routes_that_can_deadlock_are_refused_unless_they_are_allowed(
+    run: Route, ring: Path
+) -> None:
     status, remarks, out = run(ring, "--engine", "minhop")
     assert status == 2
     assert "OpenSM's routes by minhop: the routes can deadlock" in remarks
@@ -83,14 +90,14 @@ def test_routes_that_can_deadlock_are_refused_unless_they_are_allowed(ring: Path
         silvan.Scenario.from_file(ring, overrides=overrides)
 
 
-def test_an_empty_engine_is_refused(ring: Path) -> None:
+def test_an_empty_engine_is_refused(run: Route, ring: Path) -> None:
     status, remarks, out = run(ring, "--engine", "")
     assert status == 2
     assert "the routing engine is empty" in remarks
     assert not out.exists()
 
 
-def test_the_engine_file_needs_a_file(ring: Path) -> None:
+def test_the_engine_file_needs_a_file(run: Route, ring: Path) -> None:
     status, remarks, out = run(ring, "--engine", "file")
     assert status == 2
     assert "no file of forwarding tables for its engine file" in remarks
@@ -113,7 +120,7 @@ def test_the_engine_file_needs_a_file(ring: Path) -> None:
         assert out.read_text() == given.read_text()
 
 
-def test_missing_routes_of_a_file_are_named(ring: Path) -> None:
+def test_missing_routes_of_a_file_are_named(run: Route, ring: Path) -> None:
     assert run(ring, *UPDN)[0] == 0
     given = ring.with_name("given.lfts")
     tables = ring.with_name("tables.lfts")

@@ -106,19 +106,21 @@ def test_a_file_of_faults_that_does_not_hold_is_refused(
 
 
 @pytest.mark.slow
-def test_the_example_of_two_tiers_is_up_with_opensm(command: Command) -> None:
+def test_the_example_of_two_tiers_is_up_with_opensm(process: Command) -> None:
     words = ("emulate", "--example", "two-tier", "--opensm", "--")
-    done = command(*words, "ibnetdiscover", "-l")
+    done = process(*words, "ibnetdiscover", "-l")
     assert done.status == 0, done.stderr
     kinds = [line.split()[0] for line in done.stdout.splitlines()]
     assert (kinds.count("Ca"), kinds.count("Switch")) == (16, 6)
     # Without a subnet manager there is no answer.
-    assert "SMINFO_MASTER" in command(*words, "sminfo").stdout
+    assert "SMINFO_MASTER" in process(*words, "sminfo").stdout
 
 
 @pytest.mark.slow
-def test_an_example_is_emulated_without_a_file(command: Command, tmp_path: Path) -> None:
-    done = command("emulate", "--example", "incast", "--no-opensm", "--", "true")
+def test_an_example_is_emulated_without_a_file(
+    command: Command, process: Command, tmp_path: Path
+) -> None:
+    done = process("emulate", "--example", "incast", "--no-opensm", "--", "true")
     assert done.status == 0
     assert command("emulate", "--example", "incats", "--", "true").status == 2
     refused = command("emulate", "--example", "all-reduce", "--", "true")
@@ -133,14 +135,14 @@ def test_an_example_is_emulated_without_a_file(command: Command, tmp_path: Path)
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as process:
-        assert process.stderr
-        assert process.stdin
+    ) as running:
+        assert running.stderr
+        assert running.stdin
         said = "at 0.000000 s: slow receiver host-0000"
-        assert any(said in line for line in process.stderr)
-        process.stdin.close()
-        process.stderr.read()
-    assert process.returncode == 0
+        assert any(said in line for line in running.stderr)
+        running.stdin.close()
+        running.stderr.read()
+    assert running.returncode == 0
     faults.unlink()
     missing = command(*words, "--", "true")
     assert missing.status == 2

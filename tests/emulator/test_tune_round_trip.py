@@ -13,7 +13,7 @@ from silvan.tuning.tune import OBJECTIVE, Objective, tune
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, values
 from tests.emulator.test_opensm import opensm
 
-pytestmark = [REAL_TOOLS, pytest.mark.slow]
+pytestmark = [REAL_TOOLS, pytest.mark.slow, pytest.mark.usefixtures("inline_pool")]
 
 # Only one route each, so OpenSM's are those of the simulation.
 SHARED = """\

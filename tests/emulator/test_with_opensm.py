@@ -30,9 +30,9 @@ def line_file(tmp_path: Path) -> Path:
 ASK = "saquery && sminfo && ibqueryerrors --data && perfquery -G $(ibstat -p | head -1)"
 
 
-def test_tools_find_the_subnet_manager(line_file: Path, command: Command) -> None:
+def test_tools_find_the_subnet_manager(line_file: Path, process: Command) -> None:
     shell = ("sh", "-c", f"PATH={PATH}; {ASK}")
-    done = command("emulate", line_file, "--opensm", "--", *shell, cwd=line_file.parent)
+    done = process("emulate", line_file, "--opensm", "--", *shell, cwd=line_file.parent)
     assert done.status == 0, done.stderr
     assert "SMINFO_MASTER" in done.stdout
     assert "nodes checked" in done.stdout
@@ -42,24 +42,24 @@ def test_tools_find_the_subnet_manager(line_file: Path, command: Command) -> Non
     assert "# Port counters: Lid" in done.stdout
     assert "OpenSM manages the subnet" in done.stderr
 
-    alone = command("emulate", line_file, "--", *shell, cwd=line_file.parent)
+    alone = process("emulate", line_file, "--", *shell, cwd=line_file.parent)
     assert alone.status != 0
     assert "OpenSM" not in alone.stderr
 
 
-def test_the_end_of_opensm_is_reported(line_file: Path, command: Command) -> None:
+def test_the_end_of_opensm_is_reported(line_file: Path, process: Command) -> None:
     # Without a subnet manager sminfo fails. OpenSM closes its port before it ends.
     wait = "pkill -P $PPID opensm; while pgrep -P $PPID opensm; do sleep 0.1; done; sminfo"
     shell = ("sh", "-c", f"PATH={PATH}; {wait}")
-    done = command("emulate", line_file, "--opensm", "--", *shell, cwd=line_file.parent)
+    done = process("emulate", line_file, "--opensm", "--", *shell, cwd=line_file.parent)
     assert done.status != 0
     assert "OpenSM has ended with status" in done.stderr
     assert "no subnet manager any more" in done.stderr
 
 
-def test_a_blank_fabric_is_brought_up(line_file: Path, command: Command) -> None:
+def test_a_blank_fabric_is_brought_up(line_file: Path, process: Command) -> None:
     words = ("emulate", line_file, "--blank", "--opensm", "--", "sminfo")
-    done = command(*words, cwd=line_file.parent)
+    done = process(*words, cwd=line_file.parent)
     assert done.status == 0, done.stderr
     assert "SMINFO_MASTER" in done.stdout
 

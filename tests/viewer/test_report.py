@@ -26,7 +26,7 @@ from silvan.viewer.sweep import sweep_report
 from tests.viewer.conftest import SCENARIO, SMALL, Opener, downloaded, table_csv, wait_until_idle
 from tests.viewer.test_access import PHONE, findings, missed, reached
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.usefixtures("inline_pool")]
 
 LOADS = (0.1, 0.3)
 
