@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use silvan_cc::schemes::{
     FabricFacts, ParameterInfo, SchemeName, Search, SearchValues, Unsuited, Variant, variants,
 };
-use silvan_fabric::routing::{PathChoice, Routing};
-use silvan_model::Queueing;
+use silvan_fabric::routing::{PathChoice, RoutingName};
+use silvan_model::{FeedbackPath, Queueing};
 
-use crate::parsed::{FeedbackPath, FlowControl};
+use crate::parsed::FlowControl;
 use crate::{Override, Scenario};
 
 /// A signal in a cable.
@@ -61,7 +61,7 @@ impl Scenario {
             switches,
             max_hops: self.routes().max_hops,
             base_rtt_s: self.base_rtt_s(),
-            is_fat_tree: file.fabric.routing() == Routing::DModK,
+            is_fat_tree: file.fabric.routing().name() == RoutingName::DModK,
             chooses_paths,
             allows_adaptive: choosing("adaptive").is_some(),
             ecmp_base_rtt_s: choosing("ecmp").map(|scenario| scenario.base_rtt_s()),
