@@ -245,7 +245,7 @@ sl = 0
     #[test]
     fn changes_and_sweeps_come_once_at_their_instants() {
         let scenario = Scenario::from_toml(CHANGES, "test", &[]).unwrap();
-        let timed: Vec<_> = scenario.scheme_settings().timed.iter().cloned().collect();
+        let timed = scenario.scheme_settings().timed.clone();
         let change = |number: usize| timed[number].1.clone();
         let (all, sweeps) = applied(false, &[]);
         assert_eq!(
