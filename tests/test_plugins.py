@@ -427,7 +427,10 @@ def test_a_scheme_of_a_plug_in_takes_part_in_a_comparison_of_all(package: Path) 
 
 def test_names_of_plug_ins_are_swept(package: Path) -> None:
     """Oracle: each point is the scenario with these values."""
-    grid = {"control.scheme": ["none", "halving"], "control.halving.step": [0.001, 0.01]}
+    grid: dict[str, list[TomlValue]] = {
+        "control.scheme": ["none", "halving"],
+        "control.halving.step": [0.001, 0.01],
+    }
     base = silvan.Scenario.from_toml(f"{HEAD}{INCAST}")
     swept = base.varying(grid)
     assert swept.axes() == grid

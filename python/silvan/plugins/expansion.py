@@ -217,16 +217,15 @@ def _names(tables: Mapping[str, Any]) -> Iterator[_Name]:
     ):
         if isinstance(table.get(key), str):
             yield _Name(kind, table[key], f"{place}.{key}")
-    for kind, table, place in ((SCHEME, control, "control"), (ROUTING, fabric, "fabric")):
-        for name in _tables_in(table):
-            yield _Name(kind, name, f"{place}.{name}")
+    yield from (_Name(SCHEME, name, f"control.{name}") for name in _tables_in(control))
+    yield from (_Name(ROUTING, name, f"fabric.{name}") for name in _tables_in(fabric))
     for name in traffic:
         yield _Name(TRAFFIC, name, f"traffic.{name}")
-    for place, entry in _programs(traffic):
+    for number, entry in _programs(traffic):
+        program = f"traffic.program.{number}"
         if isinstance(entry.get("kind"), str):
-            yield _Name(TRACE, entry["kind"], f"traffic.program.{place}.kind")
-        for name in _tables_in(entry):
-            yield _Name(TRACE, name, f"traffic.program.{place}.{name}")
+            yield _Name(TRACE, entry["kind"], f"{program}.kind")
+        yield from (_Name(TRACE, name, f"{program}.{name}") for name in _tables_in(entry))
     for key, values in _table(_table(tables, "sweep"), "vary").items():
         for value in values if isinstance(values, list) else ():
             with suppress(tomllib.TOMLDecodeError, SilvanError):

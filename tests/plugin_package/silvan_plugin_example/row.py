@@ -20,7 +20,8 @@ def row(keys: Keys) -> dict[str, list[dict[str, object]]]:
     """Connect switches in a row by parallel cables."""
     own, trunks = keys.hosts_per_switch, keys.cables
     names = [f"s{number}" for number in range(keys.switches)]
-    hosts, cables = [], []
+    hosts: list[dict[str, object]] = []
+    cables: list[dict[str, object]] = []
     for number, name in enumerate(names):
         for port in range(1, own + 1):
             host = f"h{len(hosts)}"
@@ -28,7 +29,9 @@ def row(keys: Keys) -> dict[str, list[dict[str, object]]]:
             cables.append({"from": host, "to": f"{name}:{port}"})
         for port in range(own + 1, own + trunks + 1) if number else ():
             cables.append({"from": f"{names[number - 1]}:{port + trunks}", "to": f"{name}:{port}"})
-    switches = [{"name": name, "ports": own + 2 * trunks} for name in names]
+    switches: list[dict[str, object]] = [
+        {"name": name, "ports": own + 2 * trunks} for name in names
+    ]
     return {"switch": switches, "host": hosts, "cable": cables}
 
 

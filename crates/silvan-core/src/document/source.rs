@@ -374,3 +374,40 @@ fn key_text(step: &PathStep) -> String {
         PathStep::Index(index) => index.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_text_with_overrides_is_read_as_plain_values() {
+        let text = "[fabric]\nsizes = [2, 3]\n[[traffic.shift]]\nload = 0.5\nname = \"a\"\n";
+        let overrides = [
+            Override::new("traffic.shift.0.load", "1"),
+            Override::new("control.mine.step", "\"2 us\""),
+        ];
+        let source = SourceText::parse(text, "plain.toml", &overrides).unwrap();
+        let expected = json!({
+            "fabric": { "sizes": [2, 3] },
+            "traffic": { "shift": [{ "load": 1, "name": "a" }] },
+            "control": { "mine": { "step": "2 us" } },
+        });
+        assert_eq!(source.read::<Value>().unwrap(), expected);
+        let place = |key: &str| {
+            let error = source.locate(DocumentError::new(KeyPath::from(key), ""));
+            (error.source_name().to_owned(), error.line())
+        };
+        assert_eq!(
+            place("traffic.shift.0.name"),
+            ("plain.toml".to_owned(), Some(5))
+        );
+        assert_eq!(
+            place("traffic.shift.0.size"),
+            ("plain.toml".to_owned(), Some(3))
+        );
+        let set = "--set control.mine.step=\"2 us\"".to_owned();
+        assert_eq!(place("control.mine.step"), (set, None));
+    }
+}
