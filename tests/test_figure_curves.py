@@ -52,6 +52,10 @@ SHORTER: Mapping[str, Mapping[str, str]] = {
 }
 
 
+# A third of the time of all; other figures of these papers have the same kinds of curves.
+LONG = ("pft2021 fig3_4", "gran2012 forests", "gran2012 fig4")
+
+
 def _experiments() -> Iterator[tuple[str, Experiment]]:
     for paper in PAPERS:
         every = {one.id: one for one in experiments(paper)}
@@ -70,7 +74,13 @@ def kept() -> dict[str, silvan.Result]:
     return {}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in LONG else (), id=name)
+        for name in ALL
+    ],
+)
 def test_curves_have_names_values_and_the_colours_of_the_page(
     name: str,
     kept: dict[str, silvan.Result],

@@ -321,7 +321,8 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
 
     def words(out: str) -> list[str]:
         return silvan_command(
-            "tune", file, "--trials", "16", "--seeds", "2", "--out", tmp_path / out
+            *("tune", file, "--trials", "16", "--seeds", "2", "--workers", "1"),
+            *("--out", tmp_path / out),
         )
 
     whole_run = subprocess.run(words("whole"), capture_output=True, timeout=PATIENCE_S)
