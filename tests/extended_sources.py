@@ -258,7 +258,7 @@ CALLED = """\
         true
     }
 
-    fn on_blocked(&mut self, _: Time, host: silvan_core::HostId) {
+    fn on_blocked(&mut self, _: Time, host: HostId) {
         BLOCKED[host.index()].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
