@@ -11,10 +11,12 @@ const NOTIFICATION: u64 = 64;
 
 /// An acknowledgement for every packet, on the lane of the data and after it.
 fn acknowledging() -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback = through_fabric(None, Bytes::from_bytes(NOTIFICATION), false);
-    config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
-    config
+    let mut feedback = through_fabric(None, Bytes::from_bytes(NOTIFICATION), false);
+    feedback.carrier = Some(BecnCarrier::AckPerPacket);
+    EngineConfig {
+        feedback,
+        ..EngineConfig::default()
+    }
 }
 
 /// With no data of its own a host sends every notification as soon as it has one.

@@ -30,10 +30,11 @@ fn paths() -> [FeedbackParams; 3] {
 }
 
 fn config(path: FeedbackParams, charge: u64) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback = path;
-    config.feedback.charge = Bytes::from_bytes(charge);
-    config
+    let charge = Bytes::from_bytes(charge);
+    EngineConfig {
+        feedback: FeedbackParams { charge, ..path },
+        ..EngineConfig::default()
+    }
 }
 
 fn engine(config: &EngineConfig, flows: &[Flow]) -> Engine<MarkAll, NoControl, Script> {

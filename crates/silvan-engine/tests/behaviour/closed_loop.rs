@@ -136,8 +136,10 @@ fn paths() -> [(&'static str, EngineConfig); 3] {
     let mut own_lane = two_lanes(EngineConfig::default());
     let bytes = Bytes::from_bytes(64);
     own_lane.feedback = through_fabric(Some(Sl::try_from(1).unwrap()), bytes, true);
-    let mut with_the_data = EngineConfig::default();
-    with_the_data.feedback = through_fabric(None, bytes, false);
+    let with_the_data = EngineConfig {
+        feedback: through_fabric(None, bytes, false),
+        ..EngineConfig::default()
+    };
     let out_of_band = EngineConfig {
         feedback: FeedbackParams::default(),
         ..EngineConfig::default()

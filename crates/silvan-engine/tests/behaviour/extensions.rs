@@ -78,10 +78,11 @@ impl SourceControl for Noting {
 }
 
 fn acknowledged(path: FeedbackParams) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback = path;
-    config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
-    config
+    let carrier = Some(BecnCarrier::AckPerPacket);
+    EngineConfig {
+        feedback: FeedbackParams { carrier, ..path },
+        ..EngineConfig::default()
+    }
 }
 
 const DELAY: Span = Span::from_us(2);

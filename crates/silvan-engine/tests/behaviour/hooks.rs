@@ -283,10 +283,11 @@ impl SourceControl for Window {
 }
 
 fn acknowledged(path: FeedbackParams) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback = path;
-    config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
-    config
+    let carrier = Some(BecnCarrier::AckPerPacket);
+    EngineConfig {
+        feedback: FeedbackParams { carrier, ..path },
+        ..EngineConfig::default()
+    }
 }
 
 /// With a window of w, packet k + w starts at the instant at which the acknowledgement of packet k

@@ -179,9 +179,12 @@ fn acknowledgements_per_message_add_up() {
 #[test]
 fn coalescing_bounds_the_number_of_notifications() {
     let interval = Span::from_us(50);
-    let mut config = EngineConfig::default();
-    config.feedback = past_fabric(Span::from_us(2));
-    config.feedback.coalesce = Some(Limit::At(interval));
+    let mut feedback = past_fabric(Span::from_us(2));
+    feedback.coalesce = Some(Limit::At(interval));
+    let config = EngineConfig {
+        feedback,
+        ..EngineConfig::default()
+    };
     let engine = drained(&config);
     for flow in 0..3 {
         let heard = heard(&engine, flow);
@@ -198,10 +201,13 @@ fn coalescing_bounds_the_number_of_notifications() {
 /// Out of band a notification takes its constant time from the delivery of the packet on.
 #[test]
 fn out_of_band_the_delay_is_constant() {
-    let mut config = EngineConfig::default();
     let delay = Span::from_ns(1234);
-    config.feedback = past_fabric(delay);
-    config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
+    let mut feedback = past_fabric(delay);
+    feedback.carrier = Some(BecnCarrier::AckPerPacket);
+    let config = EngineConfig {
+        feedback,
+        ..EngineConfig::default()
+    };
     let engine = drained(&config);
     for flow in 0..5 {
         let instants: Vec<_> = heard(&engine, flow).iter().map(|(at, _)| *at).collect();
