@@ -20,7 +20,7 @@ use crate::plane::{Plane, time};
 use crate::speculation;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
-use silvan_model::{BecnCarrier, BecnPath, FeedbackParams, InvariantError};
+use silvan_model::{BecnCarrier, FeedbackParams, FeedbackPath, InvariantError};
 
 /// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;
@@ -31,6 +31,7 @@ const TO_SEND: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct Notifications {
     params: FeedbackParams,
+    carrier: BecnCarrier,
     coalescer: Option<Coalescer>,
     /// Notifications that wait to be sent, per host, and since when.
     queues: Vec<VecDeque<(u64, Packet)>>,
@@ -49,10 +50,11 @@ pub(crate) struct Notifications {
 
 impl Notifications {
     pub fn new(params: FeedbackParams, hosts: usize, grants: bool) -> Self {
-        let in_band = matches!(params.path, BecnPath::InBand { .. });
+        let in_band = params.path == FeedbackPath::InBand;
         Self {
             params,
-            coalescer: params.coalesce.map(|span| Coalescer::new(hosts, span)),
+            carrier: params.carrier(),
+            coalescer: params.coalesce().map(|span| Coalescer::new(hosts, span)),
             queues: vec![VecDeque::new(); if in_band { hosts } else { 0 }],
             charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
             sink_charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
@@ -75,7 +77,7 @@ impl Notifications {
     /// Whether a delivered data packet may need a notification.
     #[inline]
     pub fn wants(&self, packet: &Packet) -> bool {
-        packet.is(MARKED) || self.params.carrier != BecnCarrier::Cnp
+        packet.is(MARKED) || self.carrier != BecnCarrier::Cnp
     }
 
     /// Calls `each` for every notification that waits at its host.
@@ -99,7 +101,7 @@ impl Notifications {
     fn decide(&mut self, done: u64, packet: &Packet, payload: u32) -> Option<(u8, u64)> {
         let marked = packet.is(MARKED);
         let becn = |marked: bool| if marked { BECN } else { 0 };
-        match self.params.carrier {
+        match self.carrier {
             BecnCarrier::None => None,
             BecnCarrier::Cnp => {
                 if let Some(coalescer) = &mut self.coalescer {
@@ -201,11 +203,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         bytes: u64,
     ) -> Option<Packet> {
         let data_class = self.plane.routing.class_of(source, host, data_sl);
-        let (wire, class) = match self.notifications.params.path {
-            BecnPath::OutOfBand { .. } => (0, data_class),
-            BecnPath::InBand { sl, bytes, .. } => (
-                bytes.as_u64() as u16,
-                sl.map_or(data_class, |sl| sl.as_u8()),
+        let params = &self.notifications.params;
+        let (wire, class) = match params.path {
+            FeedbackPath::OutOfBand => (0, data_class),
+            FeedbackPath::InBand => (
+                params.bytes.as_u64() as u16,
+                params.sl.map_or(data_class, |sl| sl.as_u8()),
             ),
         };
         let vl = self.plane.host_lanes(host)[usize::from(class)];
@@ -231,7 +234,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         notification: Packet,
     ) {
         match self.notifications.params.path {
-            BecnPath::OutOfBand { delay } => {
+            FeedbackPath::OutOfBand => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
                     // Also at a host that never sends data, so that its list stays short. With windows the
                     // host may still have to inject before `now`.
@@ -242,7 +245,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     charges.insert(place, done);
                     self.plane.hosts[host as usize].charges += 1;
                 }
-                let at = done + delay.as_ps();
+                let at = done + self.notifications.params.delay.as_ps();
                 if F::LOOKAHEAD && self.plane.remote.has_host(notification.destination()) {
                     let plane = &mut self.plane;
                     let extensions = &mut plane.extensions;
@@ -251,11 +254,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     self.plane.schedule_arrival(at, notification);
                 }
             }
-            BecnPath::InBand { .. } if F::LOOKAHEAD && self.plane.remote.has_host(host) => {
+            FeedbackPath::InBand if F::LOOKAHEAD && self.plane.remote.has_host(host) => {
                 // A switch has discarded a packet to a host of another part.
                 self.plane.remote.send_from(host, done, notification);
             }
-            BecnPath::InBand { .. } => self.plane.schedule_sending(done, host, notification),
+            FeedbackPath::InBand => self.plane.schedule_sending(done, host, notification),
         }
     }
 
@@ -375,7 +378,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// it in like any packet.
     #[inline]
     fn charges_sink(&self, notification: &Packet) -> bool {
-        let in_band = matches!(self.notifications.params.path, BecnPath::InBand { .. });
+        let in_band = self.notifications.params.path == FeedbackPath::InBand;
         !in_band && !notification.is(ACK) && self.plane.sink_cnp > 0
     }
 
@@ -454,10 +457,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// alternates with data: it is sent if data may not be sent now (`data_waits`) or was sent last.
     /// Returns whether it was sent.
     pub(crate) fn inject_notification(&mut self, now: u64, host: u32, data_waits: bool) -> bool {
-        let priority = matches!(
-            self.notifications.params.path,
-            BecnPath::InBand { priority: true, .. }
-        );
+        let params = &self.notifications.params;
+        let priority = params.path == FeedbackPath::InBand && params.priority;
         if !priority && !data_waits && !self.plane.hosts[host as usize].data_sent_last {
             return false;
         }

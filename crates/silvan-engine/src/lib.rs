@@ -71,11 +71,11 @@ pub use engine::Engine;
 pub use partition::Partitioned;
 pub use silvan_cc::workload;
 pub use silvan_model::{
-    Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, EngineConfig, EngineError,
-    FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
-    Latencies, LatencyStats, Loss, Member, OnWire, OutputBuffer, PacketFilter, PacketHop,
-    PacketKind, PacketParams, PfcLimits, PfcParams, Queueing, Role, Sink, SwitchParams, Tree,
-    VlArbitration,
+    Arbitration, BecnCarrier, BuildError, CrossbarFeed, Deadlock, EngineConfig, EngineError,
+    FeedbackParams, FeedbackPath, FlowProgress, Forest, HostCounters, HostParams, HostShare,
+    InvariantError, Latencies, LatencyStats, Loss, Member, OnWire, OutputBuffer, PacketFilter,
+    PacketHop, PacketKind, PacketParams, PfcLimits, PfcParams, Queueing, Role, Sink, SwitchParams,
+    Tree, VlArbitration,
 };
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;

@@ -2,7 +2,7 @@
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Span;
-use silvan_model::{BecnPath, BuildError};
+use silvan_model::BuildError;
 
 use crate::CompiledFabric;
 use crate::engine::Engine;
@@ -26,8 +26,7 @@ impl CompiledFabric {
     /// an instant are then known when the first is processed. A destination that brings packets into order knows at once what it
     /// need not wait for.
     pub fn knows_discards<S: SwitchControl>(&self, switch: &S) -> bool {
-        let past_fabric = BecnPath::OutOfBand { delay: Span::ZERO };
-        let is_later = self.0.config.feedback.path != past_fabric;
+        let is_later = self.0.config.feedback.delay_past_fabric() != Some(Span::ZERO);
         !switch.needs_select_discard() || is_later && !self.brings_into_order()
     }
 

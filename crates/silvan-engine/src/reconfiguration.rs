@@ -298,14 +298,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         tables: &VlArbitration,
     ) -> Result<(), BuildError> {
         let data_vls = self.plane.config.data_vls;
-        for &(vl, _) in tables.high.iter().chain(&tables.low) {
-            if vl.as_u8() >= data_vls {
-                return Err(BuildError::VlArbitration {
-                    vl: vl.as_u8(),
-                    data_vls,
-                });
-            }
-        }
+        tables.check_lanes(data_vls)?;
         let plane = &mut self.plane;
         plane.known_port(port);
         let wanted = VlTables::new(tables, data_vls);

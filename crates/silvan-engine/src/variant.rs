@@ -118,7 +118,7 @@ impl CompiledFabric {
     /// Whether destinations send something back for packets that no switch has marked.
     pub fn acknowledges(&self) -> bool {
         matches!(
-            self.0.config.feedback.carrier,
+            self.0.config.feedback.carrier(),
             BecnCarrier::AckPerPacket | BecnCarrier::AckPerMessage
         )
     }

@@ -29,7 +29,6 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::HostId;
 use silvan_core::prefetch::prefetch;
-use silvan_model::BecnPath;
 
 /// Shortest window that is worth opening, in ps.
 const SHORTEST: u64 = 1 << 14;
@@ -76,7 +75,7 @@ impl Plane {
 
     /// Whether a notification past the fabric that is sent in a window arrives after it.
     pub fn notifies_later(&self) -> bool {
-        let BecnPath::OutOfBand { delay } = self.config.feedback.path else {
+        let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
         };
         let shortest = self.shortest_to_host().unwrap_or(0) + delay.as_ps();
@@ -86,7 +85,7 @@ impl Plane {
     /// Whether a grant past the fabric arrives after the window that follows that in which it is sent: a host may send it
     /// when the parts of a divided fabric have handed over what they have sent in the window.
     pub fn grants_later(&self) -> bool {
-        let BecnPath::OutOfBand { delay } = self.config.feedback.path else {
+        let Some(delay) = self.config.feedback.delay_past_fabric() else {
             return true;
         };
         self.window()

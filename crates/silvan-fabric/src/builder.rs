@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use silvan_core::document::{KeyPath, Refusal};
 use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
 use thiserror::Error;
 
@@ -81,6 +82,8 @@ pub enum FabricError {
     UnconnectedHost {
         /// The host.
         name: String,
+        /// Its place among the hosts, from 0.
+        index: usize,
     },
     /// A LID that is not one of a single port.
     #[error(
@@ -138,6 +141,63 @@ pub enum FabricError {
         /// What would fit.
         hint: String,
     },
+}
+
+/// With the key within the entry of the fabric that is added, and what to write there.
+impl From<&FabricError> for Refusal {
+    fn from(error: &FabricError) -> Self {
+        use FabricError as E;
+        let whole = || KeyPath::ROOT;
+        let (key, hint): (KeyPath, String) = match error {
+            E::BadName { .. } => ("name".into(), "choose a name such as \"leaf-03\"".into()),
+            E::DuplicateName { .. } => (
+                "name".into(),
+                "rename one; switches and hosts share their names".into(),
+            ),
+            E::PortCount { .. } => ("ports".into(), "write e.g. 36".into()),
+            E::UnknownNode {
+                nearest: Some(nearest),
+                ..
+            } => (whole(), format!("did you mean {nearest:?}?")),
+            E::UnknownNode { name, .. } => (
+                whole(),
+                format!("add a [[fabric.switch]] or [[fabric.host]] with name = {name:?}"),
+            ),
+            E::BadEndpoint { .. } => (
+                whole(),
+                "write e.g. \"leaf-03:19\"; a host has only port 1".into(),
+            ),
+            E::NoSuchPort { .. } => (
+                whole(),
+                "ports count from 1; choose a free one, or give the switch more".into(),
+            ),
+            E::PortUsedTwice { .. } => (whole(), "move one cable to a free port".into()),
+            E::SelfCable { .. } => (whole(), "lead it to another switch or host".into()),
+            E::HostToHost { .. } => (
+                whole(),
+                "add a [[fabric.switch]] and cable both hosts to it".into(),
+            ),
+            E::UnconnectedHost { name, index } => (
+                KeyPath::from("host").index(*index),
+                format!("add a [[fabric.cable]] from \"{name}:1\" to a port of a switch"),
+            ),
+            E::NoHosts => (
+                whole(),
+                "add a [[fabric.host]] with a [[fabric.cable]]".into(),
+            ),
+            E::BadLid { .. } => (whole(), "leave out the LID".into()),
+            E::DuplicateLid { .. } | E::DuplicateGuid { .. } => (
+                whole(),
+                "give each node one of its own, or leave it out".into(),
+            ),
+            E::LidsExhausted { .. } => (
+                whole(),
+                "leave out all LIDs and tables by LID: a fabric without them can be simulated, but not managed".into(),
+            ),
+            E::BadParameter { key, hint, .. } => ((*key).into(), hint.clone()),
+        };
+        Self::new(key, error.to_string(), hint)
+    }
 }
 
 /// The first 24 bits of every GUID: a locally administered identifier (bit 1 of the first byte), so
@@ -421,6 +481,7 @@ impl FabricBuilder {
             if fabric.ports[fabric.host_port(host)].peer.is_none() {
                 return Err(FabricError::UnconnectedHost {
                     name: fabric.host(host).name.clone(),
+                    index: host.index(),
                 });
             }
         }

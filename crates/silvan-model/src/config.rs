@@ -1,13 +1,16 @@
-//! Parameters of the data plane, and the errors of values that cannot be simulated.
+//! Parameters of the data plane. The sections of a scenario are these types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_cc::notification::BecnCarrier;
-use silvan_core::{Bytes, Rate, Sl, Span, Vl};
+use silvan_core::document::{Limit, bound};
+use silvan_core::{Bytes, Rate, Sl, Span, Vl, schema};
 use silvan_fabric::Link;
 use silvan_fabric::routing::{PathChoice, Routes};
+use silvan_workload::traffic::SendQueue;
 
-use crate::pfc::{PRIORITIES, PfcCable, PfcLimits, PfcParams};
+use crate::build_error::BuildError;
+use crate::pfc::{PfcCable, PfcLimits, PfcParams};
 
 /// Everything that the engine must know besides fabric, tables, control and traffic.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,8 @@ pub struct EngineConfig {
     /// Virtual lane of each service level (SLtoVLMappingTable, IBA 7.6.6), the same at every port;
     /// with lanes that change along the way the first of those that a class of service has.
     pub sl_to_vl: [u8; 16],
+    /// Virtual-lane arbitration tables of every output, switches and hosts alike.
+    pub vl_arbitration: VlArbitration,
     /// Switches.
     pub switch: SwitchParams,
     /// Channel adapters.
@@ -39,6 +44,7 @@ impl Default for EngineConfig {
         Self {
             data_vls: 1,
             sl_to_vl: [0; 16],
+            vl_arbitration: VlArbitration::default(),
             switch: SwitchParams::default(),
             host: HostParams::default(),
             packet: PacketParams::default(),
@@ -50,33 +56,43 @@ impl Default for EngineConfig {
     }
 }
 
-/// Switch parameters.
-#[derive(Clone, Debug, PartialEq)]
+/// All switches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SwitchSection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SwitchParams {
-    /// From the head of a packet at the input to its being eligible for an output.
+    /// Time from the head of a packet at an input to its being eligible for an output.
+    #[schemars(with = "schema::SpanText")]
     pub latency: Span,
-    /// From the tail leaving the input buffer to the credit being usable upstream, beyond the
-    /// propagation of the link.
+    /// Time from a packet's tail leaving an input buffer to its credits being usable at the other
+    /// end of the link, beyond the propagation of the link.
+    #[schemars(with = "schema::SpanText")]
     pub credit_delay: Span,
-    /// Input buffer of each port and virtual lane; counted in whole 64-byte credits.
+    /// Input buffer per port and virtual lane; whole 64-byte credits of it count.
+    #[schemars(with = "schema::BytesText")]
     pub buffer: Bytes,
-    /// Most outputs that one input port may feed at once; `None` for no limit.
+    /// Most outputs that the buffer of one input port may feed at once.
+    #[serde(with = "bound")]
+    #[schemars(with = "Limit<u8>")]
     pub read_limit: Option<u8>,
-    /// Rate at which an input buffer is read over that of the link, in per cent; at least 100. A
-    /// packet takes one of the reads for so much less than its time on the link.
+    /// Rate at which an input buffer is read over that of the link; at least 1, in steps of 0.01. A
+    /// packet occupies one of the `read-limit` reads for its time on the link divided by this.
+    #[serde(rename = "read-speedup", with = "percent")]
+    #[schemars(with = "f64")]
     pub read_speedup_percent: u32,
-    /// Which packets of an input buffer an output may choose.
+    /// Which packets of an input buffer and virtual lane an output may choose.
     pub queueing: Queueing,
-    /// Which input an output serves next.
+    /// Which input an output serves next, within a virtual lane.
     pub arbitration: Arbitration,
-    /// How often the oldest packet of an input buffer and virtual lane may be overtaken by others of
-    /// that buffer before none of them starts until it has left (santos2003, footnote 6); `None`
-    /// for no limit.
+    /// With `queueing = "voq"`, how often the packet that has waited longest in an input buffer may be overtaken by others of
+    /// its buffer and virtual lane that can go; then none of them leaves before it has left
+    /// (santos2003, footnote 6).
+    #[serde(with = "bound")]
+    #[schemars(with = "Limit<u8>")]
     pub bypass_limit: Option<u8>,
-    /// A buffer between crossbar and link, per port and virtual lane.
+    /// A buffer between crossbar and link: `{ size = "8 KiB", speedup = 1.5 }`. None unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_buffer: Option<OutputBuffer>,
-    /// Virtual-lane arbitration tables of every output, switches and hosts alike.
-    pub vl_arbitration: VlArbitration,
 }
 
 impl Default for SwitchParams {
@@ -86,12 +102,45 @@ impl Default for SwitchParams {
             credit_delay: Span::from_ns(100),
             buffer: Bytes::from_bytes(64 << 10),
             read_limit: None,
-            read_speedup_percent: 100,
+            read_speedup_percent: percent::ONE,
             queueing: Queueing::Voq,
             arbitration: Arbitration::RoundRobin,
             bypass_limit: None,
             output_buffer: None,
-            vl_arbitration: VlArbitration::default(),
+        }
+    }
+}
+
+/// A rate over that of a link in per cent, which a scenario writes as a factor.
+mod percent {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use silvan_core::advice::Advised;
+
+    /// As fast as the link.
+    pub const ONE: u32 = 100;
+    /// A thousand times as fast.
+    pub const MOST: u32 = 100_000;
+
+    pub fn one() -> u32 {
+        ONE
+    }
+
+    pub fn serialize<S: Serializer>(percent: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+        (f64::from(*percent) / 100.0).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        let speedup = f64::deserialize(deserializer)?;
+        let percent = speedup * 100.0;
+        let rounded = percent.round();
+        let is_exact = (percent - rounded).abs() < 1e-6;
+        match is_exact && (f64::from(ONE)..=f64::from(MOST)).contains(&rounded) {
+            true => Ok(rounded as u32),
+            false => Err(D::Error::custom(Advised {
+                message: format_args!("a speedup of {speedup} is not 1 to 1000 in steps of 0.01"),
+                hint: "write 1 for as fast as the links, or e.g. 1.5",
+            })),
         }
     }
 }
@@ -119,16 +168,32 @@ pub enum Arbitration {
     OldestFirst,
 }
 
+/// How a packet passes a crossbar that is faster than the links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrossbarFeed {
+    /// At the whole rate of the crossbar: it waits until so much of it has arrived that it can.
+    #[default]
+    FullRate,
+    /// As it arrives; the crossbar output is busy until its tail has passed.
+    CutThrough,
+}
+
 /// A buffer between crossbar and link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OutputBufferSection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct OutputBuffer {
     /// Size per port and virtual lane.
+    #[schemars(with = "schema::BytesText")]
     pub size: Bytes,
-    /// Crossbar rate over link rate, in per cent; at least 100.
+    /// Rate of the crossbar over that of the link; at least 1, in steps of 0.01.
+    #[serde(rename = "speedup", with = "percent", default = "percent::one")]
+    #[schemars(with = "f64")]
     pub speedup_percent: u32,
-    /// Whether a packet passes the crossbar as it arrives, and holds the crossbar's output until its tail
-    /// has passed, instead of waiting until it can pass at the whole rate of the crossbar.
-    pub cut_through: bool,
+    /// How a packet passes the crossbar.
+    #[serde(default)]
+    pub crossbar: CrossbarFeed,
 }
 
 /// Virtual-lane arbitration (IBA 7.6.9).
@@ -143,6 +208,28 @@ pub struct VlArbitration {
     pub limit_high: u8,
 }
 
+impl VlArbitration {
+    /// Checks that every lane exists.
+    ///
+    /// # Errors
+    /// [`BuildError::VlArbitration`] with the first entry of a lane that does not exist.
+    pub fn check_lanes(&self, data_vls: u8) -> Result<(), BuildError> {
+        for (table, entries) in [("high", &self.high), ("low", &self.low)] {
+            let beyond = |&(vl, _): &(Vl, u8)| vl.as_u8() >= data_vls;
+            if let Some(index) = entries.iter().position(beyond) {
+                let vl = entries[index].0.as_u8();
+                return Err(BuildError::VlArbitration {
+                    table,
+                    index,
+                    vl,
+                    data_vls,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// When the sink of a host begins to take in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -155,21 +242,34 @@ pub enum Sink {
     CutThrough,
 }
 
-/// Channel-adapter parameters.
-#[derive(Clone, Debug, PartialEq)]
+/// All channel adapters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "HostSection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HostParams {
-    /// Most payload per second that a host injects; `None` for the link's own rate.
+    /// Most payload that a host injects; the link bounds it as well.
+    #[serde(with = "bound")]
+    #[schemars(with = "Limit<schema::RateText>")]
     pub injection_rate: Option<Rate>,
-    /// Most payload per second that a host takes in; `None` for at once.
+    /// In which order a host sends its messages. Those of programs have their own queues.
+    pub send_queue: SendQueue,
+    /// Maximum rate of payload that a host receives.
+    #[serde(with = "bound")]
+    #[schemars(with = "Limit<schema::RateText>")]
     pub sink_rate: Option<Rate>,
     /// When the sink begins to receive a packet.
     pub sink: Sink,
-    /// Whether packets of a flow are delivered in the order in which they were sent.
+    /// Whether packets of a flow, what one host sends to another in one traffic class, are delivered in the order in which they
+    /// were sent: where paths differ from packet to packet (`fabric.path-choice`), a packet waits for earlier ones. Its
+    /// credits return, and notifications are sent, when it arrives.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_order: bool,
-    /// Receive buffer per virtual lane; counted in whole 64-byte credits.
+    /// Receive buffer per virtual lane; whole 64-byte credits of it count.
+    #[schemars(with = "schema::BytesText")]
     pub receive_buffer: Bytes,
-    /// From a packet being taken in to the credit being usable at the switch, beyond the propagation
-    /// of the link.
+    /// Time from a packet being taken in to its credits being usable at the switch, beyond the
+    /// propagation of the link.
+    #[schemars(with = "schema::SpanText")]
     pub credit_delay: Span,
 }
 
@@ -177,6 +277,7 @@ impl Default for HostParams {
     fn default() -> Self {
         Self {
             injection_rate: None,
+            send_queue: SendQueue::default(),
             sink_rate: None,
             sink: Sink::StoreAndForward,
             in_order: false,
@@ -187,11 +288,17 @@ impl Default for HostParams {
 }
 
 /// Packet sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PacketSection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PacketParams {
-    /// Largest payload of one packet.
+    /// Largest payload of a packet, 1 B to 10 KiB. InfiniBand has at most 4 KiB, and so has the live fabric.
+    #[schemars(with = "schema::BytesText")]
     pub mtu: Bytes,
-    /// Header and trailer bytes of every packet on the wire.
+    /// Header and trailer of every packet on the wire, at most 256 B. The default is LRH, BTH,
+    /// ICRC and VCRC (8 + 12 + 4 + 2 B). With `link.flow-control = "pfc"` it is what RoCE v2 adds, 82 B: preamble 8, Ethernet 14,
+    /// IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap 12.
+    #[schemars(with = "schema::BytesText")]
     pub header: Bytes,
 }
 
@@ -205,51 +312,81 @@ impl Default for PacketParams {
     }
 }
 
-/// Path of notifications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BecnPath {
+/// Which way a notification goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedbackPath {
     /// Past the fabric: it arrives a constant time after delivery.
-    OutOfBand {
-        /// From delivery to arrival at the source.
-        delay: Span,
-    },
+    #[default]
+    OutOfBand,
     /// As a packet of its own through the fabric.
-    InBand {
-        /// Service level; `None` for that of the data.
-        sl: Option<Sl>,
-        /// Bytes on the wire.
-        bytes: Bytes,
-        /// Whether it leaves the host before any waiting data packet.
-        priority: bool,
-    },
+    InBand,
 }
 
-/// How congestion notifications travel back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How notifications travel from the receiver back to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FeedbackSection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FeedbackParams {
-    /// Carrier.
-    pub carrier: BecnCarrier,
-    /// Path.
-    pub path: BecnPath,
-    /// At most one CNP per flow in this time; `None` for no limit.
-    pub coalesce: Option<Span>,
-    /// Bytes that each CNP uses of the injection rate of the host that sends it, and of the sink rate
-    /// of the host that receives it; 0 for none.
+    /// Carrier of notifications. Default: what the scheme needs, else `cnp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<BecnCarrier>,
+    /// Path of notifications.
+    pub path: FeedbackPath,
+    /// Time from delivery to arrival at the source (`out-of-band`).
+    #[schemars(with = "schema::SpanText")]
+    pub delay: Span,
+    /// Service level of the notification (`in-band`). Default: that of the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SlNumber>")]
+    pub sl: Option<Sl>,
+    /// Size of the notification on the wire (`in-band`).
+    #[schemars(with = "schema::BytesText")]
+    pub bytes: Bytes,
+    /// Whether the notification leaves the host before any waiting data packet (`in-band`).
+    pub priority: bool,
+    /// A flow gets at most one notification in this time. Default: what the scheme needs, else
+    /// `"unlimited"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Limit<schema::SpanText>>")]
+    pub coalesce: Option<Limit<Span>>,
+    /// Bytes that each CNP uses of `host.injection-rate` at the host that sends it, and of
+    /// `host.sink-rate` at the host that receives it, at most 4 KiB; 0 for none. Acknowledgements
+    /// use none.
+    #[schemars(with = "schema::BytesText")]
     pub charge: Bytes,
 }
 
 impl FeedbackParams {
     /// Largest charge of a CNP.
     pub const MAX_CHARGE: u64 = 4096;
+
+    /// Carrier of notifications.
+    pub fn carrier(&self) -> BecnCarrier {
+        self.carrier.unwrap_or_default()
+    }
+
+    /// Shortest time between two CNPs of a flow; `None` for no limit.
+    pub fn coalesce(&self) -> Option<Span> {
+        self.coalesce.and_then(Limit::value)
+    }
+
+    /// The delay of notifications that pass the fabric by; `None` if they go through it.
+    pub fn delay_past_fabric(&self) -> Option<Span> {
+        (self.path == FeedbackPath::OutOfBand).then_some(self.delay)
+    }
 }
 
 impl Default for FeedbackParams {
     fn default() -> Self {
         Self {
-            carrier: BecnCarrier::Cnp,
-            path: BecnPath::OutOfBand {
-                delay: Span::from_us(2),
-            },
+            carrier: None,
+            path: FeedbackPath::default(),
+            delay: Span::from_us(2),
+            sl: None,
+            // LRH, BTH, 16 bytes of payload, ICRC, VCRC (IBA annex A10, CNP format).
+            bytes: Bytes::from_bytes(42),
+            priority: true,
             coalesce: None,
             charge: Bytes::from_bytes(64),
         }
@@ -277,161 +414,6 @@ impl LatencyStats {
     pub fn by_host(self) -> bool {
         matches!(self, Self::Host | Self::HostCoarse)
     }
-}
-
-/// A configuration that cannot be simulated. Nothing has been built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// Not between 1 and 15 data virtual lanes.
-    #[error("{0} data virtual lanes; a port has 1 to 15")]
-    DataVls(u8),
-    /// A service level maps to a virtual lane that does not exist.
-    #[error("SL {sl} maps to VL {vl}, but there are {data_vls} data VLs (0 to {})", data_vls - 1)]
-    SlToVl {
-        /// Service level.
-        sl: u8,
-        /// Its virtual lane.
-        vl: u8,
-        /// How many there are.
-        data_vls: u8,
-    },
-    /// The MTU is zero or larger than 10 KiB.
-    #[error("MTU of {0} bytes; it must be between 1 and 10240")]
-    Mtu(u64),
-    /// The header is larger than 256 bytes.
-    #[error("packet header of {0} bytes; it must be at most 256")]
-    Header(u64),
-    /// A buffer cannot hold one packet of MTU size.
-    #[error("{which} of {bytes} bytes cannot hold one packet of {packet} bytes on the wire")]
-    BufferTooSmall {
-        /// Which buffer.
-        which: &'static str,
-        /// Its size.
-        bytes: u64,
-        /// Wire bytes of one packet of MTU size.
-        packet: u64,
-    },
-    /// A buffer is larger than 16 MiB, so that those of a switch together stay within 32 bits.
-    #[error("{which} of {bytes} bytes; at most 16 MiB is supported")]
-    BufferTooLarge {
-        /// Which buffer.
-        which: &'static str,
-        /// Its size.
-        bytes: u64,
-    },
-    /// The read limit is zero.
-    #[error("a read limit of 0 would never let a packet through")]
-    ReadLimit,
-    /// The bypass limit is zero.
-    #[error("a bypass limit of 0 is not supported")]
-    BypassLimit,
-    /// Packets that leave in order are not overtaken.
-    #[error("a bypass limit with FIFO queueing, where no packet overtakes another")]
-    BypassInFifo,
-    /// An input buffer is read more slowly than the link sends, or more than 1000 times as fast.
-    #[error("read speedup of {0} %; it must be between 100 % and 100000 %")]
-    ReadSpeedup(u32),
-    /// A read takes less time, but any number of them is possible at once.
-    #[error("a read speedup without a limit on simultaneous reads has no effect")]
-    ReadSpeedupAlone,
-    /// The crossbar is slower than the link.
-    #[error("crossbar speedup of {0} %; it must be at least 100 %")]
-    Speedup(u32),
-    /// A data virtual lane is in neither arbitration table.
-    #[error("VL {0} is in neither arbitration table with a weight above 0, so it would never send")]
-    VlNeverServed(u8),
-    /// An arbitration table names a virtual lane that does not exist.
-    #[error("the VL arbitration table names VL {vl}, but there are {data_vls} data VLs")]
-    VlArbitration {
-        /// The lane.
-        vl: u8,
-        /// How many there are.
-        data_vls: u8,
-    },
-    /// An in-band notification packet has an impossible size.
-    #[error("a notification of {0} bytes on the wire; it must be between 1 byte and a data packet")]
-    NotificationBytes(u64),
-    /// A notification takes more of the adapters' rates than the largest packet.
-    #[error("a charge of {0} bytes per CNP; it must be at most 4096")]
-    NotificationCharge(u64),
-    /// More of something than the engine can number.
-    #[error("{found} {which}; at most {most} are supported")]
-    TooMany {
-        /// What there is too much of.
-        which: &'static str,
-        /// How many there are.
-        found: u64,
-        /// How many are supported.
-        most: u64,
-    },
-    /// A switch or host has no cable at all, or a host has not exactly one cabled port.
-    #[error("host {0} must have exactly one cabled port")]
-    HostPorts(String),
-    /// The virtual lanes of a class of service are not there, or not its own.
-    #[error(
-        "class {sl} starts at VL {vl}, but its routes need {lanes} VLs from a multiple of {lanes} on, \
-         and there are {data_vls} data VLs"
-    )]
-    PathLanes {
-        /// The class, which is the service level of its traffic.
-        sl: u8,
-        /// The first of its virtual lanes.
-        vl: u8,
-        /// How many it needs.
-        lanes: u8,
-        /// How many there are.
-        data_vls: u8,
-    },
-    /// Lanes belong to a path, so that switches cannot choose another.
-    #[error("routes whose lanes depend on the path leave nothing to choose to the switches")]
-    LanesAndAlternatives,
-    /// The last packet of a message need not arrive last.
-    #[error("one ACK per message needs packets in order, which adaptive routing does not keep")]
-    MessagesOutOfOrder,
-    /// A scheme reads the credits of hosts, or delays credits, and PFC has none.
-    #[error("the scheme reads or delays credits, and links with PFC have none")]
-    PfcScheme,
-    /// More virtual lanes than PFC has priorities.
-    #[error("{0} data virtual lanes; PFC has {PRIORITIES} priorities")]
-    PfcPriorities(u8),
-    /// PFC would let a sender resume at more bytes than it pauses it at.
-    #[error("xon of {xon} bytes is above xoff, {xoff} bytes")]
-    PfcThresholds {
-        /// Resume at so many bytes.
-        xon: u64,
-        /// Pause above so many bytes.
-        xoff: u64,
-    },
-    /// A buffer has no room for threshold and headroom.
-    #[error(
-        "a PFC buffer of {buffer} bytes; xoff ({xoff}) and headroom ({headroom}) take {} bytes",
-        xoff.saturating_add(*headroom)
-    )]
-    PfcBuffer {
-        /// Size of the buffer.
-        buffer: u64,
-        /// Pause above so many bytes.
-        xoff: u64,
-        /// Bytes above that.
-        headroom: u64,
-    },
-    /// A frame is empty or larger than any link carries.
-    #[error("{which} of {bytes} bytes; it must be between 1 and 65536")]
-    PfcFrame {
-        /// Which frame.
-        which: &'static str,
-        /// Its size.
-        bytes: u64,
-    },
-    /// Something delays by more than the engine's clock can order.
-    #[error("{which} of {span} is longer than 1 s")]
-    DelayTooLong {
-        /// Which parameter.
-        which: &'static str,
-        /// Its value.
-        span: Span,
-    },
 }
 
 impl EngineConfig {
@@ -464,13 +446,21 @@ impl EngineConfig {
         if let Some(pfc) = &self.pfc {
             pfc.validate(self.data_vls)?;
         }
-        for (which, span) in [
-            ("switch latency", self.switch.latency),
-            ("switch credit delay", self.switch.credit_delay),
-            ("host credit delay", self.host.credit_delay),
+        for (which, key, span) in [
+            ("switch latency", "switch.latency", self.switch.latency),
+            (
+                "switch credit delay",
+                "switch.credit-delay",
+                self.switch.credit_delay,
+            ),
+            (
+                "host credit delay",
+                "host.credit-delay",
+                self.host.credit_delay,
+            ),
         ] {
             if span > Span::from_secs(1) {
-                return Err(BuildError::DelayTooLong { which, span });
+                return Err(BuildError::DelayTooLong { which, key, span });
             }
         }
         if self.switch.read_limit == Some(0) {
@@ -480,10 +470,10 @@ impl EngineConfig {
             return Err(BuildError::BypassLimit);
         }
         self.validate_reads()?;
-        if let BecnPath::InBand { bytes, .. } = self.feedback.path {
-            if !(1..=mtu + header).contains(&bytes.as_u64()) {
-                return Err(BuildError::NotificationBytes(bytes.as_u64()));
-            }
+        let notification = self.feedback.bytes.as_u64();
+        let is_packet = self.feedback.path == FeedbackPath::InBand;
+        if is_packet && !(1..=mtu + header).contains(&notification) {
+            return Err(BuildError::NotificationBytes(notification));
         }
         let charge = self.feedback.charge.as_u64();
         if charge > FeedbackParams::MAX_CHARGE {
@@ -516,7 +506,7 @@ impl EngineConfig {
             if routes.lanes.is_some() {
                 return Err(BuildError::LanesAndAlternatives);
             }
-            if routes.choice.reorders() && self.feedback.carrier == BecnCarrier::AckPerMessage {
+            if routes.choice.reorders() && self.feedback.carrier() == BecnCarrier::AckPerMessage {
                 return Err(BuildError::MessagesOutOfOrder);
             }
         }
@@ -557,10 +547,10 @@ impl EngineConfig {
             return Err(BuildError::BypassInFifo);
         }
         let percent = switch.read_speedup_percent;
-        if !(100..=100_000).contains(&percent) {
+        if !(percent::ONE..=percent::MOST).contains(&percent) {
             return Err(BuildError::ReadSpeedup(percent));
         }
-        if percent > 100 && switch.read_limit.is_none() {
+        if percent > percent::ONE && switch.read_limit.is_none() {
             return Err(BuildError::ReadSpeedupAlone);
         }
         Ok(())
@@ -569,15 +559,27 @@ impl EngineConfig {
     fn validate_buffers(&self, packet: u64) -> Result<(), BuildError> {
         let output = self.switch.output_buffer;
         if let Some(buffer) = output {
-            if buffer.speedup_percent < 100 {
+            if buffer.speedup_percent < percent::ONE {
                 return Err(BuildError::Speedup(buffer.speedup_percent));
             }
         }
         let packet_blocks = packet.div_ceil(64);
-        for (which, bytes) in [
-            ("switch input buffer", Some(self.switch.buffer)),
-            ("host receive buffer", Some(self.host.receive_buffer)),
-            ("switch output buffer", output.map(|buffer| buffer.size)),
+        for (which, key, bytes) in [
+            (
+                "switch input buffer",
+                "switch.buffer",
+                Some(self.switch.buffer),
+            ),
+            (
+                "host receive buffer",
+                "host.receive-buffer",
+                Some(self.host.receive_buffer),
+            ),
+            (
+                "switch output buffer",
+                "switch.output-buffer.size",
+                output.map(|buffer| buffer.size),
+            ),
         ] {
             let Some(bytes) = bytes.map(Bytes::as_u64) else {
                 continue;
@@ -585,28 +587,22 @@ impl EngineConfig {
             if bytes / 64 < packet_blocks {
                 return Err(BuildError::BufferTooSmall {
                     which,
+                    key,
                     bytes,
                     packet,
                 });
             }
             if bytes > 16 << 20 {
-                return Err(BuildError::BufferTooLarge { which, bytes });
+                return Err(BuildError::BufferTooLarge { which, key, bytes });
             }
         }
         Ok(())
     }
 
     fn validate_vl_arbitration(&self) -> Result<(), BuildError> {
-        let tables = &self.switch.vl_arbitration;
+        let tables = &self.vl_arbitration;
+        tables.check_lanes(self.data_vls)?;
         let both = || tables.high.iter().chain(&tables.low);
-        for &(vl, _) in both() {
-            if vl.as_u8() >= self.data_vls {
-                return Err(BuildError::VlArbitration {
-                    vl: vl.as_u8(),
-                    data_vls: self.data_vls,
-                });
-            }
-        }
         if both().next().is_none() {
             return Ok(());
         }

@@ -19,6 +19,7 @@
 //! assert_eq!(config.validate(), Err(BuildError::DataVls(16)));
 //! ```
 
+mod build_error;
 mod config;
 mod faults;
 mod latencies;
@@ -38,9 +39,10 @@ use silvan_fabric::routing::Routes;
 use silvan_workload::programs::Load;
 use silvan_workload::traffic::Traffic;
 
+pub use build_error::BuildError;
 pub use config::{
-    Arbitration, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, LatencyStats,
-    OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    Arbitration, CrossbarFeed, EngineConfig, FeedbackParams, FeedbackPath, HostParams,
+    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, EngineError, InvariantError, Loss};
 pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};

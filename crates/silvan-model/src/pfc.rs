@@ -1,8 +1,10 @@
 //! Priority-based flow control (PFC, IEEE 802.1Qbb): thresholds of a buffer, and the headroom above them.
 
-use silvan_core::{Bytes, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, Rate, Span, schema};
 
-use crate::config::BuildError;
+use crate::build_error::BuildError;
 
 /// Priorities of a link, each with a pause of its own (IEEE 802.1Q, clause 36).
 pub const PRIORITIES: u8 = 8;
@@ -15,25 +17,40 @@ pub const ROCE_V2_OVERHEAD: Bytes = Bytes::from_bytes(8 + 14 + 20 + 8 + 12 + 4 +
 /// Bytes of a CNP of RoCE v2 on the wire: the same with the 16 reserved bytes that it has for payload (IBA volume 1, annex A17).
 pub const ROCE_V2_CNP: Bytes = Bytes::from_bytes(ROCE_V2_OVERHEAD.as_u64() + 16);
 
-/// What all links have in common: thresholds that are the same everywhere, and the terms of the headroom.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Priority-based flow control (PFC) of all links, the same for each priority. A virtual lane is a priority.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PfcSection")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PfcParams {
-    /// Bytes in a buffer above which it pauses its sender; `None` for as many as keep the link at full load.
+    /// Bytes in a buffer above which it pauses its sender. Default: `buffer` less the headroom, or as many as keep the link at full load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
     pub xoff: Option<Bytes>,
-    /// Bytes in a buffer at which it lets its sender resume; `None` for two frames below `xoff`.
+    /// Bytes in a buffer at which its sender resumes. Default: two of the largest frames below `xoff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
     pub xon: Option<Bytes>,
-    /// Bytes of a buffer above `xoff`; `None` for those of the formula, see [`PfcParams::at`].
+    /// Bytes of a buffer above `xoff`, for what arrives before a pause takes effect. Default: those of the standard's formula, by rate and
+    /// length of the cable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
     pub headroom: Option<Bytes>,
-    /// Size of a buffer, per port and priority; `None` for `xoff` and headroom.
+    /// Size of a buffer per port and priority, at switches and hosts. Default: `xoff` and headroom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
     pub buffer: Option<Bytes>,
-    /// From the arrival of a pause frame to the sender starting no further frame.
+    /// Time from the arrival of a pause frame to its effect; 614.4 ns by IEEE 802.1Q, 36.1.3.3.
+    #[schemars(with = "schema::SpanText")]
     pub response: Span,
-    /// What a frame needs through the two interfaces of a link in one direction.
+    /// Time that a frame needs through the two interfaces of a link, in one direction.
+    #[schemars(with = "schema::SpanText")]
     pub interface_delay: Span,
-    /// A pause frame on the wire.
+    /// Size of a pause frame on the wire: 64 B, preamble and gap.
+    #[schemars(with = "schema::BytesText")]
     pub pause_frame: Bytes,
-    /// The largest frame on the wire, which a pause frame can have to wait for, and which a sender completes; `None` for that
-    /// of a packet of MTU size.
+    /// Size of the largest frame on the wire, for which a pause frame can have to wait. Default: a packet of MTU size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
     pub max_frame: Option<Bytes>,
 }
 
@@ -155,9 +172,9 @@ impl PfcParams {
             });
         }
         if buffer > Self::MOST_BUFFER {
-            let which = "PFC buffer";
             return Err(BuildError::BufferTooLarge {
-                which,
+                which: "PFC buffer",
+                key: "link.pfc.buffer",
                 bytes: buffer,
             });
         }
@@ -179,21 +196,29 @@ impl PfcParams {
         if data_vls > PRIORITIES {
             return Err(BuildError::PfcPriorities(data_vls));
         }
-        for (which, span) in [
-            ("PFC response", self.response),
-            ("PFC interface delay", self.interface_delay),
+        for (which, key, span) in [
+            ("PFC response", "link.pfc.response", self.response),
+            (
+                "PFC interface delay",
+                "link.pfc.interface-delay",
+                self.interface_delay,
+            ),
         ] {
             if span > Span::from_secs(1) {
-                return Err(BuildError::DelayTooLong { which, span });
+                return Err(BuildError::DelayTooLong { which, key, span });
             }
         }
-        for (which, bytes) in [
-            ("pause frame", Some(self.pause_frame)),
-            ("largest frame", self.max_frame),
+        for (which, key, bytes) in [
+            (
+                "pause frame",
+                "link.pfc.pause-frame",
+                Some(self.pause_frame),
+            ),
+            ("largest frame", "link.pfc.max-frame", self.max_frame),
         ] {
             let bytes = bytes.map_or(1, Bytes::as_u64);
             if !(1..=Self::MOST_FRAME).contains(&bytes) {
-                return Err(BuildError::PfcFrame { which, bytes });
+                return Err(BuildError::PfcFrame { which, key, bytes });
             }
         }
         Ok(())

@@ -15,7 +15,6 @@ use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
-use crate::checks::at;
 use crate::checks::classes::check_classes;
 use crate::checks::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
 use crate::checks::engine::{build_engine, check_engine_routes};
@@ -31,7 +30,8 @@ use crate::checks::rates::{cable_rates, warn_of_rate};
 use crate::checks::run::check_run;
 use crate::checks::sweep::{assignment, check_sweep};
 use crate::checks::traces::import_traces;
-use crate::checks::traffic::{check_traffic, environment, import_sizes, traffic_error};
+use crate::checks::traffic::{check_traffic, environment, import_sizes};
+use crate::checks::{at, refused};
 use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
@@ -200,7 +200,7 @@ impl Scenario {
             ));
         }
         let routes = routed.routes();
-        check_engine_routes(&file, &engine, routes)?;
+        check_engine_routes(&engine, routes)?;
         check_classes(&file, routes.lanes)?;
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
@@ -212,10 +212,8 @@ impl Scenario {
         check_setup(&file.control, &setup)?;
         check_traffic(&file.traffic)?;
         let seed = file.run.seed;
-        let send_queue = file.host.send_queue;
-        let environment = environment(&fabric, &engine.host, send_queue, &engine.packet, seed);
-        let offered =
-            Traffic::new(&file.traffic, &environment).map_err(|error| traffic_error(&error))?;
+        let environment = environment(&fabric, &engine.host, &engine.packet, seed);
+        let offered = Traffic::new(&file.traffic, &environment).map_err(|error| refused(&error))?;
         let programs = build_programs(&file, &fabric, &traces)?;
         let of_programs = programs.as_ref().map_or(0, |plan| plan.classes().len());
         let classes = offered.classes().len() + of_programs;
@@ -435,11 +433,9 @@ impl Scenario {
 
     /// What the traffic must know of fabric and run, for a run with this seed.
     pub fn environment(&self, seed: u64) -> Environment {
-        let send_queue = self.file.host.send_queue;
         environment(
             &self.routed.fabric,
             &self.engine.host,
-            send_queue,
             &self.engine.packet,
             seed,
         )
@@ -453,7 +449,7 @@ impl Scenario {
     /// The placement that this seed gives is impossible.
     pub fn tmax(&self, seed: u64, at: Time) -> Result<f64, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
-        let traffic = traffic.map_err(|error| traffic_error(&error))?;
+        let traffic = traffic.map_err(|error| refused(&error))?;
         Ok(traffic.tmax(at))
     }
 
@@ -465,7 +461,7 @@ impl Scenario {
     /// The placement that this seed gives is impossible.
     pub fn arrivals(&self, seed: u64) -> Result<Vec<(String, Option<Arrivals>)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
-        let traffic = traffic.map_err(|error| traffic_error(&error))?;
+        let traffic = traffic.map_err(|error| refused(&error))?;
         let from = Time::ZERO + self.file.run.warm_up;
         let arrivals = traffic.arrivals(from, Time::ZERO + self.duration());
         Ok(traffic.classes().iter().cloned().zip(arrivals).collect())
@@ -479,7 +475,7 @@ impl Scenario {
     /// The placement that this seed gives is impossible.
     pub fn offered_bytes(&self, seed: u64) -> Result<Vec<(String, f64)>, ScenarioError> {
         let traffic = Traffic::new(self.traffic(), &self.environment(seed));
-        let traffic = traffic.map_err(|error| traffic_error(&error))?;
+        let traffic = traffic.map_err(|error| refused(&error))?;
         let from = Time::ZERO + self.file.run.warm_up;
         let offered = traffic.offered_bytes(from, Time::ZERO + self.duration());
         Ok(traffic.classes().iter().cloned().zip(offered).collect())

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 pub(crate) use silvan_core::schema::{
-    BytesText, LengthText, RateText, SlNumber, SpanText, TYPE_KEY, UNIT_KEY,
+    BytesText, LengthText, RateText, SpanText, TYPE_KEY, UNIT_KEY,
 };
 
 use crate::parsed::ScenarioFile;

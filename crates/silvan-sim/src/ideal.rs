@@ -6,7 +6,7 @@
 
 use silvan_core::{Bytes, HostId, Rate, Span};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_model::{EngineConfig, Sink};
+use silvan_model::{CrossbarFeed, EngineConfig, Sink};
 use silvan_workload::traffic::FiniteFlow;
 
 /// Bytes of a flit: a sink that cuts through begins with the first one.
@@ -123,11 +123,12 @@ impl<'a> Chain<'a> {
             if let Some(buffer) = buffer {
                 let crossbar = rate.bits_per_sec() * u64::from(buffer.speedup_percent);
                 let crossbar = Rate::from_bits_per_sec(crossbar.div_ceil(100))?;
+                let cuts_through = buffer.crossbar == CrossbarFeed::CutThrough;
                 stages.push(Stage {
                     rate: crossbar,
                     delay,
-                    passing: if buffer.cut_through { rate } else { crossbar },
-                    cuts_through: buffer.cut_through,
+                    passing: if cuts_through { rate } else { crossbar },
+                    cuts_through,
                     free: 0,
                 });
                 delay = 0;

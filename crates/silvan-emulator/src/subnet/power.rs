@@ -66,7 +66,7 @@ impl Subnet {
         for ((input, output), lanes) in lanes.into_iter().flatten() {
             engine.set_sl_to_vl(node, input, output, &lanes);
         }
-        let arbitration = &self.scenario.engine_config().switch.vl_arbitration;
+        let arbitration = &self.scenario.engine_config().vl_arbitration;
         for port in self.fabric.switch(switch).ports() {
             // The tables are the scenario's, which the engine has taken before.
             let _ = engine.set_vl_arbitration(port, arbitration);

@@ -26,14 +26,14 @@ use crate::reordering::Reordering;
 use crate::routing::Routing;
 use crate::table::Table;
 use crate::vlarb::VlTables;
-use silvan_model::{Arbitration, BuildError, EngineConfig, Queueing, Sink};
+use silvan_model::{Arbitration, BuildError, CrossbarFeed, EngineConfig, Queueing, Sink};
 
 /// Whether packets pass crossbars in front of output buffers as they arrive.
 fn is_cut_through(config: &EngineConfig) -> bool {
     config
         .switch
         .output_buffer
-        .is_some_and(|buffer| buffer.cut_through)
+        .is_some_and(|buffer| buffer.crossbar == CrossbarFeed::CutThrough)
 }
 
 /// Most ports or hosts: the event queue has 28 bits for their numbers.
@@ -149,10 +149,7 @@ impl Plane {
             head_delay: Table::default(),
             queue_delay: Table::default(),
             propagation: Table::default(),
-            vl_tables: vec![VlTables::new(
-                &config.switch.vl_arbitration,
-                config.data_vls,
-            )],
+            vl_tables: vec![VlTables::new(&config.vl_arbitration, config.data_vls)],
             vl_states: Vec::new(),
             busy_lanes: Vec::new(),
             mixed: false,

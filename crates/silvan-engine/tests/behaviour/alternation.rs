@@ -2,23 +2,21 @@
 
 use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Span};
-use silvan_engine::{BecnCarrier, BecnPath, EngineConfig};
+use silvan_engine::{BecnCarrier, EngineConfig};
 
-use crate::common::{MTU, Routed, at, cable, periods, ser};
+use crate::common::{MTU, Routed, at, cable, periods, ser, through_fabric};
 use crate::script::Flow;
 
 const NOTIFICATION: u64 = 64;
 
 /// An acknowledgement for every packet, on the lane of the data and after it.
 fn acknowledging() -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback.carrier = BecnCarrier::AckPerPacket;
-    config.feedback.path = BecnPath::InBand {
-        sl: None,
-        bytes: Bytes::from_bytes(NOTIFICATION),
-        priority: false,
-    };
-    config
+    let mut feedback = through_fabric(None, Bytes::from_bytes(NOTIFICATION), false);
+    feedback.carrier = Some(BecnCarrier::AckPerPacket);
+    EngineConfig {
+        feedback,
+        ..EngineConfig::default()
+    }
 }
 
 /// With no data of its own a host sends every notification as soon as it has one.

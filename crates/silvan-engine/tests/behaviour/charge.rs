@@ -2,9 +2,9 @@
 
 use silvan_cc::hooks::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
 use silvan_core::{Bytes, HostId, Span, Time};
-use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
+use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
 
-use crate::common::{MTU, Routed, at, cable, mbit, payload_time};
+use crate::common::{MTU, Routed, at, cable, mbit, past_fabric, payload_time, through_fabric};
 use crate::script::{Flow, Script};
 
 const FROM: Span = Span::from_ms(1);
@@ -24,21 +24,17 @@ impl SwitchControl for MarkAll {
 }
 
 /// Out of band, and in band with and without priority.
-fn paths() -> [BecnPath; 3] {
-    let in_band = |priority| BecnPath::InBand {
-        sl: None,
-        bytes: Bytes::from_bytes(42),
-        priority,
-    };
-    let delay = Span::from_us(2);
-    [BecnPath::OutOfBand { delay }, in_band(false), in_band(true)]
+fn paths() -> [FeedbackParams; 3] {
+    let in_band = |priority| through_fabric(None, Bytes::from_bytes(42), priority);
+    [past_fabric(Span::from_us(2)), in_band(false), in_band(true)]
 }
 
-fn config(path: BecnPath, charge: u64) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback.path = path;
-    config.feedback.charge = Bytes::from_bytes(charge);
-    config
+fn config(path: FeedbackParams, charge: u64) -> EngineConfig {
+    let charge = Bytes::from_bytes(charge);
+    EngineConfig {
+        feedback: FeedbackParams { charge, ..path },
+        ..EngineConfig::default()
+    }
 }
 
 fn engine(config: &EngineConfig, flows: &[Flow]) -> Engine<MarkAll, NoControl, Script> {
@@ -130,7 +126,7 @@ fn without_limits_or_cnps_nothing_is_charged() {
             let mut config = config(path, charge);
             config.host.injection_rate = Some(mbit(9_000));
             config.host.sink_rate = Some(mbit(9_000));
-            config.feedback.carrier = BecnCarrier::AckPerPacket;
+            config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
             records(&config)
         };
         assert_eq!(with_acks(0), with_acks(4096));

@@ -3,10 +3,10 @@
 use silvan_cc::hooks::Flow as QueuePair;
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
-use silvan_engine::{BecnPath, Engine, EngineConfig, FeedbackParams};
+use silvan_engine::{Engine, EngineConfig, FeedbackParams};
 use silvan_fabric::generators::{Chain, Generator, TwoSwitchTestbed};
 
-use crate::common::{MTU, Routed, WIRE, at, cable, room, ser, two_lanes};
+use crate::common::{MTU, Routed, WIRE, at, cable, room, ser, through_fabric, two_lanes};
 use crate::script::{Flow, Script};
 
 type Controlled = Engine<IbSwitch, IbAdapter, Script>;
@@ -133,17 +133,12 @@ fn throttled_flows_share_fairly() {
 
 /// Paths of a notification.
 fn paths() -> [(&'static str, EngineConfig); 3] {
-    let mut in_band = two_lanes(EngineConfig::default());
-    in_band.feedback.path = BecnPath::InBand {
-        sl: Some(Sl::try_from(1).unwrap()),
-        bytes: Bytes::from_bytes(64),
-        priority: true,
-    };
-    let mut with_the_data = EngineConfig::default();
-    with_the_data.feedback.path = BecnPath::InBand {
-        sl: None,
-        bytes: Bytes::from_bytes(64),
-        priority: false,
+    let mut own_lane = two_lanes(EngineConfig::default());
+    let bytes = Bytes::from_bytes(64);
+    own_lane.feedback = through_fabric(Some(Sl::try_from(1).unwrap()), bytes, true);
+    let with_the_data = EngineConfig {
+        feedback: through_fabric(None, bytes, false),
+        ..EngineConfig::default()
     };
     let out_of_band = EngineConfig {
         feedback: FeedbackParams::default(),
@@ -151,7 +146,7 @@ fn paths() -> [(&'static str, EngineConfig); 3] {
     };
     [
         ("out of band", out_of_band),
-        ("on a lane of its own", in_band),
+        ("on a lane of its own", own_lane),
         ("among the data", with_the_data),
     ]
 }

@@ -2,8 +2,8 @@
 
 use silvan_cc::hooks::{NoControl, PortVl, SourceControl, SwitchControl};
 use silvan_cc::schemes::SwitchPort;
-use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Span, Time, Vl};
-use silvan_engine::{Engine, EngineConfig};
+use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Span, Time, Vl};
+use silvan_engine::{Engine, EngineConfig, FeedbackParams, FeedbackPath};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 
 use crate::script::{Flow, Script};
@@ -29,6 +29,25 @@ pub fn cable(text: &str) -> LinkKind {
 pub fn ser(kind: LinkKind, payload: u32) -> Span {
     let wire = Bytes::from_bytes(u64::from(payload) + HEADER);
     kind.data_rate().span_for(wire)
+}
+
+/// Notifications past the fabric.
+pub fn past_fabric(delay: Span) -> FeedbackParams {
+    FeedbackParams {
+        delay,
+        ..FeedbackParams::default()
+    }
+}
+
+/// Notifications as packets of their own.
+pub fn through_fabric(sl: Option<Sl>, bytes: Bytes, priority: bool) -> FeedbackParams {
+    FeedbackParams {
+        path: FeedbackPath::InBand,
+        sl,
+        bytes,
+        priority,
+        ..FeedbackParams::default()
+    }
 }
 
 /// Time that its first bit takes.

@@ -6,10 +6,10 @@ use silvan_cc::schemes::ib_cc::{
     IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap, ThresholdWeight,
 };
 use silvan_core::{Bytes, HostId, PortCounters, Sl, Span, Time};
-use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig, FeedbackParams, HostCounters};
+use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams, HostCounters};
 use silvan_fabric::generators::{Chain, Generator};
 
-use crate::common::{MTU, Routed, at, cable, mbit, room, two_lanes, vl};
+use crate::common::{MTU, Routed, at, cable, mbit, room, through_fabric, two_lanes, vl};
 use crate::lossless::runner;
 use crate::script::{Flow, Record, Script};
 
@@ -30,14 +30,9 @@ fn engine(seed: u64) -> (Routed, Controlled) {
     config.host.injection_rate = Some(mbit(13_500));
     config.host.sink_rate = Some(mbit(13_600));
     config.feedback = FeedbackParams {
-        carrier: BecnCarrier::Cnp,
-        path: BecnPath::InBand {
-            sl: Some(Sl::try_from(1).unwrap()),
-            bytes: Bytes::from_bytes(64),
-            priority: false,
-        },
-        coalesce: None,
+        carrier: Some(BecnCarrier::Cnp),
         charge: Bytes::from_bytes(64),
+        ..through_fabric(Some(Sl::try_from(1).unwrap()), Bytes::from_bytes(64), false)
     };
     let map = ThresholdMap::Linear {
         lowest_bytes: 4000,

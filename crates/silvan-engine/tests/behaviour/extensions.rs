@@ -8,12 +8,15 @@ use silvan_cc::hooks::{
     PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 };
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
-use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig, EngineError, OnWire};
+use silvan_engine::{BecnCarrier, Engine, EngineConfig, EngineError, FeedbackParams, OnWire};
 use silvan_fabric::generators::{Generator, Xgft};
 use silvan_fabric::routing::{PathChoice, Routes, d_mod_k, minimal_alternatives};
 use silvan_model::InvariantError;
 
-use crate::common::{MTU, Routed, WIRE, at, cable, mbit, only_lane, propagation, room, ser};
+use crate::common::{
+    MTU, Routed, WIRE, at, cable, mbit, only_lane, past_fabric, propagation, room, ser,
+    through_fabric,
+};
 use crate::script::{Flow, Script};
 
 /// Stamps at all ports or at one, and notes what waits behind each packet that leaves.
@@ -74,22 +77,27 @@ impl SourceControl for Noting {
     }
 }
 
-fn acknowledged(path: BecnPath) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback.carrier = BecnCarrier::AckPerPacket;
-    config.feedback.path = path;
-    config
+fn acknowledged(path: FeedbackParams) -> EngineConfig {
+    let carrier = Some(BecnCarrier::AckPerPacket);
+    EngineConfig {
+        feedback: FeedbackParams { carrier, ..path },
+        ..EngineConfig::default()
+    }
 }
 
 const DELAY: Span = Span::from_us(2);
-const PAST: BecnPath = BecnPath::OutOfBand { delay: DELAY };
+
+/// Notifications past the fabric.
+fn past() -> FeedbackParams {
+    past_fabric(DELAY)
+}
 
 /// A packet alone on its way: each switch stamps it one propagation and one latency after the last.
 #[test]
 fn telemetry_of_an_idle_path_is_its_timetable() {
     let kind = cable("4x DDR 20 m");
     let routed = Routed::row(&[&[kind], &[kind]], &[kind]);
-    let config = acknowledged(PAST);
+    let config = acknowledged(past());
     let flow = Flow {
         gap: Span::from_us(50),
         ..Flow::burst(0, 1, 20)
@@ -149,12 +157,12 @@ proptest! {
             .map(|&(from, step)| Flow { message: 3, ..Flow::burst(from, (from + step) % 6, 30) })
             .collect();
         let bytes = Bytes::from_bytes(64);
-        let mut config = acknowledged(PAST);
+        let mut config = acknowledged(past());
         if in_band {
-            config.feedback.path = BecnPath::InBand { sl: None, bytes, priority: false };
+            config = acknowledged(through_fabric(None, bytes, false));
         }
         if per_message {
-            config.feedback.carrier = BecnCarrier::AckPerMessage;
+            config.feedback.carrier = Some(BecnCarrier::AckPerMessage);
         }
         let mut engine = routed.controlled(&config, Stamper::default(), Noting::default(), &flows);
         engine.discard_unroutable(true);
@@ -221,17 +229,15 @@ fn grants_travel_as_notifications_do() {
         ..Flow::burst(0, 1, 10)
     };
     let bytes = Bytes::from_bytes(64);
-    let in_band = BecnPath::InBand {
-        sl: None,
-        bytes,
-        priority: true,
-    };
     let delay = Span::from_us(3);
     let mut config = EngineConfig::default();
     let latency = propagation(kind) * 2 + config.switch.latency;
     let through = latency + kind.data_rate().span_for(bytes);
-    for (path, way) in [(PAST, DELAY), (in_band, through)] {
-        config.feedback.path = path;
+    for (path, way) in [
+        (past(), DELAY),
+        (through_fabric(None, bytes, true), through),
+    ] {
+        config.feedback = path;
         let granting = Granting {
             delay,
             ..Granting::default()

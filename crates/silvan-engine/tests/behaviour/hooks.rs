@@ -8,9 +8,11 @@ use silvan_cc::hooks::{
     SourceControl, SwitchControl,
 };
 use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
-use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
+use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
 
-use crate::common::{MTU, Routed, WIRE, at, blocks, cable, mbit, propagation, room, ser};
+use crate::common::{
+    MTU, Routed, WIRE, at, blocks, cable, mbit, past_fabric, propagation, room, ser, through_fabric,
+};
 use crate::script::{Flow, Script};
 
 /// What to mark when an input buffer is full.
@@ -280,11 +282,12 @@ impl SourceControl for Window {
     }
 }
 
-fn acknowledged(path: BecnPath) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.feedback.carrier = BecnCarrier::AckPerPacket;
-    config.feedback.path = path;
-    config
+fn acknowledged(path: FeedbackParams) -> EngineConfig {
+    let carrier = Some(BecnCarrier::AckPerPacket);
+    EngineConfig {
+        feedback: FeedbackParams { carrier, ..path },
+        ..EngineConfig::default()
+    }
 }
 
 /// With a window of w, packet k + w starts at the instant at which the acknowledgement of packet k
@@ -294,7 +297,7 @@ fn a_window_is_one_round_trip_per_window() {
     let kind = cable("4x DDR 20 m");
     let routed = Routed::row(&[&[kind], &[kind]], &[kind]);
     let delay = Span::from_us(9);
-    let config = acknowledged(BecnPath::OutOfBand { delay });
+    let config = acknowledged(past_fabric(delay));
     let latency = propagation(kind) * 3 + config.switch.latency * 2 + ser(kind, MTU);
     for size in [1, 2, 5] {
         let window = Window::new(size);
@@ -325,11 +328,11 @@ fn a_window_of_one_keeps_one_packet_in_the_fabric() {
     let mut flows: Vec<_> = (0..4).map(|source| Flow::saturating(source, 4)).collect();
     flows.push(Flow::saturating(4, 0));
     flows.push(Flow::saturating(0, 1));
-    let mut config = acknowledged(BecnPath::InBand {
-        sl: None,
-        bytes: silvan_core::Bytes::from_bytes(64),
-        priority: true,
-    });
+    let mut config = acknowledged(through_fabric(
+        None,
+        silvan_core::Bytes::from_bytes(64),
+        true,
+    ));
     config.host.sink_rate = Some(mbit(10_000));
     let mut engine = routed.controlled(&config, NoControl, Window::new(1), &flows);
     engine.run_until(at(Span::from_ms(1))).unwrap();
@@ -431,7 +434,7 @@ fn service_levels_distinguish_flows() {
         ..Flow::saturating(0, 1)
     });
     let delay = Span::from_us(50);
-    let config = acknowledged(BecnPath::OutOfBand { delay });
+    let config = acknowledged(past_fabric(delay));
     let mut engine = routed.controlled(&config, NoControl, Window::new(1), &flows);
     engine.run_until(at(Span::from_us(40))).unwrap();
     for (sl, record) in engine.workload().records.iter().enumerate() {

@@ -5,7 +5,8 @@ use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Length, Sl, Span, Time};
 use silvan_engine::workload::{Gate, Offer, Poll, Workload};
 use silvan_engine::{
-    BuildError, CompiledFabric, Engine, EngineConfig, EngineError, InvariantError, OutputBuffer,
+    BuildError, CompiledFabric, CrossbarFeed, Engine, EngineConfig, EngineError, InvariantError,
+    OutputBuffer,
 };
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 
@@ -159,7 +160,7 @@ fn more_queues_than_can_be_numbered_are_refused() {
     config.switch.output_buffer = Some(OutputBuffer {
         size: Bytes::from_bytes(1 << 20),
         speedup_percent: 100,
-        cut_through: false,
+        crossbar: CrossbarFeed::FullRate,
     });
     let error = refused(&fabric, &config);
     let stages = 2 * 2999 + 2;

@@ -20,7 +20,7 @@ fn testbed(congested: bool, sl: u8) -> Script {
         flows.extend((0..3).map(|source| Flow::saturating(source, 3)));
     }
     let mut config = two_lanes(EngineConfig::default());
-    config.switch.vl_arbitration = VlArbitration {
+    config.vl_arbitration = VlArbitration {
         high: vec![(vl(1), 255)],
         low: vec![(vl(0), 255)],
         limit_high: 255,
@@ -67,7 +67,7 @@ fn contest(tables: VlArbitration) -> Vec<usize> {
         ..Flow::saturating(source, 2)
     });
     let mut config = two_lanes(EngineConfig::default());
-    config.switch.vl_arbitration = tables;
+    config.vl_arbitration = tables;
     let script = routed.run(&config, &flows, RUN);
     let mut all: Vec<_> = (0..2)
         .flat_map(|lane| {
@@ -148,7 +148,7 @@ fn the_limit_of_high_priority_lets_low_packets_through() {
 fn an_idle_lane_leaves_the_link_to_the_other() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
     let mut config = two_lanes(EngineConfig::default());
-    config.switch.vl_arbitration = VlArbitration {
+    config.vl_arbitration = VlArbitration {
         high: vec![(vl(1), 255)],
         low: vec![(vl(0), 1)],
         limit_high: 255,
@@ -171,7 +171,7 @@ fn service_levels_of_one_lane_share_it() {
         ..Flow::saturating(source, 2)
     });
     let mut config = two_lanes(EngineConfig::default());
-    config.switch.vl_arbitration = VlArbitration {
+    config.vl_arbitration = VlArbitration {
         high: vec![],
         low: vec![(vl(0), 33), (vl(1), 99)],
         limit_high: 0,

@@ -1,7 +1,7 @@
 //! Latency of packets that meet no other, to the picosecond.
 
 use silvan_core::{Bytes, Span};
-use silvan_engine::{EngineConfig, OutputBuffer, Sink};
+use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer, Sink};
 use silvan_fabric::LinkKind;
 
 use crate::common::{HEADER, MTU, Routed, at, cable, mbit, payload_time, propagation, room, ser};
@@ -129,7 +129,7 @@ fn an_output_buffer_adds_the_wait_for_its_faster_crossbar() {
     for speedup in [100_u64, 150, 200] {
         let mut config = EngineConfig::default();
         config.switch.output_buffer = Some(OutputBuffer {
-            cut_through: false,
+            crossbar: CrossbarFeed::FullRate,
             size: room(4),
             speedup_percent: u32::try_from(speedup).unwrap(),
         });
@@ -157,7 +157,7 @@ fn a_crossbar_that_cuts_through_adds_nothing() {
         for speedup_percent in [100, 150, 400] {
             let mut config = EngineConfig::default();
             config.switch.output_buffer = Some(OutputBuffer {
-                cut_through: true,
+                crossbar: CrossbarFeed::CutThrough,
                 size: room(4),
                 speedup_percent,
             });

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use silvan_cc::hooks::{Feedback, Flow as QueuePair, SourceControl};
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
+use silvan_core::document::Limit;
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
-use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
+use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
 use silvan_fabric::generators::{Generator, TwoSwitchTestbed};
 
-use crate::common::{MTU, Routed, at, two_lanes};
+use crate::common::{MTU, Routed, at, past_fabric, through_fabric, two_lanes};
 use crate::script::{Flow, Script};
 
 const STOP: Span = Span::from_ms(3);
@@ -78,21 +79,13 @@ fn heard(engine: &Engine<IbSwitch, Listener, Script>, flow: usize) -> &[(Time, F
     heard.map_or(&[], Vec::as_slice)
 }
 
-fn in_band(sl: Option<u8>, bytes: u64, priority: bool) -> BecnPath {
-    BecnPath::InBand {
-        sl: sl.map(|sl| Sl::try_from(sl).unwrap()),
-        bytes: Bytes::from_bytes(bytes),
-        priority,
-    }
-}
-
-fn paths() -> Vec<BecnPath> {
-    let delay = Span::from_us(2);
-    let mut paths = vec![BecnPath::OutOfBand { delay }];
+fn paths() -> Vec<FeedbackParams> {
+    let mut paths = vec![past_fabric(Span::from_us(2))];
     for sl in [None, Some(1)] {
+        let sl = sl.map(|sl| Sl::try_from(sl).unwrap());
         for priority in [false, true] {
-            paths.push(in_band(sl, 64, priority));
-            paths.push(in_band(sl, 2074, priority));
+            paths.push(through_fabric(sl, Bytes::from_bytes(64), priority));
+            paths.push(through_fabric(sl, Bytes::from_bytes(2074), priority));
         }
     }
     paths
@@ -103,7 +96,7 @@ fn paths() -> Vec<BecnPath> {
 fn every_mark_comes_back_once() {
     for path in paths() {
         let mut config = two_lanes(EngineConfig::default());
-        config.feedback.path = path;
+        config.feedback = path;
         let engine = drained(&config);
         let mut total = 0;
         for flow in 0..5 {
@@ -128,8 +121,8 @@ fn every_mark_comes_back_once() {
 fn acknowledgements_per_packet_add_up() {
     for path in paths() {
         let mut config = two_lanes(EngineConfig::default());
-        config.feedback.carrier = BecnCarrier::AckPerPacket;
-        config.feedback.path = path;
+        config.feedback = path;
+        config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
         let engine = drained(&config);
         for flow in 0..5 {
             let script = engine.workload();
@@ -158,8 +151,8 @@ fn acknowledgements_per_packet_add_up() {
 fn acknowledgements_per_message_add_up() {
     for path in paths() {
         let mut config = two_lanes(EngineConfig::default());
-        config.feedback.carrier = BecnCarrier::AckPerMessage;
-        config.feedback.path = path;
+        config.feedback = path;
+        config.feedback.carrier = Some(BecnCarrier::AckPerMessage);
         let engine = drained(&config);
         for flow in 0..5 {
             let messages = engine.workload().records[flow].delivered.len() / 3;
@@ -186,11 +179,12 @@ fn acknowledgements_per_message_add_up() {
 #[test]
 fn coalescing_bounds_the_number_of_notifications() {
     let interval = Span::from_us(50);
-    let mut config = EngineConfig::default();
-    config.feedback.path = BecnPath::OutOfBand {
-        delay: Span::from_us(2),
+    let mut feedback = past_fabric(Span::from_us(2));
+    feedback.coalesce = Some(Limit::At(interval));
+    let config = EngineConfig {
+        feedback,
+        ..EngineConfig::default()
     };
-    config.feedback.coalesce = Some(interval);
     let engine = drained(&config);
     for flow in 0..3 {
         let heard = heard(&engine, flow);
@@ -207,10 +201,13 @@ fn coalescing_bounds_the_number_of_notifications() {
 /// Out of band a notification takes its constant time from the delivery of the packet on.
 #[test]
 fn out_of_band_the_delay_is_constant() {
-    let mut config = EngineConfig::default();
     let delay = Span::from_ns(1234);
-    config.feedback.carrier = BecnCarrier::AckPerPacket;
-    config.feedback.path = BecnPath::OutOfBand { delay };
+    let mut feedback = past_fabric(delay);
+    feedback.carrier = Some(BecnCarrier::AckPerPacket);
+    let config = EngineConfig {
+        feedback,
+        ..EngineConfig::default()
+    };
     let engine = drained(&config);
     for flow in 0..5 {
         let instants: Vec<_> = heard(&engine, flow).iter().map(|(at, _)| *at).collect();

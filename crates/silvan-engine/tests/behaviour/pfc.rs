@@ -354,7 +354,7 @@ fn a_paused_priority_leaves_the_other_untouched() {
     let routed = Routed::row(&[&[kind; 2], &[kind; 2]], &[kind]);
     let mut config = crate::common::two_lanes(with(PfcParams::default()));
     let low = [0, 1].map(|lane| (vl(lane), 1));
-    config.switch.vl_arbitration.low = low.to_vec();
+    config.vl_arbitration.low = low.to_vec();
     // The host of priority 1 receives nothing further after some packets.
     config.host.sink_rate = Rate::from_bits_per_sec(2_000_000_000);
     let blocked = Flow {

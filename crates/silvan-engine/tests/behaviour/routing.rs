@@ -283,7 +283,7 @@ fn settings_incompatible_with_adaptive_routing_are_refused() {
         Err(BuildError::LanesAndAlternatives)
     );
     let mut config = tight();
-    config.feedback.carrier = BecnCarrier::AckPerMessage;
+    config.feedback.carrier = Some(BecnCarrier::AckPerMessage);
     assert_eq!(build(None, &config), Err(BuildError::MessagesOutOfOrder));
 }
 

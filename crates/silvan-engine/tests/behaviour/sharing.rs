@@ -1,7 +1,7 @@
 //! How flows share what they meet in: round-robin, oldest-first, read limits.
 
 use silvan_core::Span;
-use silvan_engine::{Arbitration, EngineConfig, OutputBuffer};
+use silvan_engine::{Arbitration, CrossbarFeed, EngineConfig, OutputBuffer};
 use silvan_fabric::generators::{Chain, Generator};
 
 use crate::common::{MTU, Routed, at, cable, periods, room, ser};
@@ -139,7 +139,7 @@ fn a_faster_crossbar_makes_up_for_the_read_limit() {
     let mut config = EngineConfig::default();
     config.switch.read_limit = Some(1);
     config.switch.output_buffer = Some(OutputBuffer {
-        cut_through: false,
+        crossbar: CrossbarFeed::FullRate,
         size: room(4),
         speedup_percent: 200,
     });

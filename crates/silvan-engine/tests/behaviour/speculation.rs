@@ -6,7 +6,7 @@ use silvan_cc::hooks::{
 };
 use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, Span, Time};
-use silvan_engine::{EngineConfig, OutputBuffer, Queueing};
+use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer, Queueing};
 
 use crate::common::{MTU, Routed, at, cable, two_lanes};
 use crate::script::Flow;
@@ -100,7 +100,7 @@ proptest! {
             config.switch.output_buffer = Some(OutputBuffer {
                 size: Bytes::from_bytes(8_192),
                 speedup_percent: 150,
-                cut_through: false,
+                crossbar: CrossbarFeed::FullRate,
             });
         }
         if lanes {

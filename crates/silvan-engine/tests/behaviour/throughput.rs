@@ -1,7 +1,7 @@
 //! Throughput of a single flow, by what limits it: periods exact to the picosecond.
 
 use silvan_core::{Bytes, HostId, Span, Time};
-use silvan_engine::{EngineConfig, OutputBuffer};
+use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer};
 
 use crate::common::{
     HEADER, MTU, Routed, at, blocks, cable, mbit, payload_time, periods, propagation, room, ser,
@@ -217,7 +217,7 @@ fn an_output_buffer_leaves_the_throughput_as_it_is() {
     for speedup_percent in [100, 170, 300] {
         let mut config = EngineConfig::default();
         config.switch.output_buffer = Some(OutputBuffer {
-            cut_through: false,
+            crossbar: CrossbarFeed::FullRate,
             size: room(2),
             speedup_percent,
         });

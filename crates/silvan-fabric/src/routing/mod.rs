@@ -18,6 +18,7 @@ mod layered;
 mod levels;
 mod min_hop;
 mod paths;
+mod refusal;
 mod sl_to_vl;
 
 pub use alternatives::{Alternatives, minimal_alternatives};

@@ -5,13 +5,11 @@ use silvan_fabric::check::{CheckOptions, RouteError, check, check_steps};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{self, LaneSteps, PathChoice, Routes, Routing, Waypoints};
 
-use super::at;
-use super::fabric::{CheckedRoutes, cannot_route};
+use super::fabric::CheckedRoutes;
+use super::levels::MOST_LANES;
+use super::{at, refused_in};
 use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
-
-/// Most data virtual lanes of a port.
-const MOST_LANES: u8 = 15;
 
 /// Adds to routes that work what switches choose among, and proves that it cannot deadlock.
 pub(super) fn add_choices(
@@ -57,7 +55,8 @@ fn among_shortest(
         let message = "switches cannot choose where the lane is that of the path";
         return Err(refused(message, "leave it out, or use it in a fat tree"));
     }
-    let found = routing::minimal_alternatives(fabric).map_err(|error| cannot_route(&error))?;
+    let found =
+        routing::minimal_alternatives(fabric).map_err(|error| refused_in(&at("fabric"), &error))?;
     let on_one_lane = Routes {
         alternatives: Some(&found),
         choice: file.fabric.path_choice,

@@ -4,7 +4,6 @@ use silvan_core::Sl;
 use silvan_fabric::routing::PathLanes;
 
 use super::at;
-use super::traffic::entry_key;
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
@@ -32,7 +31,7 @@ pub(crate) fn check_classes(
 pub(super) fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
     let traffic = &file.traffic;
     let entries = traffic.levels().into_iter();
-    let entries = entries.map(|(entry, key, sl)| (entry_key(entry).key(key), sl));
+    let entries = entries.map(|(entry, key, sl)| (entry.key().key(key), sl));
     let programs = traffic.program.iter().enumerate();
     let programs =
         programs.map(|(index, entry)| (at("traffic.program").index(index).key("sl"), entry.sl));

@@ -10,7 +10,7 @@ use silvan_fabric::routing::Routes;
 use silvan_model::{EngineConfig, Queueing};
 
 use super::dcms::build_dcms;
-use super::{at, switch_named};
+use super::{at, refused_in, switch_named};
 use crate::ScenarioError;
 use crate::parsed::{ControlSection, ScenarioFile};
 
@@ -81,8 +81,7 @@ pub(crate) fn check_setup(
 
 /// An error with its key within `[control]`.
 fn scheme_error(error: SchemeError) -> ScenarioError {
-    let SchemeError { key, message, hint } = error.within(&at("control"));
-    ScenarioError::new(key, message).with_hint(hint)
+    refused_in(&at("control"), error)
 }
 
 /// The switches of a fabric as the parameters of schemes name them.

@@ -1,17 +1,17 @@
 //! The fabric and its forwarding tables.
 
 use silvan_core::PortNumber;
+use silvan_core::document::Refusal;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::{Generator, Routed};
 use silvan_fabric::routing::{
-    self, Alternatives, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
-    RoutingError, Waypoints,
+    self, Alternatives, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
 };
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_model::EngineConfig;
 
-use super::levels::given_lanes;
-use super::{advice, at, choices, linear};
+use super::levels::{given_lanes, on_lane};
+use super::{at, choices, linear, refused_in};
 use crate::effective::has_datelines;
 use crate::parsed::{CableEntry, FabricSection, LinkSection, ScenarioFile, Unreachable};
 use crate::{KeyPath, ScenarioError};
@@ -33,12 +33,9 @@ pub(crate) fn build_fabric(
         }
         Some(topology) => {
             let fabric = topology.build(link);
-            fabric.map_err(|error| {
-                let key = match &error {
-                    FabricError::BadParameter { key, .. } => key,
-                    _ => "generator",
-                };
-                refused(at("fabric").key(key), &error)
+            fabric.map_err(|error| match error {
+                FabricError::BadParameter { .. } => refused_in(&at("fabric"), &error),
+                _ => refused_at(at("fabric.generator"), &error),
             })
         }
         None => from_lists(section, link),
@@ -50,13 +47,7 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
     for (index, switch) in section.switch.iter().enumerate() {
         let handle = builder
             .add_switch(switch.name.as_str(), usize::from(switch.ports))
-            .map_err(|error| {
-                let key = match error {
-                    FabricError::PortCount { .. } => "ports",
-                    _ => "name",
-                };
-                refused(at("fabric.switch").index(index).key(key), &error)
-            })?;
+            .map_err(|error| refused_in(&at("fabric.switch").index(index), &error))?;
         let identity = Identity {
             lid: switch.lid,
             guid: switch.guid,
@@ -65,10 +56,9 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
         builder.identify(handle, identity);
     }
     for (index, host) in section.host.iter().enumerate() {
-        let handle = builder.add_host(host.name.as_str()).map_err(|error| {
-            let key = at("fabric.host").index(index).key("name");
-            refused(key, &error)
-        })?;
+        let handle = builder
+            .add_host(host.name.as_str())
+            .map_err(|error| refused_in(&at("fabric.host").index(index), &error))?;
         let identity = Identity {
             lid: host.lid,
             guid: host.guid,
@@ -80,20 +70,15 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
     for (index, cable) in section.cable.iter().enumerate() {
         connect(&mut builder, cable, link, &at("fabric.cable").index(index))?;
     }
-    builder.build().map_err(|error| {
-        let key = match &error {
-            FabricError::UnconnectedHost { name } => {
-                let index = section.host.iter().position(|host| host.name == *name);
-                index.map_or_else(|| at("fabric"), |index| at("fabric.host").index(index))
-            }
-            _ => at("fabric"),
-        };
-        refused(key, &error)
-    })
+    builder
+        .build()
+        .map_err(|error| refused_in(&at("fabric"), &error))
 }
 
-fn refused(key: KeyPath, error: &FabricError) -> ScenarioError {
-    ScenarioError::new(key, error.to_string()).with_hint(advice::on_fabric(error))
+/// An error of the fabric with another key than its own.
+fn refused_at(key: KeyPath, error: &FabricError) -> ScenarioError {
+    let refusal = Refusal::from(error);
+    Refusal { key, ..refusal }.into()
 }
 
 fn connect(
@@ -105,12 +90,12 @@ fn connect(
     let end = |text: &str, which: &str| {
         builder
             .endpoint(text)
-            .map_err(|error| refused(key.key(which), &error))
+            .map_err(|error| refused_in(&key.key(which), &error))
     };
     let (from, to) = (end(&cable.from, "from")?, end(&cable.to, "to")?);
     builder
         .connect(from, to, cable.cable().or(link))
-        .map_err(|error| refused(key.clone(), &error))
+        .map_err(|error| refused_in(key, &error))
 }
 
 /// Routes that have been checked.
@@ -157,14 +142,8 @@ pub(crate) fn build_routes(
         lanes: lanes.as_ref(),
         ..(&tables).into()
     };
-    let report = check(fabric, routes, options).map_err(|error| {
-        let key = match origin {
-            Some(key) => key.clone(),
-            None => route_key(&error, section),
-        };
-        let hint = advice::on_route(&error, section, origin.is_some(), needed);
-        ScenarioError::new(key, error.to_string()).with_hint(hint)
-    })?;
+    let report = check(fabric, routes, options)
+        .map_err(|error| cannot_follow(&error, section, origin, needed))?;
     let checked = CheckedRoutes {
         tables,
         lanes,
@@ -189,7 +168,7 @@ pub(crate) fn has_steps(section: &FabricSection) -> bool {
 /// Refuses a fabric without LIDs; `key` is that of `fabric` to blame.
 pub(crate) fn check_lids(fabric: &Fabric, key: &str) -> Result<(), ScenarioError> {
     let lids = fabric.require_lids();
-    lids.map_err(|error| refused(at("fabric").key(key), &error))
+    lids.map_err(|error| refused_at(at("fabric").key(key), &error))
 }
 
 /// Refuses tables by LID for a fabric without LIDs.
@@ -308,11 +287,7 @@ fn compute_routes(
             routing::explicit(fabric, &explicit_tables(section)).map(|tables| (tables, lanes))
         }
     }
-    .map_err(|error| cannot_route(&error))
-}
-
-pub(super) fn cannot_route(error: &RoutingError) -> ScenarioError {
-    ScenarioError::new(routing_key(error), error.to_string()).with_hint(advice::on_routing(error))
+    .map_err(|error| refused_in(&at("fabric"), &error))
 }
 
 /// Coordinates come from the generator.
@@ -350,67 +325,80 @@ fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
         .collect()
 }
 
-fn table_entry(switch: &str, destination: &str) -> KeyPath {
-    at("fabric.tables").key(switch).key(destination)
-}
-
-fn routing_key(error: &RoutingError) -> KeyPath {
-    match error {
-        RoutingError::UnknownSwitch { name, .. } => at("fabric.tables").key(name),
-        RoutingError::DuplicateTable { switch } => at("fabric.tables").key(switch),
-        RoutingError::UnknownDestination {
+/// An error of tables, given or computed, that do not lead where they should: at the file that they come from, `origin`, at the
+/// table entry at fault, or at the algorithm. `lanes`: how many virtual lanes would keep the paths from deadlock, 1 if that is
+/// not known.
+fn cannot_follow(
+    error: &RouteError,
+    section: &FabricSection,
+    origin: Option<&KeyPath>,
+    lanes: u8,
+) -> ScenarioError {
+    let is_given = section.routing() == Routing::Explicit;
+    let linear = origin.is_some() || !section.linear_tables.is_empty();
+    let tables = match (is_given, linear) {
+        (false, _) => at("fabric.routing"),
+        (true, true) => at("fabric.linear-tables"),
+        (true, false) => at("fabric.tables"),
+    };
+    let (key, hint) = match error {
+        RouteError::DependencyCycle { .. } => (tables, on_cycle(section.routing(), lanes)),
+        RouteError::NoLane { switch, lane, .. } => match is_given {
+            true => (at("fabric.sl-to-vl").key(switch), on_lane(*lane)),
+            false => (tables, on_lane(*lane)),
+        },
+        _ if !is_given => (tables, "choose another fabric.routing".to_owned()),
+        RouteError::NoEntry { .. } if linear => {
+            let hint = "set fabric.unreachable to \"drop\" to discard and count such packets, or collect the tables again";
+            (tables, hint.to_owned())
+        }
+        _ if linear => (tables, "take tables and fabric at the same time".to_owned()),
+        RouteError::NoEntry {
             switch,
             destination,
             ..
+        } => {
+            let hint =
+                format!("add {destination} = 1, or another port, to [fabric.tables.{switch}]");
+            (tables.key(switch), hint)
         }
-        | RoutingError::DuplicateEntry {
-            switch,
-            destination,
+        RouteError::Loop {
+            destination, cycle, ..
+        } => {
+            let hint = "change the port in one of these tables to one that leads closer";
+            let first = cycle.first();
+            let first = first.map(|switch| tables.key(switch).key(destination));
+            (first.unwrap_or(tables), hint.to_owned())
         }
-        | RoutingError::DeadPort {
+        RouteError::WrongDirection {
             switch,
             destination,
             ..
-        } => table_entry(switch, destination),
-        RoutingError::Disconnected { .. } => at("fabric"),
-        _ => at("fabric.routing"),
-    }
-}
-
-/// The key of the table entry at fault, or of the algorithm where there are no entries.
-fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
-    let linear = !section.linear_tables.is_empty();
-    match (section.routing(), error) {
-        (Routing::Explicit, RouteError::NoLane { switch, .. }) => at("fabric.sl-to-vl").key(switch),
-        (Routing::Explicit, _) if linear => at("fabric.linear-tables"),
-        (
-            Routing::DModK
-            | Routing::MinHop
-            | Routing::LayeredMinHop
-            | Routing::DimensionOrder
-            | Routing::GroupMinimal
-            | Routing::Lfts
-            | Routing::None,
-            _,
-        ) => at("fabric.routing"),
-        (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
-        (
-            _,
-            RouteError::WrongDirection {
-                switch,
-                destination,
-                ..
-            },
-        ) => table_entry(switch, destination),
-        (
-            _,
-            RouteError::Loop {
-                destination, cycle, ..
-            },
-        ) => cycle.first().map_or_else(
-            || at("fabric.tables"),
-            |switch| table_entry(switch, destination),
+        } => (
+            tables.key(switch).key(destination),
+            "name a port that leads towards it".to_owned(),
         ),
-        _ => at("fabric.tables"),
+        _ => (tables, "correct the tables".to_owned()),
+    };
+    let key = origin.cloned().unwrap_or(key);
+    ScenarioError::new(key, error.to_string()).with_hint(hint)
+}
+
+/// Advice on routes that can deadlock.
+fn on_cycle(routing: Routing, lanes: u8) -> String {
+    match routing {
+        Routing::DimensionOrder => {
+            "set vl.data-vls to 2 for datelines, or fabric.allow-credit-loops to true to study \
+             the deadlock"
+                .to_owned()
+        }
+        Routing::LayeredMinHop => format!(
+            "set vl.data-vls to {lanes}, or fabric.allow-credit-loops to true to study the deadlock"
+        ),
+        _ => {
+            "set fabric.routing to \"layered-min-hop\"; or let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
+             fabric.allow-credit-loops to true to study the deadlock"
+                .to_owned()
+        }
     }
 }

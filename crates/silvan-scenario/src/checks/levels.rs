@@ -15,6 +15,9 @@ use super::{at, node_named};
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
+/// Data lanes that a port can have (IBA volume 1, section 7.6.1).
+pub(super) const MOST_LANES: u8 = 15;
+
 /// The lanes that a scenario with given forwarding tables gives to its paths; `None` if packets keep theirs.
 pub(super) fn given_lanes(
     file: &ScenarioFile,
@@ -236,11 +239,19 @@ fn check_hosts(
             let message = format!(
                 "service level {sl} is mapped to VL {vl}, and there are {data_vls} data VLs"
             );
-            let hint = super::advice::on_lane(vl);
+            let hint = on_lane(vl);
             return Err(ScenarioError::new(key, message).with_hint(hint));
         }
     }
     Ok(())
+}
+
+/// Advice on a virtual lane that is mapped to and does not exist.
+pub(super) fn on_lane(lane: u8) -> String {
+    if lane < MOST_LANES {
+        return format!("set vl.data-vls to {}", lane + 1);
+    }
+    "VL 15 carries no data: use another service level, or change the table".to_owned()
 }
 
 /// A switch or host, where paths start.

@@ -1,9 +1,8 @@
 //! From the parsed form to what the crates below take, with every check on the way.
 //!
-//! Each module turns one part of the file into types of one crate, and their errors back into
-//! key paths of the file. Errors have no place in the text yet; the caller adds it.
+//! Each module turns one part of the file into types of one crate. Errors of these crates carry key
+//! and hint, and the module puts the section in front. They have no place in the text yet; the caller adds it.
 
-mod advice;
 mod benchmarks;
 mod choices;
 pub(crate) mod classes;
@@ -18,7 +17,6 @@ pub(crate) mod limits;
 mod linear;
 pub(crate) mod packets;
 pub(crate) mod pfc;
-mod places;
 pub(crate) mod programs;
 pub(crate) mod python;
 pub(crate) mod rates;
@@ -27,7 +25,7 @@ pub(crate) mod sweep;
 pub(crate) mod traces;
 pub(crate) mod traffic;
 
-use silvan_core::document::suggest;
+use silvan_core::document::{Refusal, suggest};
 use silvan_core::{HostId, SwitchId};
 use silvan_fabric::{Fabric, Node, NodeKind};
 
@@ -36,6 +34,16 @@ use crate::{KeyPath, ScenarioError};
 /// The path of a key given in the dotted form.
 pub(crate) fn at(path: &str) -> KeyPath {
     KeyPath::from(path)
+}
+
+/// An error of a crate below whose keys start at the root of the file.
+pub(crate) fn refused(error: impl Into<Refusal>) -> ScenarioError {
+    refused_in(&KeyPath::ROOT, error)
+}
+
+/// An error of a crate below whose keys start at `section`.
+pub(crate) fn refused_in(section: &KeyPath, error: impl Into<Refusal>) -> ScenarioError {
+    error.into().within(section).into()
 }
 
 /// The host of this name.
@@ -83,41 +91,4 @@ fn node_named<T>(
             Err(ScenarioError::new(key, message).with_hint(hint))
         }
     }
-}
-
-/// A parameter that only some choices of another key have.
-pub(crate) struct Parameter {
-    /// Its key.
-    pub key: &'static str,
-    /// Whether it is given.
-    pub given: bool,
-    /// Whether the choice made has it.
-    pub wanted: bool,
-}
-
-/// Checks that exactly the parameters of a choice are given, in the table at `table`.
-pub(crate) fn check_parameters(
-    table: &KeyPath,
-    choice: &str,
-    parameters: &[Parameter],
-) -> Result<(), ScenarioError> {
-    let wanted = || {
-        let keys = parameters.iter().filter(|parameter| parameter.wanted);
-        let keys: Vec<&str> = keys.map(|parameter| parameter.key).collect();
-        match keys.is_empty() {
-            true => format!("{choice} has no parameters"),
-            false => format!("{choice} needs {}", keys.join(", ")),
-        }
-    };
-    for parameter in parameters {
-        let key = table.key(parameter.key);
-        if parameter.given && !parameter.wanted {
-            let message = format!("{choice} has no such parameter");
-            return Err(ScenarioError::new(key, message).with_hint(wanted()));
-        }
-        if parameter.wanted && !parameter.given {
-            return Err(ScenarioError::new(key, "missing key").with_hint(wanted()));
-        }
-    }
-    Ok(())
 }

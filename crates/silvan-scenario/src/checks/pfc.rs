@@ -5,13 +5,12 @@ use silvan_cc::schemes::{Changes, SchemeName};
 use silvan_core::Bytes;
 use silvan_core::document::SourceText;
 use silvan_fabric::Fabric;
-use silvan_model::EngineConfig;
 use silvan_model::pfc::{PfcCable, ROCE_V2_CNP, ROCE_V2_OVERHEAD};
+use silvan_model::{EngineConfig, HostParams, SwitchParams};
 
-use super::at;
-use super::engine::refused;
+use super::{at, refused};
 use crate::ScenarioError;
-use crate::parsed::{FlowControl, HostSection, ScenarioFile, SwitchSection};
+use crate::parsed::{FlowControl, ScenarioFile};
 
 /// Whether a scenario gives a value.
 fn is_given(source: &SourceText, keys: &[&str]) -> bool {
@@ -59,7 +58,7 @@ pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
 pub(crate) fn receive_buffer(file: &ScenarioFile) -> Bytes {
     match file.link.flow_control {
         FlowControl::Credits => file.host.receive_buffer,
-        FlowControl::Pfc => HostSection::default().receive_buffer,
+        FlowControl::Pfc => HostParams::default().receive_buffer,
     }
 }
 
@@ -101,9 +100,7 @@ pub(crate) fn check_pfc(
         }
     }
     for link in &fabric.links {
-        config
-            .pfc_limits(link)
-            .map_err(|error| refused(&error, file))?;
+        config.pfc_limits(link).map_err(|error| refused(&error))?;
     }
     Ok(())
 }
@@ -113,7 +110,7 @@ pub(crate) fn warn_of_credits(file: &ScenarioFile) -> Option<String> {
     if file.link.flow_control != FlowControl::Pfc {
         return None;
     }
-    let (switch, host) = (SwitchSection::default(), HostSection::default());
+    let (switch, host) = (SwitchParams::default(), HostParams::default());
     let changed = [
         ("switch.buffer", file.switch.buffer != switch.buffer),
         (

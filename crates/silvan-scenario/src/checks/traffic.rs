@@ -7,19 +7,17 @@ use silvan_core::{Bytes, HostId, Rate};
 use silvan_fabric::Fabric;
 use silvan_model::{HostParams, PacketParams};
 use silvan_workload::traffic::{
-    Entry, Environment, HostNames, HostRef, SendQueue, SizeMix, TrafficError, TrafficSection,
-    UnknownHost, read_cdf,
+    Environment, HostNames, HostRef, SizeMix, TrafficSection, UnknownHost, read_cdf,
 };
 
 use super::import::read;
-use super::{advice, at, host_named, limits};
+use super::{at, host_named, limits};
 use crate::{KeyPath, ScenarioError};
 
 /// What the traffic must know of fabric and run.
 pub(crate) fn environment(
     fabric: &Arc<Fabric>,
     host: &HostParams,
-    send_queue: SendQueue,
     packet: &PacketParams,
     seed: u64,
 ) -> Environment {
@@ -37,7 +35,7 @@ pub(crate) fn environment(
         injection: fabric.host_ids().map(payload_rate).collect(),
         mtu: packet.mtu,
         seed,
-        send_queue,
+        send_queue: host.send_queue,
         names: Arc::new(Names {
             fabric: Arc::clone(fabric),
         }),
@@ -79,36 +77,6 @@ pub(crate) fn import_sizes(section: &mut TrafficSection, base: &Path) -> Result<
         entry.sizes = SizeMix::Cdf(points);
     }
     Ok(())
-}
-
-/// The key of an entry.
-pub(crate) fn entry_key(entry: Entry) -> KeyPath {
-    let kind = match entry.kind {
-        "" => at("traffic"),
-        kind => at("traffic").key(kind),
-    };
-    match entry.index {
-        Some(index) => kind.index(index),
-        None => kind,
-    }
-}
-
-/// An error of the traffic with its key path.
-pub(crate) fn traffic_error(error: &TrafficError) -> ScenarioError {
-    let entry = match error.key {
-        // The traffic checks the MTU too, whose key stands elsewhere.
-        "mtu" => at("packet"),
-        _ => entry_key(error.entry),
-    };
-    let key = match error.key {
-        "" => entry,
-        key => entry.key(key),
-    };
-    let key = match error.index {
-        Some(index) => key.index(index),
-        None => key,
-    };
-    ScenarioError::new(key, error.reason.to_string()).with_hint(advice::on_traffic(&error.reason))
 }
 
 /// The names of the hosts.

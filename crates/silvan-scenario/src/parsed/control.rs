@@ -6,12 +6,10 @@ use schemars::JsonSchema;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use silvan_cc::notification::BecnCarrier;
 use silvan_cc::schemes::{Parameters, SchemeName};
-use silvan_core::{Bytes, Sl, Span};
+use silvan_model::FeedbackParams;
 
-use super::{DcmsSection, Limit};
-use crate::schema;
+use super::DcmsSection;
 
 /// Congestion control.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema)]
@@ -20,7 +18,7 @@ pub struct ControlSection {
     /// The scheme. Its parameters are in the table of its name.
     pub scheme: SchemeName,
     /// How notifications travel from the receiver back to the sender.
-    pub feedback: FeedbackSection,
+    pub feedback: FeedbackParams,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.
     pub dcms: Option<DcmsSection>,
     /// The tables of all schemes.
@@ -90,65 +88,5 @@ impl<'de> Deserialize<'de> for ControlSection {
         }
 
         deserializer.deserialize_struct("ControlSection", &ALL_KEYS, SectionVisitor)
-    }
-}
-
-/// Which way a notification goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FeedbackPath {
-    /// Past the fabric: it arrives a constant time after delivery.
-    #[default]
-    OutOfBand,
-    /// As a packet of its own through the fabric.
-    InBand,
-}
-
-/// How notifications travel from the receiver back to the sender.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct FeedbackSection {
-    /// Carrier of notifications. Default: what the scheme needs, else `cnp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub carrier: Option<BecnCarrier>,
-    /// Path of notifications.
-    pub path: FeedbackPath,
-    /// Time from delivery to arrival at the source (`out-of-band`).
-    #[schemars(with = "schema::SpanText")]
-    pub delay: Span,
-    /// Service level of the notification (`in-band`). Default: that of the data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::SlNumber>")]
-    pub sl: Option<Sl>,
-    /// Size of the notification on the wire (`in-band`).
-    #[schemars(with = "schema::BytesText")]
-    pub bytes: Bytes,
-    /// Whether the notification leaves the host before any waiting data packet (`in-band`).
-    pub priority: bool,
-    /// A flow gets at most one notification in this time. Default: what the scheme needs, else
-    /// `"unlimited"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Limit<schema::SpanText>>")]
-    pub coalesce: Option<Limit<Span>>,
-    /// Bytes that each CNP uses of `host.injection-rate` at the host that sends it, and of
-    /// `host.sink-rate` at the host that receives it, at most 4 KiB; 0 for none. Acknowledgements
-    /// use none.
-    #[schemars(with = "schema::BytesText")]
-    pub charge: Bytes,
-}
-
-impl Default for FeedbackSection {
-    fn default() -> Self {
-        Self {
-            carrier: None,
-            path: FeedbackPath::default(),
-            delay: Span::from_us(2),
-            sl: None,
-            // LRH, BTH, 16 bytes of payload, ICRC, VCRC (IBA annex A10, CNP format).
-            bytes: Bytes::from_bytes(42),
-            priority: true,
-            coalesce: None,
-            charge: Bytes::from_bytes(64),
-        }
     }
 }

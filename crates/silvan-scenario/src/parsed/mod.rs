@@ -1,7 +1,8 @@
 //! The parsed form: the scenario file as its author writes it.
 //!
 //! Each section is a struct, each key a field, and the doc comment of the field is what the JSON
-//! schema and the reference of scenario keys say about it. Missing keys have their default, and
+//! schema and the reference of scenario keys say about it. Sections that the engine takes as they
+//! are, such as [`SwitchParams`], are types of `silvan-model`. Missing keys have their default, and
 //! unknown ones are errors. Whether the values make sense together is checked later, when a
 //! [`Scenario`](crate::Scenario) is made of them.
 
@@ -13,11 +14,8 @@ mod run;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use control::{ControlSection, FeedbackPath, FeedbackSection};
-pub use equipment::{
-    CrossbarFeed, FlowControl, HostSection, LinkSection, OutputBufferSection, PacketSection,
-    PfcSection, SwitchSection, VlSection, VlWeight,
-};
+pub use control::ControlSection;
+pub use equipment::{FlowControl, LinkSection, VlSection, VlWeight};
 pub use fabric::{
     CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry, Unreachable,
 };
@@ -27,6 +25,7 @@ pub use run::{
 };
 pub use silvan_core::document::Limit;
 pub use silvan_dcms::section::DcmsSection;
+use silvan_model::{HostParams, PacketParams, SwitchParams};
 pub use silvan_workload::traffic::{SendQueue, TrafficSection};
 
 /// Everything that a scenario file says.
@@ -43,11 +42,11 @@ pub struct ScenarioFile {
     /// Cables that say nothing else.
     pub link: LinkSection,
     /// All switches.
-    pub switch: SwitchSection,
+    pub switch: SwitchParams,
     /// All channel adapters.
-    pub host: HostSection,
+    pub host: HostParams,
     /// Packet sizes.
-    pub packet: PacketSection,
+    pub packet: PacketParams,
     /// Virtual lanes.
     pub vl: VlSection,
     /// Who sends what to whom.
@@ -71,9 +70,9 @@ impl Default for ScenarioFile {
             description: String::new(),
             fabric: FabricSection::default(),
             link: LinkSection::default(),
-            switch: SwitchSection::default(),
-            host: HostSection::default(),
-            packet: PacketSection::default(),
+            switch: SwitchParams::default(),
+            host: HostParams::default(),
+            packet: PacketParams::default(),
             vl: VlSection::default(),
             traffic: TrafficSection::default(),
             control: ControlSection::default(),

@@ -333,7 +333,7 @@ fn the_message_says_where_a_bound_is_from() {
 fn what_a_scheme_wants_of_the_feedback_is_a_default_only() {
     let interval = |text: &str| {
         let scenario = Scenario::from_toml(text, "file.toml", &[]).unwrap();
-        scenario.engine_config().feedback.coalesce
+        scenario.engine_config().feedback.coalesce()
     };
     assert_eq!(interval("[control]\nscheme = \"ib-cc\""), None);
     let dcqcn = "[control]\nscheme = \"dcqcn\"\n";

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use silvan_instances::Fastest;
-use silvan_model::EngineConfig;
+use silvan_model::{EngineConfig, FeedbackParams};
 use silvan_scenario::parsed::ScenarioFile;
 use silvan_scenario::{Override, Scenario};
 use silvan_sim::run;
@@ -313,8 +313,19 @@ fn table2_is_the_papers() {
     );
 }
 
-/// Defaults are stated once: the scenario that says nothing has those of the data plane.
+/// Defaults are stated once: the scenario that says nothing has those of the data plane, and what the scheme needs of the
+/// feedback is filled in.
 #[test]
 fn the_empty_scenario_has_the_defaults_of_the_data_plane() {
-    assert_eq!(*read("").unwrap().engine_config(), EngineConfig::default());
+    let default = EngineConfig::default();
+    let feedback = FeedbackParams {
+        carrier: Some(default.feedback.carrier()),
+        coalesce: Some(default.feedback.coalesce().into()),
+        ..default.feedback
+    };
+    let expected = EngineConfig {
+        feedback,
+        ..default
+    };
+    assert_eq!(*read("").unwrap().engine_config(), expected);
 }

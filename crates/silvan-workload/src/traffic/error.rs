@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use silvan_core::document::{KeyPath, Refusal};
 use silvan_core::{Bytes, HostId, Rate, Time};
 
 use crate::traffic::kinds::MOST_OUTSTANDING;
@@ -57,6 +58,18 @@ impl Entry {
     pub const fn listed(kind: &'static str, index: usize) -> Self {
         let index = Some(index);
         Self { kind, index }
+    }
+
+    /// Its key in a scenario.
+    pub fn key(self) -> KeyPath {
+        let kind = match self.kind {
+            "" => "traffic".into(),
+            kind => KeyPath::from("traffic").key(kind),
+        };
+        match self.index {
+            Some(index) => kind.index(index),
+            None => kind,
+        }
     }
 
     /// Its name in the statistics where none is given.
@@ -256,4 +269,93 @@ pub enum Reason {
     /// More classes than the statistics can distinguish.
     #[error("more than 65,536 traffic classes")]
     TooManyClasses,
+}
+
+impl Reason {
+    /// What to write instead.
+    fn hint(&self) -> String {
+        let hint = match self {
+            Self::OutsideFabric { .. } => "name a host of the fabric",
+            Self::Repeated(_) => "name each host once",
+            Self::ToItself(_) => {
+                "choose another receiver, or for a flow or a sequence set traffic.loopback to true"
+            }
+            Self::TooFewHosts { available, .. } => {
+                return format!("ask for at most {available}, or enlarge the fabric");
+            }
+            Self::NoOtherHost(_) => "enlarge the fabric",
+            Self::NoHosts => "name at least one host",
+            Self::NoHotspots => "set traffic.nodes.hotspots, e.g. to 1",
+            Self::NotAFraction(_) => "write e.g. 0.5 for one half",
+            Self::NotAPercentage(_) => "write e.g. 60 for 60 %",
+            Self::FractionSum(_) => "lower one of them; the rest of the hosts is idle",
+            Self::MixedRoles => "give all roles in the same way",
+            Self::UnwantedKey {
+                choice,
+                wanted: None,
+            } => return format!("{choice} has no parameters"),
+            Self::UnwantedKey {
+                choice,
+                wanted: Some(key),
+            }
+            | Self::MissingKey { choice, key } => return format!("{choice} needs {key}"),
+            Self::UnknownHost(unknown) => return unknown.hint.clone(),
+            Self::ZeroBytes => "write e.g. \"4 KiB\"",
+            Self::TooLarge(_) => "write e.g. \"4 KiB\"; a flow's bytes may be more",
+            Self::ZeroIterations => "write 1 or more, or \"unlimited\"",
+            Self::ZeroSpan => "write e.g. \"1 ms\", or \"unlimited\" where that is allowed",
+            Self::OnOffUnsaturated => "leave out the load or rate, or the times on and off",
+            Self::ZeroBacklog => "write 1 or more",
+            Self::EndBeforeStart { .. } => "choose a later end, or leave it out",
+            Self::ZeroLoad => "write e.g. 0.5 to offer half the injection rate",
+            Self::AboveInjection { .. } => {
+                "lower it, or write \"saturating\" for as much as the host can inject"
+            }
+            Self::NotAPowerOfTwo(_) => "use the pattern \"random\" or \"shift\" instead",
+            Self::WrongLength { hosts, .. } => {
+                return format!("list {hosts} receivers, one for each host");
+            }
+            Self::FlowsSaturate => "write e.g. load = 0.5",
+            Self::NoPace => "set load, e.g. to 0.5; or outstanding, e.g. to 4, for a closed loop",
+            Self::TwoPaces => "use one of load, outstanding and interval",
+            Self::ZeroOutstanding => "write 1 or more",
+            Self::Outstanding { .. } => "write e.g. 4",
+            Self::ZeroFlows => "write 1 or more, or \"unlimited\"",
+            Self::NotASquare(_) => "use another pattern, or a fabric of n x n hosts",
+            Self::RackSize { .. } => {
+                "choose a divisor of the number of hosts, from 2 to half of it"
+            }
+            Self::SizeRange { .. } => "let `to` be larger than `from`",
+            Self::FlowTooLarge(_) => "write e.g. \"1 MiB\"",
+            Self::ParetoShape(_) => "write e.g. 1.2",
+            Self::Cdf(error) => error.hint,
+            Self::UnreadFile(_) => "give the points as cdf",
+            Self::NameTaken(_) => "choose another name, or leave it out",
+            Self::TooManyClasses => "use fewer entries",
+        };
+        hint.to_owned()
+    }
+}
+
+/// With the key in a scenario, and what to write there.
+impl From<&TrafficError> for Refusal {
+    fn from(error: &TrafficError) -> Self {
+        let TrafficError {
+            entry,
+            key,
+            index,
+            reason,
+        } = error;
+        let at = match *key {
+            "" => entry.key(),
+            // The traffic checks the MTU too, whose key stands elsewhere.
+            "mtu" => "packet.mtu".into(),
+            key => entry.key().key(key),
+        };
+        let at = match index {
+            Some(index) => at.index(*index),
+            None => at,
+        };
+        Self::new(at, reason.to_string(), reason.hint())
+    }
 }

@@ -11,16 +11,17 @@ use silvan_cc::schemes::ib_cc::{
     ThresholdMap, ThresholdWeight,
 };
 use silvan_cc::schemes::{SeparateSource, SeparateSwitch};
+use silvan_core::document::Limit;
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnCarrier, BecnPath, CompiledFabric, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, PfcParams, Queueing, Sink, SwitchParams,
+    Arbitration, BecnCarrier, CompiledFabric, CrossbarFeed, EngineConfig, FeedbackParams,
+    HostParams, LatencyStats, OutputBuffer, PacketParams, PfcParams, Queueing, Sink, SwitchParams,
     VlArbitration,
 };
 use silvan_fabric::routing::{LaneSteps, PathChoice, Routes, Waypoints, minimal_alternatives};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width, check};
 
-use crate::common::Routed;
+use crate::common::{Routed, past_fabric, through_fabric};
 use crate::script::{Flow, Script};
 
 /// No flow starts a packet after this instant, in ps.
@@ -92,8 +93,8 @@ impl Case {
         let config = &mut self.config;
         config.data_vls = 1;
         config.sl_to_vl = [0; 16];
+        config.vl_arbitration = VlArbitration::default();
         let switch = &mut config.switch;
-        switch.vl_arbitration = VlArbitration::default();
         switch.arbitration = Arbitration::RoundRobin;
         (switch.read_limit, switch.bypass_limit) = (None, None);
         switch.read_speedup_percent = 100;
@@ -176,7 +177,7 @@ impl Case {
         }
         let config = &mut self.config;
         (config.data_vls, config.sl_to_vl) = (needed, [0; 16]);
-        config.switch.vl_arbitration = VlArbitration::default();
+        config.vl_arbitration = VlArbitration::default();
         self
     }
 
@@ -226,11 +227,10 @@ impl Case {
         let switch = &mut case.config.switch;
         switch.latency = switch.latency.max(least);
         switch.credit_delay = switch.credit_delay.max(least);
-        case.config.feedback.carrier = BecnCarrier::Cnp;
-        if let BecnPath::OutOfBand { delay } = &mut case.config.feedback.path {
-            // As long as no window is.
-            *delay = (*delay).max(switch.latency + switch.credit_delay);
-        }
+        let feedback = &mut case.config.feedback;
+        feedback.carrier = Some(BecnCarrier::Cnp);
+        // As long as no window is.
+        feedback.delay = feedback.delay.max(switch.latency + switch.credit_delay);
         case
     }
 
@@ -241,7 +241,7 @@ impl Case {
             // PFC has eight priorities, which are too few for these waypoints.
             self.choice = PathChoice::Table;
             (self.config.data_vls, self.config.sl_to_vl) = (1, [0; 16]);
-            self.config.switch.vl_arbitration = VlArbitration::default();
+            self.config.vl_arbitration = VlArbitration::default();
         }
         let wire = (self.config.packet.mtu + self.config.packet.header).as_u64();
         let xoff = (self.seed >> 16) % (6 * wire);
@@ -299,7 +299,7 @@ impl Case {
 
     /// The same, with acknowledgements of every packet.
     pub fn acknowledged(mut self) -> Self {
-        self.config.feedback.carrier = BecnCarrier::AckPerPacket;
+        self.config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
         self
     }
 
@@ -409,10 +409,13 @@ fn vl_tables(data_vls: u8) -> impl Strategy<Value = VlArbitration> {
     })
 }
 
-fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
+fn switches(wire: u64) -> impl Strategy<Value = SwitchParams> {
     let output_buffer = (buffers(wire), 100_u32..300, any::<bool>()).prop_map(
         |(size, speedup_percent, cut_through)| OutputBuffer {
-            cut_through,
+            crossbar: match cut_through {
+                true => CrossbarFeed::CutThrough,
+                false => CrossbarFeed::FullRate,
+            },
             size,
             speedup_percent,
         },
@@ -433,10 +436,9 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
         ),
         arbitration,
         option::weighted(0.3, output_buffer),
-        vl_tables(data_vls),
     )
         .prop_map(
-            |(latency, credit_delay, buffer, limits, arbitration, output_buffer, tables)| {
+            |(latency, credit_delay, buffer, limits, arbitration, output_buffer)| {
                 let (read_limit, mut bypass_limit, speedup, is_fifo) = limits;
                 let queueing = if is_fifo {
                     Queueing::Fifo
@@ -454,7 +456,6 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
                     arbitration,
                     bypass_limit,
                     output_buffer,
-                    vl_arbitration: tables,
                 }
             },
         )
@@ -466,25 +467,22 @@ fn feedback(wire: u64) -> impl Strategy<Value = FeedbackParams> {
         1 => Just(BecnCarrier::AckPerPacket),
         1 => Just(BecnCarrier::AckPerMessage),
     ];
-    let in_band =
+    let as_packets =
         (option::of(0_u8..16), 1..=wire, any::<bool>()).prop_map(|(sl, bytes, priority)| {
-            BecnPath::InBand {
-                sl: sl.map(|sl| Sl::try_from(sl).unwrap()),
-                bytes: Bytes::from_bytes(bytes),
-                priority,
-            }
+            let sl = sl.map(|sl| Sl::try_from(sl).unwrap());
+            through_fabric(sl, Bytes::from_bytes(bytes), priority)
         });
     let path = prop_oneof![
-        1 => spans(5_000).prop_map(|delay| BecnPath::OutOfBand { delay }),
-        3 => in_band,
+        1 => spans(5_000).prop_map(past_fabric),
+        3 => as_packets,
     ];
     let charge = prop_oneof![Just(0), Just(64), 1..=FeedbackParams::MAX_CHARGE];
     (carrier, path, option::of(spans(20_000)), charge).prop_map(
         |(carrier, path, coalesce, charge)| FeedbackParams {
-            carrier,
-            path,
-            coalesce,
+            carrier: Some(carrier),
+            coalesce: coalesce.map(Limit::At),
             charge: Bytes::from_bytes(charge),
+            ..path
         },
     )
 }
@@ -497,18 +495,20 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
         let host = (rates(), rates(), sink, buffers(wire), spans(300)).prop_map(
             |(injection_rate, sink_rate, sink, receive_buffer, credit_delay)| HostParams {
                 sink,
-                in_order: false,
                 injection_rate,
                 sink_rate,
                 receive_buffer,
                 credit_delay,
+                ..HostParams::default()
             },
         );
         let sl_to_vl = proptest::array::uniform16(0..data_vls);
-        (sl_to_vl, switches(data_vls, wire), host, feedback(wire)).prop_map(
-            move |(sl_to_vl, switch, host, feedback)| EngineConfig {
+        let tables = vl_tables(data_vls);
+        (sl_to_vl, tables, switches(wire), host, feedback(wire)).prop_map(
+            move |(sl_to_vl, vl_arbitration, switch, host, feedback)| EngineConfig {
                 data_vls,
                 sl_to_vl,
+                vl_arbitration,
                 switch,
                 host,
                 packet: PacketParams {

@@ -9,8 +9,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant, OutputBuffer,
-    Queueing, SwitchParams,
+    Arbitration, CompiledFabric, CrossbarFeed, Engine, EngineConfig, EngineVariant, FeedbackPath,
+    OutputBuffer, Queueing, SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -214,7 +214,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
         let received = |host| engine.host_counters(host).becn_received;
         let received: u64 = routed.fabric.host_ids().map(received).sum();
         becns.set(becns.get() + received);
-        let is_charged = matches!(case.config.feedback.path, BecnPath::OutOfBand { .. })
+        let is_charged = case.config.feedback.path == FeedbackPath::OutOfBand
             && case.config.host.sink_rate.is_some()
             && !case.config.feedback.charge.is_zero();
         charged.set(charged.get() + u64::from(is_charged && received > 0));
@@ -532,7 +532,7 @@ fn immediate_effects_prevent_lookahead() {
         with(|config| config.switch.queueing = Queueing::Fifo),
         with(|config| {
             config.switch.output_buffer = Some(OutputBuffer {
-                cut_through: false,
+                crossbar: CrossbarFeed::FullRate,
                 size: config.switch.buffer,
                 speedup_percent: 100,
             });

@@ -36,6 +36,11 @@ fn config(case: &Case) -> EngineConfig {
     EngineConfig {
         data_vls,
         sl_to_vl,
+        vl_arbitration: engine::VlArbitration {
+            high: switch.vl_arbitration.high,
+            low: switch.vl_arbitration.low,
+            limit_high: switch.vl_arbitration.limit_high,
+        },
         switch: engine::SwitchParams {
             latency: switch.latency,
             credit_delay: switch.credit_delay,
@@ -54,13 +59,11 @@ fn config(case: &Case) -> EngineConfig {
             output_buffer: switch.output_buffer.map(|buffer| engine::OutputBuffer {
                 size: buffer.size,
                 speedup_percent: buffer.speedup_percent,
-                cut_through: buffer.cut_through,
+                crossbar: match buffer.cut_through {
+                    true => engine::CrossbarFeed::CutThrough,
+                    false => engine::CrossbarFeed::FullRate,
+                },
             }),
-            vl_arbitration: engine::VlArbitration {
-                high: switch.vl_arbitration.high,
-                low: switch.vl_arbitration.low,
-                limit_high: switch.vl_arbitration.limit_high,
-            },
         },
         host: engine::HostParams {
             injection_rate: host.injection_rate,
@@ -69,9 +72,9 @@ fn config(case: &Case) -> EngineConfig {
                 Sink::StoreAndForward => engine::Sink::StoreAndForward,
                 Sink::CutThrough => engine::Sink::CutThrough,
             },
-            in_order: false,
             receive_buffer: host.receive_buffer,
             credit_delay: host.credit_delay,
+            ..engine::HostParams::default()
         },
         packet: engine::PacketParams {
             mtu: case.mtu,
