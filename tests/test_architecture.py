@@ -37,7 +37,7 @@ def dependencies() -> dict[str, set[str]]:
 
 @cache
 def resolved() -> dict[str, set[str]]:
-    """Ask cargo for the packages that each package links on this machine, with the features in force."""
+    """Ask cargo for the packages that each package links here, with the features in force."""
     version = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
     (host,) = re.findall(r"^host: (.*)$", version, re.MULTILINE)
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host]
@@ -65,7 +65,7 @@ def linked(crate: str) -> set[str]:
 
 
 def named(package: str) -> str:
-    """Return name and version of a package: its id ends with `name@version`, or with `/name#version`."""
+    """Return name and version of a package by its id: `...#name@version` or `.../name#version`."""
     path, _, version = package.rpartition("#")
     name, _, version = version.rpartition("@")
     return f"{name or path.rpartition('/')[2]} {version}"

@@ -14,7 +14,6 @@ use std::io;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use silvan_core::Guid;
 use silvan_mad::Bits;
 use silvan_mad::congestion::SwitchPortCongestionElement;
@@ -263,7 +262,7 @@ impl<D: Disk> Journal<D> {
 }
 
 fn checksum(json: &[u8]) -> String {
-    let digest = Sha256::digest(json);
+    let digest = hmac_sha256::Hash::hash(json);
     let mut digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     digits.truncate(CHECKSUM_LEN);
     digits

@@ -1,6 +1,5 @@
 //! The effective scenario: every default spelled out, as TOML, and its hash.
 
-use sha2::{Digest, Sha256};
 use silvan_core::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
@@ -124,7 +123,7 @@ pub(crate) fn to_document(file: &ScenarioFile) -> DocumentMut {
 
 /// SHA-256 of a text in hexadecimal digits.
 pub(crate) fn hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
+    let digest = hmac_sha256::Hash::hash(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -172,4 +171,22 @@ impl VisitMut for Layout {
 
 pub(crate) fn is_list_of_tables(array: &toml_edit::Array) -> bool {
     !array.is_empty() && array.iter().all(Value::is_inline_table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: the examples of FIPS 180-2, appendix B.
+    #[test]
+    fn hash_is_sha_256() {
+        assert_eq!(
+            hash("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(
+            hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+        );
+    }
 }

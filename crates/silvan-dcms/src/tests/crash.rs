@@ -113,8 +113,7 @@ fn journal_with(guid: silvan_core::Guid) -> String {
 }
 
 fn line(json: &str) -> String {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(json.as_bytes());
+    let digest = hmac_sha256::Hash::hash(json.as_bytes());
     let digits: String = digest[..8]
         .iter()
         .map(|byte| format!("{byte:02x}"))
