@@ -376,7 +376,7 @@ fn every_parameter_is_refused_outside_of_its_declared_bounds_alone() {
         }
         count += usize::from(!refused.is_empty());
         if let Bounds::AboveKey(other, _) = parameter.bounds {
-            let is_refused = |value: &&str| {
+            let is_refused = |value: &&&str| {
                 let found = message_about(table, &format!("{other} = {value}\n{key} = {value}"));
                 found.contains(&place) && found.contains(&format!(" is not above {other}, "))
             };
