@@ -1,24 +1,39 @@
 //! How quantities look in a JSON schema.
 //!
-//! Quantities are not described themselves, so that a field states what it is:
-//! `#[schemars(with = "schema::SpanText")]`. Two keys in addition to the standard ones carry what the
+//! A quantity has the schema of its stand-in: `#[schemars(with = "schema::SpanText")]` states it where the type is another one. Two keys in addition to the standard ones carry what the
 //! reference of scenario keys shows: `x-type`, the type in words, and `x-unit`, the units.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use crate::{Bytes, Length, Rate, Span};
+
 /// Key of a schema: the type in words.
 pub const TYPE_KEY: &str = "x-type";
 /// Key of a schema: the units of a quantity, or the unit of a number.
 pub const UNIT_KEY: &str = "x-unit";
 
-/// Defines a stand-in for a quantity.
+/// Defines a stand-in for a quantity, and gives the quantity its schema.
 macro_rules! quantity {
-    ($name:ident, $type:literal, $units:literal) => {
+    ($name:ident, $quantity:ident, $type:literal, $units:literal) => {
         #[doc = concat!("Stands for ", $type, " as text.")]
         #[derive(Debug)]
         pub struct $name;
+
+        impl JsonSchema for $quantity {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                $name::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                $name::json_schema(generator)
+            }
+        }
 
         impl JsonSchema for $name {
             fn inline_schema() -> bool {
@@ -41,18 +56,20 @@ macro_rules! quantity {
     };
 }
 
-quantity!(SpanText, "time span", "ps, ns, us, ms, s");
+quantity!(SpanText, Span, "time span", "ps, ns, us, ms, s");
 quantity!(
     BytesText,
+    Bytes,
     "data size",
     "B, kB, KiB, MB, MiB, GB, GiB, TB, TiB"
 );
 quantity!(
     RateText,
+    Rate,
     "data rate",
     "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, or B/s with the prefixes of sizes"
 );
-quantity!(LengthText, "length", "mm, cm, m, km");
+quantity!(LengthText, Length, "length", "mm, cm, m, km");
 
 /// Stands for a service level.
 #[derive(Debug)]

@@ -83,6 +83,16 @@ fn schemes() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
+/// The parameters of a scheme that are searched, as JSON text; empty for a name that is none.
+#[pyfunction]
+fn scheme_searches(name: &str) -> String {
+    let scheme = SchemeName::ALL
+        .iter()
+        .find(|scheme| scheme.as_str() == name);
+    let searches = scheme.map(|scheme| silvan_scenario::scheme_searches(*scheme));
+    searches.map_or_else(|| "[]".to_owned(), |searches| searches.to_string())
+}
+
 /// The compiled part of silvan; use the package `silvan` instead.
 #[pymodule]
 mod _silvan {
@@ -123,6 +133,8 @@ mod _silvan {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::schema;
+    #[pymodule_export]
+    use super::scheme_searches;
     #[pymodule_export]
     use super::schemes;
     #[pymodule_export]

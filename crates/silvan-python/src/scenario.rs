@@ -94,6 +94,17 @@ impl Scenario {
         self.0.describe().to_string()
     }
 
+    /// The variants of all schemes with published settings, or why they take no part, as JSON text.
+    fn scheme_variants(&self, py: Python<'_>) -> String {
+        // Some are tried on the fabric, which takes a while to check if it is large.
+        py.detach(|| self.0.scheme_variants()).to_string()
+    }
+
+    /// The longest round trip without queues, in seconds.
+    fn base_rtt_s(&self) -> f64 {
+        self.0.base_rtt_s()
+    }
+
     /// Theoretical maximum mean receive rate of the hosts that are not hotspots, in bit/s.
     fn tmax(&self, py: Python<'_>, seed: u64, at_ps: u64) -> PyResult<f64> {
         self.0

@@ -38,6 +38,7 @@ mod reference;
 mod scenario;
 mod schema;
 mod topology;
+mod variants;
 
 pub use build::control::switch_ports;
 pub use build::limits::read_scenario;
@@ -45,3 +46,4 @@ pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;
 pub use silvan_core::document::{DocumentError as ScenarioError, KeyPath, Override, PathStep};
+pub use variants::scheme_searches;

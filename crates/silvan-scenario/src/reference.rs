@@ -190,6 +190,7 @@ impl<'a> Reader<'a> {
                 (Some(min), Some(max)) => format!("{min} to {max}"),
                 _ => "whole number".to_owned(),
             },
+            "number" => format!("number{}", bounds(schema)),
             "boolean" => "`true`, `false`".to_owned(),
             other => other.to_owned(),
         }
@@ -254,6 +255,25 @@ fn type_name(schema: &Value) -> &str {
             .find(|name| *name != "null")
             .unwrap_or_default(),
         name => name.as_str().unwrap_or_default(),
+    }
+}
+
+/// The bounds of a number in words.
+fn bounds(schema: &Value) -> String {
+    let words = [
+        ("exclusiveMinimum", "above"),
+        ("minimum", "from"),
+        ("exclusiveMaximum", "below"),
+        ("maximum", "at most"),
+    ];
+    let words = words.iter().filter_map(|(key, word)| {
+        let bound = schema[key].as_f64()?;
+        Some(format!("{word} {bound}"))
+    });
+    let words: Vec<_> = words.collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(" {}", words.join(", ")),
     }
 }
 

@@ -9,16 +9,17 @@
 //! changes its lane again before. So a packet waits only for packets of the same input and output that came before it: the one
 //! that came first is never held, and packets of a flow leave in the order in which they came.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, PortId, Span, Time, Vl};
 
-use super::flows::{check_bytes, check_span};
 use crate::hooks::{
     Flow, LaneView, Messages, NoControl, PacketView, PerPortVl, PortMessage, PortVl, QueueView,
     Settings, SwitchControl,
 };
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{
+    Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup,
+};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
 
 mod output;
 #[cfg(test)]
@@ -26,29 +27,27 @@ mod tests;
 
 use output::{Output, outputs};
 
-/// Congestion isolation; the standard leaves detection and times to those who build switches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct CongestionIsolation {
-    /// Bytes that wait for an output on the monitored lane, from which on flows that join are congesting; by default half the input buffer of
-    /// a switch port.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub set_point: Option<Bytes>,
-    /// How long a flow stays on the congesting lane after the last sign that it congests. A switch repeats its message upstream after
-    /// half of it.
-    #[schemars(with = "quantity::SpanText")]
-    pub hold: Span,
-    /// Time from the decision of a switch to that of its neighbour: cable, and both ends.
-    #[schemars(with = "quantity::SpanText")]
-    pub message_delay: Span,
-}
-
-impl Default for CongestionIsolation {
-    fn default() -> Self {
-        Self {
-            set_point: None,
-            hold: Span::from_us(100),
-            message_delay: Span::from_us(1),
+parameters! {
+    /// Congestion isolation; the standard leaves detection and times to those who build switches.
+    pub struct CongestionIsolation {
+        /// Bytes that wait for an output on the monitored lane, from which on flows that join are congesting; by default half the input buffer of
+        /// a switch port.
+        set_point: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"32 KiB\"",
+            search: Search::SCALED,
+        }
+        /// How long a flow stays on the congesting lane after the last sign that it congests. A switch repeats its message upstream after
+        /// half of it.
+        hold: Span {
+            default: Span::from_us(100),
+            search: Search::SCALED,
+        }
+        /// Time from the decision of a switch to that of its neighbour: cable, and both ends.
+        message_delay: Span {
+            default: Span::from_us(1),
+            bounds: Bounds::Time,
         }
     }
 }
@@ -57,6 +56,10 @@ impl Default for CongestionIsolation {
 const MONITORED: usize = 0;
 const CONGESTING: usize = 1;
 const LANES: usize = 2;
+
+/// Queue length of a lane; at each output that it passes, what identifies a congesting flow (five bytes), its lane, the end of the
+/// hold and of the pause of messages, and its packets on both lanes.
+const COST: Cost = Cost::new(4, 0, 18, "isolation messages");
 
 impl Scheme for CongestionIsolation {
     type Switch = Isolator;
@@ -69,11 +72,25 @@ impl Scheme for CongestionIsolation {
         self.set_point.get_or_insert(Bytes::from_bytes(half.max(1)));
     }
 
+    const FAMILY: Family = Family::Lanes;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let buffer = facts.switch_buffer.as_u64();
+        let summary = "a lane for congesting flows at each hop; both share the buffer of one";
+        vec![
+            Variant::new("congestion-isolation", summary, COST)
+                .own("set-point", bytes((buffer / 4).max(1)))
+                .carrier("cnp")
+                .set("vl.data-vls", 2)
+                .set("switch.buffer", bytes(buffer / 2))
+                .unless(facts.lacks_roots())
+                .unless(facts.lacks_lanes())
+                .unless(facts.lacks_output_queues()),
+        ]
+    }
+
     fn check(&self) -> Result<(), SchemeError> {
-        if let Some(set_point) = self.set_point {
-            check_bytes("set-point", set_point, "32 KiB")?;
-        }
-        check_span("message-delay", self.message_delay, "1 us")?;
+        self.check_bounds()?;
         if self.hold > self.message_delay {
             return Ok(());
         }

@@ -11,51 +11,80 @@
 //! The queue that marks is that of an output over all input buffers of its switch. A flow at the rate
 //! of its link again is forgotten, as the adapter frees its rate limiter.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
-use super::flows::{check_bytes, check_part, check_span, not_above};
 use super::red::RedMarker;
 use crate::flow_table::FlowTable;
 use crate::hooks::{Feedback, Flow, FlowLimit, PerHost, Settings, SourceControl};
-use crate::schemes::quantity;
-use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
+use crate::parameters;
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, mbit_per_s, nearest};
 
-/// DCQCN; the defaults are those of the paper (section 5.2), for links of 40 Gbit/s.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Dcqcn {
-    /// Queue of an output up to which nothing is marked (Kmin).
-    #[schemars(with = "quantity::BytesText")]
-    pub k_min: Bytes,
-    /// Queue from which on all packets are marked (Kmax).
-    #[schemars(with = "quantity::BytesText")]
-    pub k_max: Bytes,
-    /// Probability of a mark just below `k-max` (Pmax).
-    pub p_max: f64,
-    /// Weight of a notification in alpha (g).
-    pub g: f64,
-    /// Time without a notification after which alpha falls (K).
-    #[schemars(with = "quantity::SpanText")]
-    pub alpha_timer: Span,
-    /// Time between two raises of the rate (T).
-    #[schemars(with = "quantity::SpanText")]
-    pub rate_timer: Span,
-    /// Payload between two raises of the rate (B).
-    #[schemars(with = "quantity::BytesText")]
-    pub byte_counter: Bytes,
-    /// Raises of fast recovery (F).
-    pub fast_recovery: u32,
-    /// Step of additive increase (R_AI).
-    #[schemars(with = "quantity::RateText")]
-    pub rate_ai: Rate,
-    /// Step of hyper increase (R_HAI).
-    #[schemars(with = "quantity::RateText")]
-    pub rate_hai: Rate,
-    /// Smallest rate of a flow.
-    #[schemars(with = "quantity::RateText")]
-    pub min_rate: Rate,
+parameters! {
+    /// DCQCN; the defaults are those of the paper (section 5.2), for links of 40 Gbit/s.
+    pub struct Dcqcn {
+        /// Queue of an output up to which nothing is marked (Kmin).
+        k_min: Bytes {
+            default: Bytes::from_bytes(5_000),
+            search: Search::SCALED,
+        }
+        /// Queue from which on all packets are marked (Kmax).
+        k_max: Bytes {
+            default: Bytes::from_bytes(200_000),
+            above: k_min,
+            source: "Zhu et al. 2015 mark from Kmin on, and all packets from Kmax on",
+            search: Search::SCALED,
+        }
+        /// Probability of a mark just below `k-max` (Pmax).
+        p_max: f64 {
+            default: 0.01,
+            bounds: Bounds::PART,
+            source: "Pmax of Zhu et al. 2015 is the probability of a mark",
+            search: Search::numbers(0.001, 1.0).log(),
+        }
+        /// Weight of a notification in alpha (g).
+        g: f64 {
+            default: 1.0 / 256.0,
+            bounds: Bounds::PART,
+            example: "0.01",
+            source: "g of Zhu et al. 2015 is the weight of a notification",
+        }
+        /// Time without a notification after which alpha falls (K).
+        alpha_timer: Span {
+            default: Span::from_us(55),
+            bounds: Bounds::Time,
+            search: Search::SCALED.late(),
+        }
+        /// Time between two raises of the rate (T).
+        rate_timer: Span {
+            default: Span::from_us(55),
+            bounds: Bounds::Time,
+            search: Search::SCALED.late(),
+        }
+        /// Payload between two raises of the rate (B).
+        byte_counter: Bytes {
+            default: Bytes::from_bytes(10_000_000),
+            bounds: Bounds::SOME_BYTES,
+            source: "B of Zhu et al. 2015 is the payload between two raises",
+        }
+        /// Raises of fast recovery (F).
+        fast_recovery: u32 {
+            default: 5,
+        }
+        /// Step of additive increase (R_AI).
+        rate_ai: Rate {
+            default: mbit(40),
+            search: Search::SCALED,
+        }
+        /// Step of hyper increase (R_HAI).
+        rate_hai: Rate {
+            default: mbit(400),
+        }
+        /// Smallest rate of a flow.
+        min_rate: Rate {
+            default: mbit(10),
+        }
+    }
 }
 
 /// A rate that is in the source.
@@ -63,23 +92,12 @@ fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_sec(rate * 1_000_000).expect("a rate above zero")
 }
 
-impl Default for Dcqcn {
-    fn default() -> Self {
-        Self {
-            k_min: Bytes::from_bytes(5_000),
-            k_max: Bytes::from_bytes(200_000),
-            p_max: 0.01,
-            g: 1.0 / 256.0,
-            alpha_timer: Span::from_us(55),
-            rate_timer: Span::from_us(55),
-            byte_counter: Bytes::from_bytes(10_000_000),
-            fast_recovery: 5,
-            rate_ai: mbit(40),
-            rate_hai: mbit(400),
-            min_rate: mbit(10),
-        }
-    }
-}
+/// Kmin, Kmax, slope and queue length; both rates, alpha, two timers, three counters, and the receiver's time of the last
+/// notification.
+const COST: Cost = Cost::new(14, 0, 30, "notifications");
+
+/// The paper's thresholds are for links of this rate.
+const PUBLISHED_GBPS: f64 = 40.0;
 
 impl Scheme for Dcqcn {
     type Switch = RedMarker;
@@ -92,31 +110,21 @@ impl Scheme for Dcqcn {
         ..Defaults::CNP
     };
 
-    const BOUNDS: &[(&str, &str)] = &[
-        (
-            "k-max",
-            "Zhu et al. 2015 mark from Kmin on, and all packets from Kmax on",
-        ),
-        (
-            "p-max",
-            "Pmax of Zhu et al. 2015 is the probability of a mark",
-        ),
-        ("g", "g of Zhu et al. 2015 is the weight of a notification"),
-        (
-            "byte-counter",
-            "B of Zhu et al. 2015 is the payload between two raises",
-        ),
-    ];
+    const FAMILY: Family = Family::RandomMarks;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        if self.k_max <= self.k_min {
-            return Err(not_above("k-max", self.k_max, "k-min", self.k_min));
-        }
-        check_part("p-max", self.p_max, "0.01")?;
-        check_part("g", self.g, "0.01")?;
-        check_span("alpha-timer", self.alpha_timer, "55 us")?;
-        check_span("rate-timer", self.rate_timer, "55 us")?;
-        check_bytes("byte-counter", self.byte_counter, "10 MB")
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let faster = facts.link_gbps() / PUBLISHED_GBPS;
+        let k_min = nearest(5_000.0 * faster).max(2 * facts.mtu.as_u64());
+        let k_max = nearest(200_000.0 * faster).max(10 * k_min);
+        vec![
+            Variant::new("dcqcn", "thresholds in proportion to the link", COST)
+                .own("k-min", bytes(k_min))
+                .own("k-max", bytes(k_max))
+                .own("rate-ai", mbit_per_s(nearest(40.0 * faster).max(1)))
+                .own("rate-hai", mbit_per_s(nearest(400.0 * faster).max(10)))
+                .carrier("cnp")
+                .set("control.feedback.coalesce", "50 us"),
+        ]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, ReactionPoint), SchemeError> {
@@ -493,52 +501,5 @@ mod tests {
             source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
         });
         assert_eq!(source.rate(flow()), 10.0 / 40_000.0);
-    }
-
-    #[test]
-    fn impossible_parameters_are_refused() {
-        let base = Dcqcn::default;
-        let cases = [
-            (
-                Dcqcn {
-                    k_max: base().k_min,
-                    ..base()
-                },
-                "k-max",
-            ),
-            (
-                Dcqcn {
-                    p_max: 0.0,
-                    ..base()
-                },
-                "p-max",
-            ),
-            (Dcqcn { g: 1.5, ..base() }, "g"),
-            (
-                Dcqcn {
-                    alpha_timer: Span::ZERO,
-                    ..base()
-                },
-                "alpha-timer",
-            ),
-            (
-                Dcqcn {
-                    rate_timer: Span::ZERO,
-                    ..base()
-                },
-                "rate-timer",
-            ),
-            (
-                Dcqcn {
-                    byte_counter: Bytes::ZERO,
-                    ..base()
-                },
-                "byte-counter",
-            ),
-        ];
-        for (case, key) in cases {
-            assert_eq!(case.check().unwrap_err().key.to_string(), key);
-        }
-        assert_eq!(base().check(), Ok(()));
     }
 }

@@ -8,35 +8,33 @@
 //! waits for a host while more than `threshold` does, and a sender that is notified moves its flow for `hold`. Switches
 //! inside the fabric mark nothing: a port that waits for credits there is no hotspot.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span, Time, Vl};
 
-use super::flows::{check_bytes, check_span, key};
+use super::flows::key;
 use crate::flow_table::FlowTable;
 use crate::hooks::{
     Feedback, Flow, PacketView, PerHost, PerPortVl, PortVl, QueueView, Settings, SourceControl,
     SwitchControl,
 };
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
 
-/// dFtree; the paper's times are those of a manager that polls, and not given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Dftree {
-    /// Bytes that wait for a host, from which on it is a hotspot; by default half the input buffer of a switch port.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub threshold: Option<Bytes>,
-    /// How long a flow stays in the slow lane after its last notification.
-    #[schemars(with = "quantity::SpanText")]
-    pub hold: Span,
-}
-
-impl Default for Dftree {
-    fn default() -> Self {
-        Self {
-            threshold: None,
-            hold: Span::from_ms(1),
+parameters! {
+    /// dFtree; the paper's times are those of a manager that polls, and not given.
+    pub struct Dftree {
+        /// Bytes that wait for a host, from which on it is a hotspot; by default half the input buffer of a switch port.
+        threshold: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"32 KiB\"",
+            search: Search::SCALED,
+        }
+        /// How long a flow stays in the slow lane after its last notification.
+        hold: Span {
+            default: Span::from_ms(1),
+            bounds: Bounds::Time,
+            search: Search::SCALED,
         }
     }
 }
@@ -44,6 +42,9 @@ impl Default for Dftree {
 /// The lane of flows to hotspots, and the one of all others.
 const SLOW: u8 = 1;
 const FAST: u8 = 0;
+
+/// Threshold and queue length of a port to a host; the end of a flow's time in the slow lane.
+const COST: Cost = Cost::new(8, 0, 4, "notifications");
 
 impl Scheme for Dftree {
     type Switch = HotspotMarker;
@@ -60,11 +61,21 @@ impl Scheme for Dftree {
         self.threshold.get_or_insert(Bytes::from_bytes(half.max(1)));
     }
 
-    fn check(&self) -> Result<(), SchemeError> {
-        if let Some(threshold) = self.threshold {
-            check_bytes("threshold", threshold, "32 KiB")?;
-        }
-        check_span("hold", self.hold, "1 ms")
+    const FAMILY: Family = Family::Lanes;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let buffer = facts.switch_buffer.as_u64();
+        let summary =
+            "a lane for flows to hotspots, which shares the buffer with that of all others";
+        vec![
+            Variant::new("dftree", summary, COST)
+                .own("threshold", bytes((buffer / 4).max(1)))
+                .set("control.feedback.coalesce", "50 us")
+                .carrier("cnp")
+                .set("vl.data-vls", 2)
+                .set("switch.buffer", bytes(buffer / 2))
+                .unless(facts.lacks_lanes()),
+        ]
     }
 
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
@@ -181,7 +192,7 @@ mod tests {
 
     use silvan_core::{PortId, PortNumber, SwitchId};
 
-    use super::super::flows::tests::{are_refused, at, flow, setup};
+    use super::super::flows::tests::{at, flow, setup};
     use super::*;
     use crate::schemes::SwitchPort;
 
@@ -250,22 +261,6 @@ mod tests {
     #[test]
     fn what_it_cannot_work_with_is_refused() {
         let base = Dftree::default;
-        are_refused([
-            (
-                Dftree {
-                    threshold: Some(Bytes::ZERO),
-                    ..base()
-                },
-                "threshold",
-            ),
-            (
-                Dftree {
-                    hold: Span::ZERO,
-                    ..base()
-                },
-                "hold",
-            ),
-        ]);
         assert!(base().check_setup(&two_lanes()).is_ok());
         let steps = Setup {
             routes_use_lanes: true,

@@ -1,12 +1,9 @@
-//! What schemes with a state for each flow share: a table for each host, and the checks of common parameters.
+//! What schemes with a state for each flow share: a table for each host.
 
-use std::fmt::Display;
-
-use silvan_core::{Bytes, Span, Time};
+use silvan_core::{Span, Time};
 
 use crate::flow_table::FlowTable;
 use crate::hooks::{Flow, FlowLimit};
-use crate::schemes::SchemeError;
 
 /// The flows of one host, and how fast its link is.
 #[derive(Clone, Debug)]
@@ -110,106 +107,6 @@ pub(super) fn ps(span: Span) -> f64 {
     span.as_ps() as f64
 }
 
-/// A parameter that is a part: above 0 and at most 1.
-pub(super) fn check_part(key: &'static str, value: f64, example: &str) -> Result<(), SchemeError> {
-    if value > 0.0 && value <= 1.0 {
-        return Ok(());
-    }
-    let message = format!("{value} is not above 0 and at most 1");
-    Err(SchemeError::new(
-        key,
-        message,
-        format!("write e.g. {example}"),
-    ))
-}
-
-/// A parameter that is a span of at least a nanosecond.
-pub(super) fn check_span(key: &'static str, span: Span, example: &str) -> Result<(), SchemeError> {
-    if span >= Span::from_ns(1) {
-        return Ok(());
-    }
-    let message = format!("{span} is less than a nanosecond");
-    Err(SchemeError::new(
-        key,
-        message,
-        format!("write e.g. \"{example}\""),
-    ))
-}
-
-/// A parameter that is an amount of data above zero.
-pub(super) fn check_bytes(
-    key: &'static str,
-    bytes: Bytes,
-    example: &str,
-) -> Result<(), SchemeError> {
-    if bytes > Bytes::ZERO {
-        return Ok(());
-    }
-    let message = "0 B is nothing";
-    Err(SchemeError::new(
-        key,
-        message,
-        format!("write e.g. \"{example}\""),
-    ))
-}
-
-/// The queues from which on packets are marked, and all are.
-pub(super) fn check_thresholds(
-    k_min: Option<Bytes>,
-    k_max: Option<Bytes>,
-) -> Result<(), SchemeError> {
-    match (k_min, k_max) {
-        (Some(k_min), Some(k_max)) if k_max <= k_min => {
-            Err(not_above("k-max", k_max, "k-min", k_min))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A parameter that is not above another one, either of which may have been given.
-pub(super) fn not_above(
-    key: &'static str,
-    value: impl Display,
-    other: &'static str,
-    least: impl Display,
-) -> SchemeError {
-    let message = format!("{value} is not above {other}, {least}");
-    SchemeError::new(key, message, format!("raise it, or lower {other}"))
-}
-
-/// A parameter that is a number above a bound, at most another one.
-pub(super) fn check_number(
-    key: &'static str,
-    value: f64,
-    above: f64,
-    most: f64,
-    example: &str,
-) -> Result<(), SchemeError> {
-    if value > above && value <= most {
-        return Ok(());
-    }
-    let message = format!("{value} is not above {above} and at most {most}");
-    Err(SchemeError::new(
-        key,
-        message,
-        format!("write e.g. {example}"),
-    ))
-}
-
-/// A parameter that is a number above another one, at most a bound.
-pub(super) fn check_above(
-    key: &'static str,
-    value: f64,
-    (other, least): (&'static str, f64),
-    most: f64,
-    example: &str,
-) -> Result<(), SchemeError> {
-    if value <= least {
-        return Err(not_above(key, value, other, least));
-    }
-    check_number(key, value, least, most, example)
-}
-
 /// What tests of schemes have in common: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
 #[cfg(test)]
 pub(super) mod tests {
@@ -264,7 +161,7 @@ pub(super) mod tests {
         source.on_ack(sent + rtt, flow(), ack);
     }
 
-    /// Each of these parameters is refused, at this key.
+    /// Each of these parameters, which depend on each other, is refused at this key.
     pub fn are_refused<S: Scheme>(cases: impl IntoIterator<Item = (S, &'static str)>) {
         for (case, key) in cases {
             assert_eq!(case.check().unwrap_err().key.to_string(), key, "{case:?}");

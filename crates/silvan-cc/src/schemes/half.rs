@@ -1,32 +1,28 @@
 //! A mark halves a flow's rate, an acknowledgement without one raises it by a step: the worked example
 //! of the guide's page "How to add a congestion-control scheme".
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_cc::flow_table::FlowTable;
 use silvan_cc::hooks::{
     Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
-use silvan_cc::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+use silvan_cc::parameters;
+use silvan_cc::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 use silvan_core::{Bytes, HostId, Span, Time};
 
-/// Marks from a queue length on; a mark halves a flow's rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Half {
-    /// Queue of an output from which on packets are marked.
-    #[schemars(with = "quantity::BytesText")]
-    pub threshold: Bytes,
-    /// Amount that an acknowledgement without a mark adds to a flow's rate, as a part of its link's.
-    pub step: f64,
-}
-
-impl Default for Half {
-    fn default() -> Self {
-        Self {
-            threshold: Bytes::from_bytes(10_000),
-            step: 0.001,
+parameters! {
+    /// Marks from a queue length on; a mark halves a flow's rate.
+    pub struct Half {
+        /// Queue of an output from which on packets are marked.
+        threshold: Bytes {
+            default: Bytes::from_bytes(10_000),
+            search: Search::SCALED,
+        }
+        /// Amount that an acknowledgement without a mark adds to a flow's rate, as a part of its link's.
+        step: f64 {
+            default: 0.001,
+            bounds: Bounds::PART,
+            search: Search::numbers(0.0001, 0.1).log(),
         }
     }
 }
@@ -37,14 +33,6 @@ impl Scheme for Half {
 
     // Every packet is acknowledged, and its acknowledgement carries the mark back.
     const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
-
-    fn check(&self) -> Result<(), SchemeError> {
-        if self.step > 0.0 && self.step <= 1.0 {
-            return Ok(());
-        }
-        let message = format!("{} is not above 0 and at most 1", self.step);
-        Err(SchemeError::new("step", message, "write e.g. 0.001"))
-    }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Marker, SlowedFlows), SchemeError> {
         let marker = Marker {

@@ -9,42 +9,50 @@
 //! after the reference window was last set. A link that a packet has not passed before is measured from the next
 //! packet on.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::prefetch::prefetch;
 use silvan_core::{Bytes, HostId, Span, Time};
 
-use super::flows::{Senders, check_bytes, check_part, check_span, paced, ps};
+use super::flows::{Senders, paced, ps};
 use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Hop, PortVl, Settings, SourceControl};
-use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
 
-/// HPCC; the defaults are those of the paper (section 5.1).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Hpcc {
-    /// Utilisation that the windows aim at (eta).
-    pub eta: f64,
-    /// Round trips of additive increase before the window is set in proportion again (maxStage).
-    pub max_stage: u32,
-    /// Step of additive increase (W_AI).
-    #[schemars(with = "quantity::BytesText")]
-    pub additive_increase: Bytes,
-    /// The longest round trip of the fabric without queues (T).
-    #[schemars(with = "quantity::SpanText")]
-    pub base_rtt: Span,
-}
-
-impl Default for Hpcc {
-    fn default() -> Self {
-        Self {
-            eta: 0.95,
-            max_stage: 5,
-            additive_increase: Bytes::from_bytes(80),
-            base_rtt: Span::from_us(13),
+parameters! {
+    /// HPCC; the defaults are those of the paper (section 5.1).
+    pub struct Hpcc {
+        /// Utilisation that the windows aim at (eta).
+        eta: f64 {
+            default: 0.95,
+            bounds: Bounds::PART,
+            source: "eta of Li et al. 2019 is the part of a link that windows aim at",
+            search: Search::numbers(0.7, 0.99),
+        }
+        /// Round trips of additive increase before the window is set in proportion again (maxStage).
+        max_stage: u32 {
+            default: 5,
+            search: Search::whole(0, 10).late(),
+        }
+        /// Step of additive increase (W_AI).
+        additive_increase: Bytes {
+            default: Bytes::from_bytes(80),
+            bounds: Bounds::SOME_BYTES,
+            source: "W_AI of Li et al. 2019 is the step by which windows grow",
+            search: Search::SCALED,
+        }
+        /// The longest round trip of the fabric without queues (T).
+        base_rtt: Span {
+            default: Span::from_us(13),
+            bounds: Bounds::Time,
+            source: "T of Li et al. 2019 is the longest round trip without queues",
         }
     }
 }
+
+/// Sent bytes and queue length; both windows, load, stage, round, packets in progress, next start, and eight bytes for each of
+/// five hops.
+const COST: Cost = Cost::new(12, 0, 64, "acknowledgements");
 
 impl Scheme for Hpcc {
     type Switch = Stamping;
@@ -55,25 +63,21 @@ impl Scheme for Hpcc {
         ..Defaults::ACK_PER_PACKET
     };
 
-    const BOUNDS: &[(&str, &str)] = &[
-        (
-            "eta",
-            "eta of Li et al. 2019 is the part of a link that windows aim at",
-        ),
-        (
-            "additive-increase",
-            "W_AI of Li et al. 2019 is the step by which windows grow",
-        ),
-        (
-            "base-rtt",
-            "T of Li et al. 2019 is the longest round trip without queues",
-        ),
-    ];
+    const FAMILY: Family = Family::Acknowledgements;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        check_part("eta", self.eta, "0.95")?;
-        check_bytes("additive-increase", self.additive_increase, "80 B")?;
-        check_span("base-rtt", self.base_rtt, "13 us")
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let telemetry = 2 + 8 * (i64::from(facts.max_hops) - 1);
+        let longer = |bytes: Bytes| format!("{} B", bytes.as_u64() as i64 + telemetry);
+        let summary = format!(
+            "the base round trip is the fabric's, {telemetry} bytes of telemetry in each packet"
+        );
+        vec![
+            Variant::new("hpcc", summary, COST)
+                .own("base-rtt", ns(facts.base_rtt_ns()))
+                .set("packet.header", longer(facts.header))
+                .set("control.feedback.bytes", longer(facts.feedback))
+                .carrier("ack-per-packet"),
+        ]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {
@@ -274,7 +278,7 @@ mod tests {
 
     use silvan_core::Rate;
 
-    use super::super::flows::tests::{are_refused, at, flow, round, setup, window_is_kept};
+    use super::super::flows::tests::{at, flow, round, setup, window_is_kept};
     use super::*;
 
     fn windows() -> Windows {
@@ -374,34 +378,5 @@ mod tests {
             &[hop(29, 0, 0), other],
         );
         assert_eq!(source.window(flow()), Some(162_500.0));
-    }
-
-    #[test]
-    fn impossible_parameters_are_refused() {
-        let base = Hpcc::default;
-        are_refused([
-            (Hpcc { eta: 0.0, ..base() }, "eta"),
-            (
-                Hpcc {
-                    eta: f64::NAN,
-                    ..base()
-                },
-                "eta",
-            ),
-            (
-                Hpcc {
-                    additive_increase: Bytes::ZERO,
-                    ..base()
-                },
-                "additive-increase",
-            ),
-            (
-                Hpcc {
-                    base_rtt: Span::ZERO,
-                    ..base()
-                },
-                "base-rtt",
-            ),
-        ]);
     }
 }

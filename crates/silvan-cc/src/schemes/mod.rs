@@ -4,6 +4,7 @@
 //! switches and what runs at the hosts, in terms of the [hooks](crate::hooks). A line in the list at
 //! the end of this file registers it for everything else:
 //!
+//! - [`parameters!`](crate::parameters) declares its parameters, once;
 //! - `control.scheme = "NAME"` chooses it, and `[control.NAME]` holds its parameters, with the
 //!   same checks, hints and defaults as any other section;
 //! - the reference of scenario keys and the JSON schema describe it, and commands list it;
@@ -23,17 +24,20 @@ pub mod callbacks;
 mod choice;
 mod expected;
 mod flows;
+pub mod parameter;
 mod red;
 #[macro_use]
 mod register;
 mod scheme;
 mod stamping;
+pub mod variant;
 
 use silvan_core::document::KeyPath;
-pub use silvan_core::schema as quantity;
 
 use crate::hooks::{Chain, NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
+pub use parameter::{Bounds, Declared, ParameterInfo, ParameterValue, Search, SearchValues};
 pub use scheme::{Changes, DataPlane, Defaults, Scheme, SchemeError, Setup, SwitchPort, Switches};
+pub use variant::{FabricFacts, Unsuited, Variant};
 
 /// Both parts of a scheme.
 pub struct Control {
@@ -79,7 +83,29 @@ impl Default for SchemeName {
     }
 }
 
+/// The variants of all schemes on a fabric, each with its scheme, in the order in which comparisons list them.
+pub fn variants(facts: &FabricFacts) -> Vec<(SchemeName, Variant)> {
+    let mut schemes = SchemeName::ALL.to_vec();
+    schemes.sort_by_key(|scheme| scheme.family());
+    let of_scheme = |scheme: SchemeName| {
+        let variants = scheme.variants(facts).into_iter();
+        variants.map(move |variant| (scheme, variant))
+    };
+    schemes.into_iter().flat_map(of_scheme).collect()
+}
+
 impl SchemeName {
+    /// The declared parameters that searches draw values of, in their order, with the name of their tables within `[control]`.
+    pub fn searched(self) -> Vec<(&'static str, ParameterInfo)> {
+        let of_part = |part: &Self| {
+            let mut searched = part.parameters();
+            searched.retain(|(_, parameter)| parameter.search.is_some());
+            searched.sort_by_key(|(_, parameter)| parameter.search.map(|search| search.is_late));
+            searched
+        };
+        self.parts().iter().flat_map(of_part).collect()
+    }
+
     /// Whether this scheme is in force, alone or in a chain.
     pub fn includes(self, part: Self) -> bool {
         self.parts().contains(&part)
@@ -110,9 +136,9 @@ register! {
     }
     chains {
         IbCcPft: ib_cc::IbCc, pft::Pft
-            = "ib-cc-pft", "`ib-cc` and `pft` together: a packet starts when both allow it.";
+            = "ib-cc-pft", "`ib-cc` and `pft` together: a packet starts when both allow it.", pft::with_ib_cc;
         NsccReps: nscc::Nscc, reps::Reps
-            = "nscc-reps", "`nscc` and `reps` together: windows and paths by the same marks.";
+            = "nscc-reps", "`nscc` and `reps` together: windows and paths by the same marks.", reps::with_nscc;
         SwiftReps: swift::Swift, reps::Reps
             = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
     }

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Scheme, SchemeError, Setup};
+use super::variant::{Cost, FabricFacts, Family, Variant};
+use super::{Declared, Scheme, SchemeError, Setup};
 use crate::hooks::NoControl;
 
 /// No congestion control. It has no parameters.
@@ -11,12 +12,18 @@ use crate::hooks::NoControl;
 #[serde(deny_unknown_fields)]
 pub struct None {}
 
+impl Declared for None {}
+
 impl Scheme for None {
     type Switch = NoControl;
     type Source = NoControl;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        Ok(())
+    const FAMILY: Family = Family::Threshold;
+
+    // Nothing travels, whatever the scenario has.
+    fn variants(_: &FabricFacts) -> Vec<Variant> {
+        let cost = Cost::new(0, 0, 0, "none");
+        vec![Variant::new("none", "no control", cost).carrier("cnp")]
     }
 
     fn build(&self, _: &Setup<'_>) -> Result<(NoControl, NoControl), SchemeError> {

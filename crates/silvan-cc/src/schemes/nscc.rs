@@ -17,44 +17,46 @@
 //! product of the base round trip on, all packets from four on; the reference has a fifth and four fifths of a
 //! queue of five.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Span, Time};
 
-use super::flows::{Senders, check_span, check_thresholds, ps};
+use super::flows::{Senders, ps};
 use super::red::RedMarker;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
 
-/// NSCC; the defaults are the reference's, for its base round trip.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Nscc {
-    /// The longest round trip of the fabric without queues. A flow uses the shortest that it has seen, if that is
-    /// shorter.
-    #[schemars(with = "quantity::SpanText")]
-    pub base_rtt: Span,
-    /// Time that packets may wait in queues; by default `base-rtt`.
-    #[schemars(with = "Option<quantity::SpanText>")]
-    pub target_delay: Option<Span>,
-    /// Queue of an output up to which nothing is marked; by default what a link carries in `base-rtt`.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub k_min: Option<Bytes>,
-    /// Queue from which on all packets are marked; by default four times as much.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub k_max: Option<Bytes>,
-    /// Whether the window is set to what has arrived when far less arrives than it allows.
-    pub quick_adapt: bool,
-}
-
-impl Default for Nscc {
-    fn default() -> Self {
-        Self {
-            base_rtt: Span::from_us(12),
-            target_delay: None,
-            k_min: None,
-            k_max: None,
-            quick_adapt: true,
+parameters! {
+    /// NSCC; the defaults are the reference's, for its base round trip.
+    pub struct Nscc {
+        /// The longest round trip of the fabric without queues. A flow uses the shortest that it has seen, if that is
+        /// shorter.
+        base_rtt: Span {
+            default: Span::from_us(12),
+            bounds: Bounds::Time,
+        }
+        /// Time that packets may wait in queues; by default `base-rtt`.
+        target_delay: Option<Span> {
+            default: None,
+            bounds: Bounds::Time,
+            example: "\"12 us\"",
+            search: Search::SCALED,
+        }
+        /// Queue of an output up to which nothing is marked; by default what a link carries in `base-rtt`.
+        k_min: Option<Bytes> {
+            default: None,
+            search: Search::SCALED,
+        }
+        /// Queue from which on all packets are marked; by default four times as much.
+        k_max: Option<Bytes> {
+            default: None,
+            above: k_min,
+            source: "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
+            search: Search::SCALED,
+        }
+        /// Whether the window is set to what has arrived when far less arrives than it allows.
+        quick_adapt: bool {
+            default: true,
         }
     }
 }
@@ -74,6 +76,10 @@ const LEAST_KEPT: f64 = 0.5;
 /// Quick adapt: targets that a packet has waited, and the part of the largest window that must not have arrived.
 const ADAPT_TARGETS: f64 = 4.0;
 const ADAPT_PART: f64 = 1.0 / 8.0;
+
+/// Kmin, Kmax, slope and queue length; window, packets in progress, shortest round trip, smoothed delay, three sums with their
+/// times, and quick adapt's three with its time.
+const COST: Cost = Cost::new(14, 0, 53, "acknowledgements");
 
 impl Scheme for Nscc {
     type Switch = RedMarker;
@@ -95,17 +101,15 @@ impl Scheme for Nscc {
             .get_or_insert(Bytes::from_bytes(k_min.as_u64().saturating_mul(4)));
     }
 
-    const BOUNDS: &[(&str, &str)] = &[(
-        "k-max",
-        "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
-    )];
+    const FAMILY: Family = Family::Acknowledgements;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        check_span("base-rtt", self.base_rtt, "12 us")?;
-        if let Some(target) = self.target_delay {
-            check_span("target-delay", target, "12 us")?;
-        }
-        check_thresholds(self.k_min, self.k_max)
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let summary = "the base round trip is the fabric's, as in the reference without trimming";
+        vec![
+            Variant::new("nscc", summary, COST)
+                .own("base-rtt", ns(facts.base_rtt_ns()))
+                .carrier("ack-per-packet"),
+        ]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Windows), SchemeError> {
@@ -367,7 +371,7 @@ impl Settings for Windows {}
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use super::super::flows::tests::{are_refused, at, flow, round, setup, window_is_kept};
+    use super::super::flows::tests::{at, flow, round, setup, window_is_kept};
     use super::*;
 
     fn windows(quick_adapt: bool) -> Windows {
@@ -491,35 +495,5 @@ mod tests {
         let filled_in = nscc.clone();
         nscc.fill_in(&plane);
         assert_eq!(nscc, filled_in);
-    }
-
-    #[test]
-    fn impossible_parameters_are_refused() {
-        let base = Nscc::default;
-        let k_min = Some(Bytes::from_bytes(10));
-        are_refused([
-            (
-                Nscc {
-                    base_rtt: Span::ZERO,
-                    ..base()
-                },
-                "base-rtt",
-            ),
-            (
-                Nscc {
-                    target_delay: Some(Span::ZERO),
-                    ..base()
-                },
-                "target-delay",
-            ),
-            (
-                Nscc {
-                    k_min,
-                    k_max: k_min,
-                    ..base()
-                },
-                "k-max",
-            ),
-        ]);
     }
 }

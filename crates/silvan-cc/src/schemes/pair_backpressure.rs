@@ -8,47 +8,56 @@
 //!
 //! The window bounds what a pair has in flight at all times, and so the queue of a host: pairs times `window`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Span, Time};
 
-use super::flows::{Senders, check_bytes, check_number, ps};
+use super::flows::{Senders, ps};
 use crate::hooks::{
     Ack, Flow, FlowLimit, PacketView, PortVl, QueueView, Settings, SourceControl, SwitchControl,
 };
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
 
-/// Slingshot's backpressure on pairs; its rule is not published, and what follows is ours.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct PairBackpressure {
-    /// Most payload that a pair has in flight; by default what a link carries in 4 us. At least a round trip without queues, or
-    /// a pair alone does not fill its link.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub window: Option<Bytes>,
-    /// Bytes that wait for a host, from which on its switch marks packets for it; by default as much as `window`. With less than a
-    /// round trip carries, the link may run dry after a decrease.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub threshold: Option<Bytes>,
-    /// Smallest window, in packets of MTU size.
-    pub least_window: u32,
-    /// Packets of MTU size by which a window grows in the first round trip without a mark.
-    pub increase: f64,
-}
-
-impl Default for PairBackpressure {
-    fn default() -> Self {
-        Self {
-            window: None,
-            threshold: None,
-            least_window: 2,
-            increase: 1.0,
+parameters! {
+    /// Slingshot's backpressure on pairs; its rule is not published, and what follows is ours.
+    pub struct PairBackpressure {
+        /// Most payload that a pair has in flight; by default what a link carries in 4 us. At least a round trip without queues, or
+        /// a pair alone does not fill its link.
+        window: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"50 kB\"",
+        }
+        /// Bytes that wait for a host, from which on its switch marks packets for it; by default as much as `window`. With less than a
+        /// round trip carries, the link may run dry after a decrease.
+        threshold: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"50 kB\"",
+            search: Search::SCALED,
+        }
+        /// Smallest window, in packets of MTU size.
+        least_window: u32 {
+            default: 2,
+            bounds: Bounds::Whole(1, u32::MAX as u64),
+            message: "0 packets would stop a pair",
+            search: Search::whole(1, 8).log(),
+        }
+        /// Packets of MTU size by which a window grows in the first round trip without a mark.
+        increase: f64 {
+            default: 1.0,
+            bounds: Bounds::Above(0.0, 1e6),
+            search: Search::numbers(0.25, 8.0).log(),
         }
     }
 }
 
 /// Time whose traffic fits into a window that is not given: a few hops and the way back.
 const ROUND_TRIP: Span = Span::from_us(4);
+
+/// Threshold and queue length of a port to a host; what a pair has in flight, its window and step, the beginning of its round
+/// trip, and the time when the window fell.
+const COST: Cost = Cost::new(8, 0, 20, "acknowledgements");
 
 impl Scheme for PairBackpressure {
     type Switch = LastHop;
@@ -71,19 +80,6 @@ impl Scheme for PairBackpressure {
         self.threshold.get_or_insert(window);
     }
 
-    fn check(&self) -> Result<(), SchemeError> {
-        for (key, bytes) in [("window", self.window), ("threshold", self.threshold)] {
-            if let Some(bytes) = bytes {
-                check_bytes(key, bytes, "50 kB")?;
-            }
-        }
-        if self.least_window == 0 {
-            let message = "0 packets would stop a pair";
-            return Err(SchemeError::new("least-window", message, "write e.g. 2"));
-        }
-        check_number("increase", self.increase, 0.0, 1e6, "1")
-    }
-
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
         let least = u64::from(setup.mtu) * u64::from(self.least_window);
         let window = self.window.unwrap_or(Bytes::ZERO);
@@ -96,6 +92,21 @@ impl Scheme for PairBackpressure {
         );
         let hint = format!("write at least \"{least} B\", or a smaller least-window");
         Err(SchemeError::new("window", message, hint))
+    }
+
+    const FAMILY: Family = Family::Acknowledgements;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let carried = facts.base_rtt_ns() as f64 * facts.link_gbps() / 8.0;
+        // A packet more, as windows hold whole ones.
+        let product = bytes(carried.ceil() as u64 + facts.mtu.as_u64());
+        let summary = "a window and a threshold of what a link carries in the base round trip";
+        vec![
+            Variant::new("pair-backpressure", summary, COST)
+                .own("window", product.as_str())
+                .own("threshold", product.as_str())
+                .carrier("ack-per-packet"),
+        ]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(LastHop, Pairs), SchemeError> {
@@ -268,7 +279,7 @@ mod tests {
 
     use silvan_core::{PortId, PortNumber, SwitchId, Vl};
 
-    use super::super::flows::tests::{PACKET, are_refused, at, flow, round, setup, window_is_kept};
+    use super::super::flows::tests::{PACKET, at, flow, round, setup, window_is_kept};
     use super::*;
     use crate::schemes::SwitchPort;
 
@@ -390,37 +401,6 @@ mod tests {
 
     #[test]
     fn what_it_cannot_work_with_is_refused() {
-        let zero = Some(Bytes::ZERO);
-        are_refused([
-            (
-                PairBackpressure {
-                    window: zero,
-                    ..scheme()
-                },
-                "window",
-            ),
-            (
-                PairBackpressure {
-                    threshold: zero,
-                    ..scheme()
-                },
-                "threshold",
-            ),
-            (
-                PairBackpressure {
-                    least_window: 0,
-                    ..scheme()
-                },
-                "least-window",
-            ),
-            (
-                PairBackpressure {
-                    increase: 0.0,
-                    ..scheme()
-                },
-                "increase",
-            ),
-        ]);
         let more = PairBackpressure {
             least_window: 17,
             ..scheme()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::document::KeyPath;
 
 use super::callbacks::Callbacks;
-use super::{AnySource, AnySwitch, Control, Scheme, SchemeError, Setup};
+use super::{AnySource, AnySwitch, Control, Declared, Scheme, SchemeError, Setup};
 
 /// A scheme in Python. The file becomes part of the scenario, so that its hash is that of
 /// what is run.
@@ -42,6 +42,8 @@ impl Default for Python {
         }
     }
 }
+
+impl Declared for Python {}
 
 impl Scheme for Python {
     type Switch = Callbacks;

@@ -35,11 +35,13 @@ use silvan_core::{Bytes, HostId, Span, Time};
 
 use flow::{Remote, Sender, key_of};
 
-use super::flows::{Senders, check_bytes, check_part, check_span, check_thresholds, ps};
+use super::flows::{Senders, ps};
 use super::red::RedMarker;
 use crate::flow_table::FlowTable;
 use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, PerHost, Settings, SourceControl};
-use crate::schemes::{DataPlane, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, DataPlane, Declared, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
 
 /// Which of the flows with a backlog is pulled next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,47 +54,59 @@ pub enum Order {
     ShortestFirst,
 }
 
-/// RCCC; the defaults are the reference's, for its base round trip.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Rccc {
-    /// The longest round trip of the fabric without queues.
-    #[schemars(with = "quantity::SpanText")]
-    pub base_rtt: Span,
-    /// Payload that a flow at rest may send without a pull, and the most that is on its way; by default what a link
-    /// carries in `base-rtt`. At least a packet.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub window: Option<Bytes>,
-    /// Rate of the pulls, as a part of what the receiver takes: its link, or its sink if that is slower.
-    pub pull_rate: f64,
-    /// Which of the flows with a backlog is pulled next.
-    pub order: Order,
-    /// Whether switches mark packets, and receivers pull more slowly because of marks. `control.feedback.carrier` is
-    /// best `none` with it.
-    pub marks: bool,
-    /// Queue of an output up to which nothing is marked; by default what a link carries in `base-rtt`. For `marks`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub k_min: Option<Bytes>,
-    /// Queue from which on all packets are marked; by default four times as much. For `marks`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub k_max: Option<Bytes>,
-}
-
-impl Default for Rccc {
-    fn default() -> Self {
-        Self {
-            base_rtt: Span::from_us(12),
-            window: None,
-            pull_rate: 0.99,
-            order: Order::RoundRobin,
-            marks: false,
-            k_min: None,
-            k_max: None,
+parameters! {
+    /// RCCC; the defaults are the reference's, for its base round trip.
+    pub struct Rccc {
+        /// The longest round trip of the fabric without queues.
+        base_rtt: Span {
+            default: Span::from_us(12),
+            bounds: Bounds::Time,
+        }
+        /// Payload that a flow at rest may send without a pull, and the most that is on its way; by default what a link
+        /// carries in `base-rtt`. At least a packet.
+        window: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"150 kB\"",
+            search: Search::SCALED,
+        }
+        /// Rate of the pulls, as a part of what the receiver takes: its link, or its sink if that is slower.
+        pull_rate: f64 {
+            default: 0.99,
+            bounds: Bounds::PART,
+            source: "pulls take a part of what the receiver takes",
+            search: Search::numbers(0.7, 1.0),
+        }
+        /// Which of the flows with a backlog is pulled next.
+        order: Order {
+            default: Order::RoundRobin,
+        }
+        /// Whether switches mark packets, and receivers pull more slowly because of marks. `control.feedback.carrier` is
+        /// best `none` with it.
+        marks: bool {
+            default: false,
+        }
+        /// Queue of an output up to which nothing is marked; by default what a link carries in `base-rtt`. For `marks`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        k_min: Option<Bytes> {
+            default: None,
+        }
+        /// Queue from which on all packets are marked; by default four times as much. For `marks`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        k_max: Option<Bytes> {
+            default: None,
+            above: k_min,
+            source: "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
         }
     }
 }
+
+/// The time of the next pull and the spare time; what a flow may send, and at its receiver what it is owed, what it was not asked
+/// for, what waits behind, and its place in the queue.
+const COST: Cost = Cost::new(0, 12, 16, "pulls");
+/// The same, and the part of the rate, the smoothed part of marks, three counts and the end of the interval, the time of the next
+/// pull by that rate; Kmin, Kmax, slope and queue length at a port.
+const COST_OF_MARKS: Cost = Cost::new(14, 12 + 22, 16, "pulls");
 
 impl Scheme for Rccc {
     type Switch = RedMarker;
@@ -113,27 +127,39 @@ impl Scheme for Rccc {
         }
     }
 
-    const BOUNDS: &[(&str, &str)] = &[
-        ("pull-rate", "pulls take a part of what the receiver takes"),
-        (
-            "k-max",
-            "Ultra Ethernet's reference marks from k-min on, and all packets from k-max on",
-        ),
-    ];
-
     fn check(&self) -> Result<(), SchemeError> {
-        check_span("base-rtt", self.base_rtt, "12 us")?;
-        if let Some(window) = self.window {
-            check_bytes("window", window, "150 kB")?;
-        }
-        check_part("pull-rate", self.pull_rate, "0.99")?;
+        self.check_bounds()?;
         for (key, given) in [("k-min", self.k_min), ("k-max", self.k_max)] {
             if given.is_some() && !self.marks {
                 let message = "switches mark nothing without marks";
                 return Err(SchemeError::new(key, message, "set marks to true"));
             }
         }
-        check_thresholds(self.k_min, self.k_max)
+        Ok(())
+    }
+
+    const FAMILY: Family = Family::Receivers;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let variant = |name, which, order, marks: bool| {
+            let cost = if marks { COST_OF_MARKS } else { COST };
+            Variant::new(
+                name,
+                format!("the base round trip is the fabric's, {which}"),
+                cost,
+            )
+            .own("base-rtt", ns(facts.base_rtt_ns()))
+            .own("order", order)
+            .own("marks", marks)
+            // Receivers see the marks; nothing needs to be sent for them.
+            .carrier(if marks { "none" } else { "cnp" })
+        };
+        let shortest = "the shortest backlog first, as in Homa";
+        vec![
+            variant("rccc", "flows in turn", "round-robin", false),
+            variant("rccc+shortest", shortest, "shortest-first", false),
+            variant("rccc+marks", "pulls slow down by marks", "round-robin", true),
+        ]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Credits), SchemeError> {

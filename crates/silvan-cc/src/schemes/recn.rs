@@ -16,9 +16,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span};
 
-use super::flows::{check_bytes, check_span};
 use crate::hooks::NoControl;
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{
+    Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup,
+};
+use crate::schemes::variant::{self, Cost, FabricFacts, Family, bytes};
 
 mod inputs;
 mod lines;
@@ -41,41 +44,47 @@ pub enum Variant {
     Fbicm,
 }
 
-/// RECN and FBICM. Lane 0 is for all packets that go through no known root; the others are set-aside queues.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Recn {
-    /// Which packets a set-aside queue is for.
-    pub variant: Variant,
-    /// Bytes that wait for an output on lane 0, from which on it is a root; by default half the input buffer of a switch port.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub detection: Option<Bytes>,
-    /// Bytes that wait in a set-aside queue, from which on the outputs upstream set one aside; by default a quarter of the
-    /// input buffer of a switch port.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub propagation: Option<Bytes>,
-    /// Time from the decision of a switch to that of its neighbour: cable, and both ends.
-    #[schemars(with = "quantity::SpanText")]
-    pub message_delay: Span,
-    /// How long a queue that has got no packet stays set aside, when another root needs it.
-    #[schemars(with = "quantity::SpanText")]
-    pub idle: Span,
-}
-
-impl Default for Recn {
-    fn default() -> Self {
-        Self {
-            variant: Variant::default(),
-            detection: None,
-            propagation: None,
-            message_delay: Span::from_us(1),
-            idle: Span::from_us(100),
+parameters! {
+    /// RECN and FBICM. Lane 0 is for all packets that go through no known root; the others are set-aside queues.
+    pub struct Recn {
+        /// Which packets a set-aside queue is for.
+        variant: Variant {
+            default: Variant::Recn,
+        }
+        /// Bytes that wait for an output on lane 0, from which on it is a root; by default half the input buffer of a switch port.
+        detection: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"16 KiB\"",
+            search: Search::SCALED,
+        }
+        /// Bytes that wait in a set-aside queue, from which on the outputs upstream set one aside; by default a quarter of the
+        /// input buffer of a switch port.
+        propagation: Option<Bytes> {
+            default: None,
+            bounds: Bounds::SOME_BYTES,
+            example: "\"16 KiB\"",
+            search: Search::SCALED,
+        }
+        /// Time from the decision of a switch to that of its neighbour: cable, and both ends.
+        message_delay: Span {
+            default: Span::from_us(1),
+            bounds: Bounds::Time,
+        }
+        /// How long a queue that has got no packet stays set aside, when another root needs it.
+        idle: Span {
+            default: Span::from_us(100),
         }
     }
 }
 
 /// The lane of packets that go through no known root.
 const NORMAL: usize = 0;
+
+/// Queue length of a lane, and for the line of its set-aside queue: the path and how long it is (four and one bytes), or the
+/// destination (two); branches, and the place in lane 0 that holds its first packet (two and four).
+const COST_OF_RECN: Cost = Cost::new(4 + 11, 0, 0, "queue messages");
+const COST_OF_FBICM: Cost = Cost::new(4 + 8, 0, 0, "queue messages");
 
 impl Scheme for Recn {
     type Switch = SetAside;
@@ -89,16 +98,34 @@ impl Scheme for Recn {
         self.propagation.get_or_insert(part(4));
     }
 
+    const FAMILY: Family = Family::Lanes;
+
+    fn variants(facts: &FabricFacts) -> Vec<variant::Variant> {
+        let lanes = facts.lanes().max(1);
+        let buffer = facts.switch_buffer.as_u64() / lanes;
+        let variant = |name, what: &str, cost| {
+            let queues = lanes - 1;
+            let summary = format!("{queues} set-aside queues by {what}; all share one lane's buffer");
+            variant::Variant::new(name, summary, cost)
+                .own("variant", name)
+                .own("detection", bytes((buffer / 2).max(1)))
+                .own("propagation", bytes((buffer / 4).max(1)))
+                .carrier("cnp")
+                .set("vl.data-vls", lanes)
+                .set("switch.buffer", bytes(buffer))
+                .unless(facts.lacks_roots())
+                .unless(facts.lacks_lanes())
+                .unless(facts.lacks_known_paths())
+                .unless(facts.lacks_output_queues())
+        };
+        vec![
+            variant("recn", "root", COST_OF_RECN),
+            variant("fbicm", "destination", COST_OF_FBICM),
+        ]
+    }
+
     fn check(&self) -> Result<(), SchemeError> {
-        for (key, bytes) in [
-            ("detection", self.detection),
-            ("propagation", self.propagation),
-        ] {
-            if let Some(bytes) = bytes {
-                check_bytes(key, bytes, "16 KiB")?;
-            }
-        }
-        check_span("message-delay", self.message_delay, "1 us")?;
+        self.check_bounds()?;
         if self.idle > self.message_delay {
             return Ok(());
         }

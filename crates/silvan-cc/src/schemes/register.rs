@@ -3,7 +3,8 @@
 /// Makes everything that is one for all schemes from the list of them.
 ///
 /// - `schemes`: for each its module, its type, its name in scenarios and a sentence on it. The first is the default.
-/// - `chains`: two schemes at once, with a name and a sentence. They have the parameters of the two.
+/// - `chains`: two schemes at once, with a name and a sentence, and a function that gives their variants, if they have any. They
+///   have the parameters of the two.
 /// - `engines`: the schemes that an engine is compiled for alone, besides none ([`Control::with_engine`]).
 /// - `separate`, `separate_chains`: others with a part of their own for each Port VL and each host, in the sense of
 ///   [`PerPortVl`] and [`PerHost`]. They share an engine with lookahead windows.
@@ -13,7 +14,7 @@ macro_rules! register {
         chains {
             $(
                 $chain:ident: $first_module:ident::$first:ident, $second_module:ident::$second:ident
-                    = $chain_name:literal, $chain_summary:literal;
+                    = $chain_name:literal, $chain_summary:literal $(, $chain_variants:path)?;
             )*
         }
         engines { $($own:ident),* $(,)? }
@@ -76,10 +77,12 @@ macro_rules! register {
             /// The first at fault, with its key within `[control]`.
             pub fn check(&self, switches: &dyn Switches) -> Result<(), SchemeError> {
                 $(
-                    let checked = self.$module.check();
-                    let bounds = <$module::$scheme as Scheme>::BOUNDS;
-                    checked
-                        .map_err(|error| error.with_bound(bounds))
+                    let source_of = |error: SchemeError| {
+                        error.with_source(&<$module::$scheme as Declared>::parameters())
+                    };
+                    self.$module
+                        .check()
+                        .map_err(source_of)
                         .and_then(|()| self.$module.settings(switches))
                         .map_err(|error| error.within(&KeyPath::ROOT.key($name)))?;
                 )*
@@ -235,6 +238,22 @@ macro_rules! register {
                 }
             }
 
+            /// What the scheme acts on; of a chain, that of its second.
+            pub const fn family(self) -> variant::Family {
+                match self {
+                    $(Self::$scheme => <$module::$scheme as Scheme>::FAMILY,)*
+                    $(Self::$chain => <$second_module::$second as Scheme>::FAMILY,)*
+                }
+            }
+
+            /// The variants of the scheme on a fabric.
+            pub fn variants(self, facts: &FabricFacts) -> Vec<Variant> {
+                match self {
+                    $(Self::$scheme => <$module::$scheme as Scheme>::variants(facts),)*
+                    $(Self::$chain => crate::clause!($($chain_variants(facts))?; Vec::new()),)*
+                }
+            }
+
             /// Whether the scheme, or one of the chain, uses the rate of cables that say nothing else.
             pub const fn takes_link_rate(self) -> bool {
                 match self {
@@ -262,6 +281,20 @@ macro_rules! register {
                     $(Self::$scheme => &[Self::$scheme],)*
                     $(Self::$chain => &[Self::$first, Self::$second],)*
                 }
+            }
+
+            /// The declared parameters of the schemes that are in force, with the name of their tables within `[control]`.
+            pub fn parameters(self) -> Vec<(&'static str, ParameterInfo)> {
+                let of_part = |part: &Self| match part {
+                    $(
+                        Self::$scheme => {
+                            let parameters = <$module::$scheme as Declared>::parameters();
+                            parameters.into_iter().map(|parameter| ($name, parameter)).collect()
+                        }
+                    )*
+                    $(Self::$chain => Vec::new(),)*
+                };
+                self.parts().iter().flat_map(of_part).collect()
             }
 
             /// The settings of single ports and those that change during a run.

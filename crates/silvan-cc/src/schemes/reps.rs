@@ -11,34 +11,48 @@
 //! paper's freezing mode, in which entropies are used again and again after a timeout, does not exist here: a fabric
 //! that drops nothing has no timeouts.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Time};
 
-use super::flows::{check_thresholds, key};
+use super::flows::key;
 use super::red::RedMarker;
 use crate::flow_table::FlowTable;
 use crate::hooks::{Ack, Flow, Settings, SourceControl};
-use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, Declared, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, nearest, ns};
 use crate::stream::SplitMix64;
 
-/// REPS; the defaults are the paper's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Reps {
-    /// Entropies to draw from; at most 65,536, as the header's field has 16 bits. Fewer than the fabric has paths leave
-    /// some of these out.
-    pub entropies: u32,
-    /// Entropies that a flow keeps, at most 32.
-    pub buffer: u8,
-    /// Queue of an output up to which nothing is marked. Without it, the marks of another scheme in force count alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub k_min: Option<Bytes>,
-    /// Queue from which on all packets are marked; needs `k-min`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub k_max: Option<Bytes>,
+parameters! {
+    /// REPS; the defaults are the paper's.
+    pub struct Reps {
+        /// Entropies to draw from; at most 65,536, as the header's field has 16 bits. Fewer than the fabric has paths leave
+        /// some of these out.
+        entropies: u32 {
+            default: MOST_ENTROPIES,
+            bounds: Bounds::Whole(1, MOST_ENTROPIES as u64),
+            source: "the field of the header that switches hash has 16 bits",
+        }
+        /// Entropies that a flow keeps, at most 32.
+        buffer: u8 {
+            default: 8,
+            bounds: Bounds::Whole(1, MOST_KEPT as u64),
+            search: Search::whole(1, 32).log().late(),
+        }
+        /// Queue of an output up to which nothing is marked. Without it, the marks of another scheme in force count alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        k_min: Option<Bytes> {
+            default: None,
+            search: Search::SCALED,
+        }
+        /// Queue from which on all packets are marked; needs `k-min`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        k_max: Option<Bytes> {
+            default: None,
+            above: k_min,
+            source: "switches mark from k-min on, and all packets from k-max on",
+            search: Search::SCALED,
+        }
+    }
 }
 
 /// Most entropies that a flow keeps.
@@ -46,15 +60,31 @@ const MOST_KEPT: usize = 32;
 /// Entropies of a field of 16 bits.
 const MOST_ENTROPIES: u32 = 1 << 16;
 
-impl Default for Reps {
-    fn default() -> Self {
-        Self {
-            entropies: MOST_ENTROPIES,
-            buffer: 8,
-            k_min: None,
-            k_max: None,
-        }
-    }
+/// Eight entropies of two bytes, which of them are valid, the next place, and how many there are; Kmin, Kmax, slope and queue
+/// length at a port.
+const COST: Cost = Cost::new(14, 0, 19, "acknowledgements");
+
+/// The longest round trip over the paths that hosts choose among, in seconds: a whole number of nanoseconds.
+fn ecmp_rtt_s(facts: &FabricFacts) -> f64 {
+    let base_rtt_s = facts.ecmp_base_rtt_s.unwrap_or(facts.base_rtt_s);
+    (base_rtt_s * 1e9).ceil() / 1e9
+}
+
+/// A variant where hosts choose among shortest paths. Acknowledgements out of band take no path, others that of a hash.
+fn among_paths(variant: Variant, facts: &FabricFacts) -> Variant {
+    variant
+        .carrier("ack-per-packet")
+        .set("fabric.path-choice", "ecmp")
+        .unless(facts.lacks_choice(facts.ecmp_base_rtt_s.is_some()))
+}
+
+/// The variants of NSCC with REPS.
+pub fn with_nscc(facts: &FabricFacts) -> Vec<Variant> {
+    let cost = Cost::new(14, 0, 53 + 19, "acknowledgements");
+    let base_rtt = ns(nearest(ecmp_rtt_s(facts) * 1e9));
+    let variant = Variant::new("nscc+reps", "nscc as it is above, paths by its marks", cost)
+        .part("nscc", [("base-rtt", base_rtt.into())]);
+    vec![among_paths(variant, facts)]
 }
 
 impl Scheme for Reps {
@@ -68,36 +98,23 @@ impl Scheme for Reps {
         ..Defaults::ACK_PER_PACKET
     };
 
-    const BOUNDS: &[(&str, &str)] = &[
-        (
-            "entropies",
-            "the field of the header that switches hash has 16 bits",
-        ),
-        (
-            "k-max",
-            "switches mark from k-min on, and all packets from k-max on",
-        ),
-    ];
+    const FAMILY: Family = Family::Paths;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let product = nearest(ecmp_rtt_s(facts) * facts.link_gbps() * 1e9 / 8.0).max(1);
+        let summary = "paths alone; marks from one to four bandwidth-delay products";
+        let variant = Variant::new("reps", summary, COST)
+            .own("k-min", bytes(product))
+            .own("k-max", bytes(4 * product));
+        vec![among_paths(variant, facts)]
+    }
 
     fn check(&self) -> Result<(), SchemeError> {
-        let counts = [
-            ("entropies", self.entropies, MOST_ENTROPIES, "65536"),
-            ("buffer", self.buffer.into(), MOST_KEPT as u32, "8"),
-        ];
-        for (key, value, most, example) in counts {
-            if value == 0 || value > most {
-                let message = format!("{value} is not 1 to {most}");
-                return Err(SchemeError::new(
-                    key,
-                    message,
-                    format!("write e.g. {example}"),
-                ));
-            }
-        }
+        self.check_bounds()?;
         let missing = match (self.k_min, self.k_max) {
             (Some(_), None) => "k-max",
             (None, Some(_)) => "k-min",
-            _ => return check_thresholds(self.k_min, self.k_max),
+            _ => return Ok(()),
         };
         let message = "missing key: queues are marked from k-min to k-max";
         Err(SchemeError::new(missing, message, "write both, or neither"))
@@ -294,24 +311,15 @@ mod tests {
     }
 
     #[test]
-    fn impossible_parameters_are_refused() {
+    fn marks_need_both_thresholds_and_a_choice_of_paths() {
         let base = Reps::default;
-        let bytes = |bytes| Some(Bytes::from_bytes(bytes));
-        let cases = [
-            (0, 8, None, None, "entropies"),
-            (65_537, 8, None, None, "entropies"),
-            (64, 0, None, None, "buffer"),
-            (64, 33, None, None, "buffer"),
-            (64, 8, bytes(1), None, "k-max"),
-            (64, 8, None, bytes(1), "k-min"),
-            (64, 8, bytes(2), bytes(2), "k-max"),
-        ];
-        are_refused(cases.map(|(entropies, buffer, k_min, k_max, key)| {
+        let bytes = Some(Bytes::from_bytes(1));
+        let cases = [(bytes, None, "k-max"), (None, bytes, "k-min")];
+        are_refused(cases.map(|(k_min, k_max, key)| {
             let reps = Reps {
-                entropies,
-                buffer,
                 k_min,
                 k_max,
+                ..base()
             };
             (reps, key)
         }));

@@ -9,15 +9,16 @@ use silvan_core::document::{KeyPath, PathStep};
 use silvan_core::{Bytes, PortId, PortNumber, Rate, Span, SwitchId, Time};
 use thiserror::Error;
 
+use super::parameter::{Declared, ParameterInfo};
+use super::variant::{FabricFacts, Family, Variant};
 use crate::hooks::{SettingChange, Settings, SourceControl, SwitchControl};
 use crate::notification::BecnCarrier;
 
 /// A congestion-control scheme: its parameters as a scenario gives them, and what is built from them.
 ///
-/// The type is the table `[control.NAME]` of a scenario. Every key must have a default, and the
-/// doc comment of a field is its text in the reference of scenario keys.
+/// The type is the table `[control.NAME]` of a scenario, and [`parameters!`](crate::parameters) declares it.
 pub trait Scheme:
-    Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema
+    Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Declared
 {
     /// What runs at the switches. [`NoControl`](crate::hooks::NoControl) if nothing does.
     type Switch: SwitchControl + Settings;
@@ -30,8 +31,15 @@ pub trait Scheme:
     /// Whether the scheme uses [`DataPlane::link_rate`] or [`Setup::link_rate`]: a scenario warns where no cable has that rate.
     const TAKES_LINK_RATE: bool = false;
 
-    /// Why [`check`](Self::check) refuses values, by key: what the source says of the parameter. It ends the message.
-    const BOUNDS: &[(&str, &str)] = &[];
+    /// What it acts on; comparisons list variants in this order.
+    const FAMILY: Family = Family::Other;
+
+    /// Its variants on a fabric, each with published settings or the reason why it takes no part. Comparisons run a scheme
+    /// without variants if it is named, with the settings of the scenario.
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let _ = facts;
+        Vec::new()
+    }
 
     /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes
     /// nothing.
@@ -39,11 +47,14 @@ pub trait Scheme:
         let _ = data_plane;
     }
 
-    /// Checks the parameters, whatever the fabric. They have been filled in.
+    /// Checks the parameters, whatever the fabric. They have been filled in. A scheme whose parameters depend on each other checks
+    /// their declared bounds first.
     ///
     /// # Errors
     /// The first at fault, with a hint.
-    fn check(&self) -> Result<(), SchemeError>;
+    fn check(&self) -> Result<(), SchemeError> {
+        self.check_bounds()
+    }
 
     /// The settings of single ports, and those that change during a run.
     ///
@@ -225,10 +236,11 @@ impl SchemeError {
 
     /// The same error with what the source says of its key.
     #[must_use]
-    pub fn with_bound(mut self, bounds: &[(&str, &str)]) -> Self {
+    pub fn with_source(mut self, parameters: &[ParameterInfo]) -> Self {
         let key = self.key.to_string();
-        if let Some((_, why)) = bounds.iter().find(|(name, _)| *name == key) {
-            self.message = format!("{} ({why})", self.message);
+        let parameter = parameters.iter().find(|parameter| parameter.key == key);
+        if let Some(source) = parameter.and_then(|parameter| parameter.source) {
+            self.message = format!("{} ({source})", self.message);
         }
         self
     }

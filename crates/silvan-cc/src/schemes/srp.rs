@@ -21,14 +21,19 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use silvan_core::{Bytes, HostId, Span, Time, Vl};
 
-use super::flows::{Senders, check_bytes, check_span};
+use super::flows::Senders;
 use crate::hooks::{
     Arrival, Flow, FlowLimit, Grant, Grants, PortVl, QueueView, Settings, SourceControl,
     SwitchControl,
 };
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, SwitchPort, quantity};
+use crate::parameters;
+use crate::schemes::{
+    Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup, SwitchPort,
+};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, ns};
 
 /// Who reserves what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -43,24 +48,38 @@ pub enum Protocol {
     Lhrp,
 }
 
-/// SRP, SMSRP and LHRP. The lanes are 0 for packets with a reservation, 1 for speculative ones.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Srp {
-    /// Who reserves what.
-    pub protocol: Protocol,
-    /// Age of a speculative packet, with the time that those in front of it take, above which a switch discards it; by
-    /// default what a link takes for half the input buffer of a switch port, at least 5 us. It must be longer than the
-    /// longest path without queues. For `srp` and `smsrp`.
-    #[schemars(with = "Option<quantity::SpanText>")]
-    pub timeout: Option<Span>,
-    /// Bytes that wait for a host, from which on its switch discards speculative packets; by default half the input
-    /// buffer of a switch port. For `lhrp`.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub threshold: Option<Bytes>,
-    /// Most payload of a reservation; by default what a link carries in twice `timeout`. For `srp`.
-    #[schemars(with = "Option<quantity::BytesText>")]
-    pub reservation: Option<Bytes>,
+parameters! {
+    /// SRP, SMSRP and LHRP. The lanes are 0 for packets with a reservation, 1 for speculative ones.
+    pub struct Srp {
+        /// Who reserves what.
+        protocol: Protocol {
+            default: Protocol::Srp,
+        }
+        /// Age of a speculative packet, with the time that those in front of it take, above which a switch discards it; by
+        /// default what a link takes for half the input buffer of a switch port, at least 5 us. It must be longer than the
+        /// longest path without queues. For `srp` and `smsrp`.
+        timeout: Option<Span> {
+            default: None,
+            bounds: Bounds::Time,
+            example: "\"10 us\"",
+            search: Search::SCALED,
+        }
+        /// Bytes that wait for a host, from which on its switch discards speculative packets; by default half the input
+        /// buffer of a switch port. For `lhrp`.
+        threshold: Option<Bytes> {
+            default: None,
+            bounds: Bounds::Size(MOST as u64),
+            example: "\"32 KiB\"",
+            search: Search::SCALED,
+        }
+        /// Most payload of a reservation; by default what a link carries in twice `timeout`. For `srp`.
+        reservation: Option<Bytes> {
+            default: None,
+            bounds: Bounds::Size(MOST as u64),
+            example: "\"32 KiB\"",
+            search: Search::SCALED,
+        }
+    }
 }
 
 /// The lane of packets with a reservation, and that of speculative ones.
@@ -74,6 +93,13 @@ const LEAST_TIMEOUT: Span = Span::from_us(5);
 const IS_RESERVATION: u32 = 1 << 31;
 /// The largest number of either.
 const MOST: u32 = IS_RESERVATION - 1;
+
+/// Bytes that wait for a port; the end of the schedule of a host; what a flow has reserved and not sent, when it may be sent,
+/// whether that is known, and of SMSRP what has been asked for.
+const COST: Cost = Cost::new(4, 8, 13, "reservations");
+const COST_OF_SMSRP: Cost = Cost::new(4, 8, 17, "reservations");
+/// Bytes that wait for a port, and the end of its schedule at a port to a host; what has been discarded of a flow.
+const COST_OF_LHRP: Cost = Cost::new(12, 0, 4, "refusals");
 
 impl Scheme for Srp {
     type Switch = Discarder;
@@ -97,22 +123,46 @@ impl Scheme for Srp {
         });
     }
 
-    fn check(&self) -> Result<(), SchemeError> {
-        if let Some(timeout) = self.timeout {
-            check_span("timeout", timeout, "10 us")?;
-        }
-        for (key, bytes) in [
-            ("threshold", self.threshold),
-            ("reservation", self.reservation),
-        ] {
-            let Some(bytes) = bytes else { continue };
-            check_bytes(key, bytes, "32 KiB")?;
-            if bytes.as_u64() > u64::from(MOST) {
-                let message = format!("{bytes} is more than {MOST} B");
-                return Err(SchemeError::new(key, message, "write e.g. \"32 KiB\""));
-            }
-        }
-        Ok(())
+    const FAMILY: Family = Family::Reservations;
+
+    /// Two lanes share the buffer of one. Packets with a reservation go first, but for one speculative packet in 32 KiB. The
+    /// timeout is the base round trip and what a link takes for half of the buffer.
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let buffer = facts.switch_buffer.as_u64() / 2;
+        let half_s = (buffer / 2 * 8) as f64 / (facts.link_gbps() * 1e9);
+        let timeout = ((facts.base_rtt_s + half_s) * 1e9).ceil() as u64;
+        let variant = |name, protocol, summary, cost| {
+            Variant::new(name, summary, cost)
+                .own("timeout", ns(timeout))
+                .own("protocol", protocol)
+                .carrier("cnp")
+                .set("vl.data-vls", 2)
+                .set("vl.high", json!([[RESERVED, 255]]))
+                .set("vl.low", json!([[SPECULATIVE, 255]]))
+                .set("vl.limit-high", 8)
+                .set("switch.buffer", bytes(buffer))
+                .unless(facts.lacks_lanes())
+        };
+        vec![
+            variant(
+                "srp",
+                "srp",
+                "each block of a flow reserves time at its destination",
+                COST,
+            ),
+            variant(
+                "srp+smsrp",
+                "smsrp",
+                "what is discarded reserves time at its destination",
+                COST_OF_SMSRP,
+            ),
+            variant(
+                "srp+lhrp",
+                "lhrp",
+                "the last switch discards and reserves",
+                COST_OF_LHRP,
+            ),
+        ]
     }
 
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {

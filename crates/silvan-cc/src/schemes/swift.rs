@@ -9,64 +9,85 @@
 //! for its receiver's sink and spends in it. Each has a window and a target of its own, and the smaller window counts
 //! (section 3.2). Losses and their timeouts do not exist here.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Span, Time};
 
-use super::flows::{Senders, check_above, check_number, check_part, check_span, ps};
+use super::flows::{Senders, ps};
 use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
-use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 
-/// Swift; what the paper states is the default: a base target of 25 us, beta 0.8, max_mdf 0.5.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Swift {
-    /// Target of the fabric's part of the round trip, without what follows.
-    #[schemars(with = "quantity::SpanText")]
-    pub base_target: Span,
-    /// Target of the delay at the receiver, which neither switches nor small windows add to.
-    #[schemars(with = "quantity::SpanText")]
-    pub endpoint_target: Span,
-    /// Added to it for each switch on the path (h-bar).
-    #[schemars(with = "quantity::SpanText")]
-    pub hop_target: Span,
-    /// Most that is added to it for a small window (fs_range).
-    #[schemars(with = "quantity::SpanText")]
-    pub flow_range: Span,
-    /// Window from which on nothing is added, in packets (fs_max_cwnd).
-    pub flow_max_window: f64,
-    /// Window up to which `flow-range` is added, in packets (fs_min_cwnd).
-    pub flow_min_window: f64,
-    /// Packets that the window grows by in a round trip (ai).
-    pub additive_increase: f64,
-    /// Part of the excess by which the window falls (beta).
-    pub beta: f64,
-    /// Largest part of the window that is lost at once (max_mdf).
-    pub max_decrease: f64,
-    /// Smallest window, in packets.
-    pub min_window: f64,
-    /// Largest window, in packets; the first one.
-    pub max_window: f64,
-}
-
-impl Default for Swift {
-    fn default() -> Self {
-        Self {
-            base_target: Span::from_us(25),
-            endpoint_target: Span::from_us(25),
-            hop_target: Span::from_us(1),
-            flow_range: Span::from_us(40),
-            flow_max_window: 100.0,
-            flow_min_window: 0.1,
-            additive_increase: 1.0,
-            beta: 0.8,
-            max_decrease: 0.5,
-            min_window: 0.001,
-            max_window: 256.0,
+parameters! {
+    /// Swift; what the paper states is the default: a base target of 25 us, beta 0.8, max_mdf 0.5.
+    pub struct Swift {
+        /// Target of the fabric's part of the round trip, without what follows.
+        base_target: Span {
+            default: Span::from_us(25),
+            bounds: Bounds::Time,
+            search: Search::SCALED,
+        }
+        /// Target of the delay at the receiver, which neither switches nor small windows add to.
+        endpoint_target: Span {
+            default: Span::from_us(25),
+            bounds: Bounds::Time,
+        }
+        /// Added to it for each switch on the path (h-bar).
+        hop_target: Span {
+            default: Span::from_us(1),
+        }
+        /// Most that is added to it for a small window (fs_range).
+        flow_range: Span {
+            default: Span::from_us(40),
+            search: Search::SCALED,
+        }
+        /// Window from which on nothing is added, in packets (fs_max_cwnd).
+        flow_max_window: f64 {
+            default: 100.0,
+            above: flow_min_window to 1e6,
+            source: "fs_max_cwnd of Kumar et al. 2020 is above fs_min_cwnd",
+        }
+        /// Window up to which `flow-range` is added, in packets (fs_min_cwnd).
+        flow_min_window: f64 {
+            default: 0.1,
+            bounds: Bounds::Above(0.0, 1e6),
+        }
+        /// Packets that the window grows by in a round trip (ai).
+        additive_increase: f64 {
+            default: 1.0,
+            bounds: Bounds::Above(0.0, 1e3),
+            source: "ai of Kumar et al. 2020 is the number of packets by which windows grow",
+            search: Search::numbers(0.1, 8.0).log(),
+        }
+        /// Part of the excess by which the window falls (beta).
+        beta: f64 {
+            default: 0.8,
+            bounds: Bounds::PART,
+            source: "beta of Kumar et al. 2020 is a part of the excess over the target",
+            search: Search::numbers(0.1, 0.95),
+        }
+        /// Largest part of the window that is lost at once (max_mdf).
+        max_decrease: f64 {
+            default: 0.5,
+            bounds: Bounds::PART,
+            source: "max_mdf of Kumar et al. 2020 is the largest part of the window that is lost at once",
+        }
+        /// Smallest window, in packets.
+        min_window: f64 {
+            default: 0.001,
+            bounds: Bounds::PART,
+        }
+        /// Largest window, in packets; the first one.
+        max_window: f64 {
+            default: 256.0,
+            above: min_window to 1e6,
+            source: "the windows of Kumar et al. 2020 go from min_cwnd to max_cwnd",
         }
     }
 }
+
+/// Two windows, times of their last decreases, round trip, packets in progress, next start.
+const COST: Cost = Cost::new(0, 0, 28, "acknowledgements");
 
 impl Scheme for Swift {
     type Switch = Stamping;
@@ -77,41 +98,11 @@ impl Scheme for Swift {
         ..Defaults::ACK_PER_PACKET
     };
 
-    const BOUNDS: &[(&str, &str)] = &[
-        (
-            "beta",
-            "beta of Kumar et al. 2020 is a part of the excess over the target",
-        ),
-        (
-            "max-decrease",
-            "max_mdf of Kumar et al. 2020 is the largest part of the window that is lost at once",
-        ),
-        (
-            "additive-increase",
-            "ai of Kumar et al. 2020 is the number of packets by which windows grow",
-        ),
-        (
-            "max-window",
-            "the windows of Kumar et al. 2020 go from min_cwnd to max_cwnd",
-        ),
-        (
-            "flow-max-window",
-            "fs_max_cwnd of Kumar et al. 2020 is above fs_min_cwnd",
-        ),
-    ];
+    const FAMILY: Family = Family::Acknowledgements;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        check_span("base-target", self.base_target, "25 us")?;
-        check_span("endpoint-target", self.endpoint_target, "25 us")?;
-        check_part("beta", self.beta, "0.8")?;
-        check_part("max-decrease", self.max_decrease, "0.5")?;
-        check_number("additive-increase", self.additive_increase, 0.0, 1e3, "1")?;
-        check_number("min-window", self.min_window, 0.0, 1.0, "0.001")?;
-        let least = ("min-window", self.min_window);
-        check_above("max-window", self.max_window, least, 1e6, "256")?;
-        check_number("flow-min-window", self.flow_min_window, 0.0, 1e6, "0.1")?;
-        let least = ("flow-min-window", self.flow_min_window);
-        check_above("flow-max-window", self.flow_max_window, least, 1e6, "100")
+    fn variants(_: &FabricFacts) -> Vec<Variant> {
+        let summary = "the published base target, for the receiver, too";
+        vec![Variant::new("swift", summary, COST).carrier("ack-per-packet")]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {
@@ -319,7 +310,7 @@ impl Settings for Windows {}
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use super::super::flows::tests::{are_refused, at, flow, round, setup, window_is_kept};
+    use super::super::flows::tests::{at, flow, round, setup, window_is_kept};
     use super::*;
 
     fn windows() -> Windows {
@@ -441,75 +432,5 @@ mod tests {
         }
         assert!(source.window(flow()).unwrap() > 1.0);
         assert!(source.release(now, flow()) <= now);
-    }
-
-    #[test]
-    fn impossible_parameters_are_refused() {
-        let base = Swift::default;
-        are_refused([
-            (
-                Swift {
-                    base_target: Span::ZERO,
-                    ..base()
-                },
-                "base-target",
-            ),
-            (
-                Swift {
-                    endpoint_target: Span::ZERO,
-                    ..base()
-                },
-                "endpoint-target",
-            ),
-            (
-                Swift {
-                    beta: 0.0,
-                    ..base()
-                },
-                "beta",
-            ),
-            (
-                Swift {
-                    max_decrease: 1.1,
-                    ..base()
-                },
-                "max-decrease",
-            ),
-            (
-                Swift {
-                    additive_increase: 0.0,
-                    ..base()
-                },
-                "additive-increase",
-            ),
-            (
-                Swift {
-                    min_window: 2.0,
-                    ..base()
-                },
-                "min-window",
-            ),
-            (
-                Swift {
-                    max_window: 0.0001,
-                    ..base()
-                },
-                "max-window",
-            ),
-            (
-                Swift {
-                    flow_min_window: 0.0,
-                    ..base()
-                },
-                "flow-min-window",
-            ),
-            (
-                Swift {
-                    flow_max_window: 0.05,
-                    ..base()
-                },
-                "flow-max-window",
-            ),
-        ]);
     }
 }

@@ -10,46 +10,76 @@
 //! The round trip is that of the segment's last packet, without the time of that packet on the sender's link. The
 //! packets of a segment are paced, not sent as one burst.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
-use super::flows::{
-    Senders, check_bytes, check_number, check_part, check_span, not_above, paced, ps,
-};
+use super::flows::{Senders, paced, ps};
 use crate::hooks::{Ack, Flow, FlowLimit, NoControl, Settings, SourceControl};
-use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+use crate::parameters;
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, mbit_per_s, nearest, ns};
 
-/// TIMELY; the defaults are those that its authors recommend for 10 Gbit/s, as Zhu et al. 2016 give them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Timely {
-    /// Whether it is the patched one of Zhu et al. 2016.
-    pub patched: bool,
-    /// Round trip below which the rate always rises (T_low).
-    #[schemars(with = "quantity::SpanText")]
-    pub t_low: Span,
-    /// Round trip above which the rate always falls (T_high).
-    #[schemars(with = "quantity::SpanText")]
-    pub t_high: Span,
-    /// Round trip that the gradient is related to (minRTT).
-    #[schemars(with = "quantity::SpanText")]
-    pub min_rtt: Span,
-    /// Step of additive increase (delta).
-    #[schemars(with = "quantity::RateText")]
-    pub delta: Rate,
-    /// Weight of the newest difference of two round trips (alpha).
-    pub alpha: f64,
-    /// Factor of a decrease (beta); by default 0.8, or 0.008 if it is patched.
-    pub beta: Option<f64>,
-    /// Payload between two measurements (Seg).
-    #[schemars(with = "quantity::BytesText")]
-    pub segment: Bytes,
-    /// Segments in a row without a rising round trip from which on the step is five times as large (N).
-    pub hyper_after: u32,
-    /// Smallest rate of a flow. The sources have none; a steep gradient would never let a flow recover.
-    #[schemars(with = "quantity::RateText")]
-    pub min_rate: Rate,
+parameters! {
+    /// TIMELY; the defaults are those that its authors recommend for 10 Gbit/s, as Zhu et al. 2016 give them.
+    pub struct Timely {
+        /// Whether it is the patched one of Zhu et al. 2016.
+        patched: bool {
+            default: false,
+        }
+        /// Round trip below which the rate always rises (T_low).
+        t_low: Span {
+            default: Span::from_us(50),
+            bounds: Bounds::Time,
+            search: Search::SCALED,
+        }
+        /// Round trip above which the rate always falls (T_high).
+        t_high: Span {
+            default: Span::from_us(500),
+            above: t_low,
+            source: "T_high of Mittal et al. 2015, above which rates always fall, is above T_low",
+            search: Search::SCALED,
+        }
+        /// Round trip that the gradient is related to (minRTT).
+        min_rtt: Span {
+            default: Span::from_us(20),
+            bounds: Bounds::Time,
+            source: "Mittal et al. 2015 divide the gradient by minRTT",
+        }
+        /// Step of additive increase (delta).
+        delta: Rate {
+            default: TEN_MBIT,
+            search: Search::SCALED,
+        }
+        /// Weight of the newest difference of two round trips (alpha).
+        alpha: f64 {
+            default: 0.875,
+            bounds: Bounds::PART,
+            source: "alpha of Mittal et al. 2015 is the weight of the newest difference",
+        }
+        /// Factor of a decrease (beta); by default 0.8, or 0.008 if it is patched.
+        beta: Option<f64> {
+            default: None,
+            bounds: Bounds::PART,
+            example: "0.8",
+            source: "beta of Mittal et al. 2015 is the factor of a decrease",
+            search: Search::numbers(0.005, 1.0).log(),
+        }
+        /// Payload between two measurements (Seg).
+        segment: Bytes {
+            default: Bytes::from_bytes(16_000),
+            bounds: Bounds::SOME_BYTES,
+            source: "Seg of Mittal et al. 2015 is the payload between two measurements",
+        }
+        /// Segments in a row without a rising round trip from which on the step is five times as large (N).
+        hyper_after: u32 {
+            default: 5,
+            bounds: Bounds::Above(0.0, 1e6),
+            source: "N of Mittal et al. 2015 is a number of round trips in a row",
+        }
+        /// Smallest rate of a flow. The sources have none; a steep gradient would never let a flow recover.
+        min_rate: Rate {
+            default: TEN_MBIT,
+        }
+    }
 }
 
 /// A rate that is in the source.
@@ -58,28 +88,18 @@ const TEN_MBIT: Rate = match Rate::from_bits_per_sec(10_000_000) {
     None => unreachable!(),
 };
 
-impl Default for Timely {
-    fn default() -> Self {
-        Self {
-            patched: false,
-            t_low: Span::from_us(50),
-            t_high: Span::from_us(500),
-            min_rtt: Span::from_us(20),
-            delta: TEN_MBIT,
-            alpha: 0.875,
-            beta: None,
-            segment: Bytes::from_bytes(16_000),
-            hyper_after: 5,
-            min_rate: TEN_MBIT,
-        }
-    }
-}
-
 impl Timely {
     fn beta(&self) -> f64 {
         self.beta.unwrap_or(if self.patched { 0.008 } else { 0.8 })
     }
 }
+
+/// Rate, round trip, smoothed difference, segments, acknowledged bytes, next start.
+const COST: Cost = Cost::new(0, 0, 21, "acknowledgements");
+
+/// Zhu et al. 2016 give the parameters for this round trip and this rate.
+const PUBLISHED_RTT_NS: f64 = 20_000.0;
+const PUBLISHED_GBPS: f64 = 10.0;
 
 impl Scheme for Timely {
     type Switch = NoControl;
@@ -94,43 +114,29 @@ impl Scheme for Timely {
         self.beta = Some(self.beta());
     }
 
-    const BOUNDS: &[(&str, &str)] = &[
-        (
-            "t-high",
-            "T_high of Mittal et al. 2015, above which rates always fall, is above T_low",
-        ),
-        (
-            "min-rtt",
-            "Mittal et al. 2015 divide the gradient by minRTT",
-        ),
-        (
-            "alpha",
-            "alpha of Mittal et al. 2015 is the weight of the newest difference",
-        ),
-        (
-            "beta",
-            "beta of Mittal et al. 2015 is the factor of a decrease",
-        ),
-        (
-            "segment",
-            "Seg of Mittal et al. 2015 is the payload between two measurements",
-        ),
-        (
-            "hyper-after",
-            "N of Mittal et al. 2015 is a number of round trips in a row",
-        ),
-    ];
+    const FAMILY: Family = Family::Acknowledgements;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        check_span("t-low", self.t_low, "50 us")?;
-        check_span("min-rtt", self.min_rtt, "20 us")?;
-        if self.t_high <= self.t_low {
-            return Err(not_above("t-high", self.t_high, "t-low", self.t_low));
-        }
-        check_part("alpha", self.alpha, "0.875")?;
-        check_part("beta", self.beta(), "0.8")?;
-        check_bytes("segment", self.segment, "16 kB")?;
-        check_number("hyper-after", f64::from(self.hyper_after), 0.0, 1e6, "5")
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let base = facts.base_rtt_ns();
+        let longer = base as f64 / PUBLISHED_RTT_NS;
+        let step = mbit_per_s(nearest(10.0 * facts.link_gbps() / PUBLISHED_GBPS).max(1));
+        let variant = |name, which, patched: bool, beta: f64| {
+            let summary =
+                format!("{which}, times in proportion to the base round trip, steps to the link");
+            Variant::new(name, summary, COST)
+                .own("patched", patched)
+                .own("beta", beta)
+                .own("t-low", ns(nearest(50_000.0 * longer)))
+                .own("t-high", ns(nearest(500_000.0 * longer)))
+                .own("min-rtt", ns(base))
+                .own("delta", step.as_str())
+                .own("min-rate", step.as_str())
+                .carrier("ack-per-packet")
+        };
+        vec![
+            variant("timely", "as published", false, 0.8),
+            variant("timely+patched", "patched by Zhu et al.", true, 0.008),
+        ]
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, Rates), SchemeError> {
@@ -292,7 +298,7 @@ impl Settings for Rates {}
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use super::super::flows::tests::{PACKET, are_refused, at, flow, round, setup};
+    use super::super::flows::tests::{PACKET, at, flow, round, setup};
     use super::*;
 
     /// What the link carries in a picosecond, and delta in the same unit.
@@ -399,61 +405,5 @@ mod tests {
             });
         }
         is(source.rate(flow()).unwrap(), 10e6 / 8e12);
-    }
-
-    #[test]
-    fn impossible_parameters_are_refused() {
-        let base = Timely::default;
-        are_refused([
-            (
-                Timely {
-                    t_low: Span::ZERO,
-                    ..base()
-                },
-                "t-low",
-            ),
-            (
-                Timely {
-                    t_high: base().t_low,
-                    ..base()
-                },
-                "t-high",
-            ),
-            (
-                Timely {
-                    min_rtt: Span::ZERO,
-                    ..base()
-                },
-                "min-rtt",
-            ),
-            (
-                Timely {
-                    alpha: 1.5,
-                    ..base()
-                },
-                "alpha",
-            ),
-            (
-                Timely {
-                    beta: Some(0.0),
-                    ..base()
-                },
-                "beta",
-            ),
-            (
-                Timely {
-                    segment: Bytes::ZERO,
-                    ..base()
-                },
-                "segment",
-            ),
-            (
-                Timely {
-                    hyper_after: 0,
-                    ..base()
-                },
-                "hyper-after",
-            ),
-        ]);
     }
 }

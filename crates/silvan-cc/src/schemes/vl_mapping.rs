@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Time, Vl};
 
 use crate::hooks::{Flow, LaneView, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
-use crate::schemes::{Scheme, SchemeError, Setup, SwitchPort};
+use crate::parameters;
+use crate::schemes::{Bounds, Declared, Scheme, SchemeError, Setup, SwitchPort};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Unsuited, Variant, bytes};
 
 /// Which packets share a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,31 +43,73 @@ impl Mapping {
     }
 }
 
-/// A lane by destination or by output port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct VlMapping {
-    /// Which packets share a lane: by their destination, or by their output port at the next switch. The lanes are `vl.data-vls`.
-    pub mapping: Mapping,
-    /// Hosts side by side whose packets share a lane; by default as many as make a group for each lane. Further groups take the
-    /// lanes in turn. For `flow2sl`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_hosts: Option<u32>,
+parameters! {
+    /// A lane by destination or by output port.
+    pub struct VlMapping {
+        /// Which packets share a lane: by their destination, or by their output port at the next switch. The lanes are `vl.data-vls`.
+        mapping: Mapping {
+            default: Mapping::Vftree,
+        }
+        /// Hosts side by side whose packets share a lane; by default as many as make a group for each lane. Further groups take the
+        /// lanes in turn. For `flow2sl`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group_hosts: Option<u32> {
+            default: None,
+            bounds: Bounds::Whole(1, u32::MAX as u64),
+            message: "a group of 0 hosts is none",
+            example: "36",
+        }
+    }
 }
+
+/// Nothing but the lanes.
+const COST: Cost = Cost::new(0, 0, 0, "none");
 
 impl Scheme for VlMapping {
     type Switch = LaneByOutput;
     type Source = LaneOf;
 
-    fn check(&self) -> Result<(), SchemeError> {
-        let (message, hint) = match (self.group_hosts, self.mapping) {
-            (Some(0), _) => ("a group of 0 hosts is none", "write e.g. 36"),
-            (Some(_), mapping) if mapping != Mapping::Flow2sl => (
-                "only flow2sl has groups of hosts",
-                "set mapping to \"flow2sl\", or remove the key",
-            ),
-            _ => return Ok(()),
+    const FAMILY: Family = Family::Lanes;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let lanes = facts.lanes().max(1);
+        let buffer = bytes(facts.switch_buffer.as_u64() / lanes);
+        let variant = |mapping, what: &str| {
+            let summary = format!("{lanes} lanes by {what}, which share the buffer of one");
+            Variant::new(mapping, summary, COST)
+                .own("mapping", mapping)
+                .carrier("cnp")
+                .set("vl.data-vls", lanes)
+                .set("switch.buffer", buffer.as_str())
+                .unless(facts.lacks_lanes())
         };
+        let of_tree = Unsuited::Fabric("it is for fat trees, with d-mod-k routing");
+        let by_hand = |mapping, how| {
+            Variant::new(mapping, "", COST).unless(Some(Unsuited::ByHand(how)))
+        };
+        vec![
+            variant("vftree", "destination").unless((!facts.is_fat_tree).then_some(of_tree)),
+            variant("flow2sl", "groups of hosts side by side"),
+            variant("dbbm", "the destination's number"),
+            variant("obqa", "output").unless(facts.lacks_known_paths()),
+            by_hand(
+                "voqnet",
+                "--schemes vl-mapping --set control.vl-mapping.mapping=voqnet --set vl.data-vls=N, with a lane for each",
+            ),
+            by_hand(
+                "voqsw",
+                "--schemes vl-mapping --set control.vl-mapping.mapping=voqsw --set vl.data-vls=N, with a lane for each",
+            ),
+        ]
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        self.check_bounds()?;
+        if self.group_hosts.is_none() || self.mapping == Mapping::Flow2sl {
+            return Ok(());
+        }
+        let message = "only flow2sl has groups of hosts";
+        let hint = "set mapping to \"flow2sl\", or remove the key";
         Err(SchemeError::new("group-hosts", message, hint))
     }
 
@@ -359,22 +403,11 @@ mod tests {
         };
         let (_, source) = leaves.build(&setup).unwrap();
         assert_eq!(source.by_destination, [0, 0, 1, 1, 2, 2, 0, 0]);
-        are_refused([
-            (
-                VlMapping {
-                    group_hosts: Some(0),
-                    ..leaves.clone()
-                },
-                "group-hosts",
-            ),
-            (
-                VlMapping {
-                    mapping: Mapping::Dbbm,
-                    ..leaves
-                },
-                "group-hosts",
-            ),
-        ]);
+        let others = VlMapping {
+            mapping: Mapping::Dbbm,
+            ..leaves
+        };
+        are_refused([(others, "group-hosts")]);
     }
 
     /// Oracle: the modulo of the port's number, by hand; a host at the end of the link has none.

@@ -15,6 +15,9 @@ use super::EcnError;
 /// Rmin = Rmax/256, the lowest rate of an inter-packet delay of 8 bits (santos2003, section VI-B).
 pub const MIN_RATE: f64 = 1.0 / 256.0;
 
+/// Largest factor of a multiplicative decrease, Rmax/Rmin.
+pub(super) const MOST_FACTOR: f64 = 256.0;
+
 /// A pair of an increase and a decrease function (santos2003, section V). Rates are fractions of
 /// Rmax, times are packet times at Rmax.
 pub trait ResponseFunction {
@@ -134,7 +137,7 @@ fn checked_min_rate(min_rate: f64) -> Result<f64, EcnError> {
 
 /// Checks the factor m of a multiplicative decrease.
 fn checked_factor(factor: f64) -> Result<f64, EcnError> {
-    if factor > 1.0 && factor <= 256.0 {
+    if factor > 1.0 && factor <= MOST_FACTOR {
         Ok(factor)
     } else {
         Err(EcnError::DecreaseFactor(factor))

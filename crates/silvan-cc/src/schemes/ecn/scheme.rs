@@ -6,10 +6,14 @@ use silvan_core::document::KeyPath;
 
 use super::error::EcnError;
 use super::marking::{EcnSwitch, Marking};
-use super::response::{Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RateTables, Response};
+use super::response::{
+    Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, MOST_FACTOR, RateTables, Response,
+};
 use super::source::{EcnSource, RateModel, SourceParameters, WindowLimit};
 use crate::schemes::choice::{Parameter, check_choice};
-use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
+use crate::parameters;
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 
 /// How a source's rate answers acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,59 +43,80 @@ pub enum RatesKind {
     Discrete,
 }
 
-/// Explicit congestion notification with rate control and a window limit (santos2003).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Ecn {
-    /// Which packets are marked.
-    pub marking: Marking,
-    /// How rates react to marks.
-    pub response: ResponseKind,
-    /// Divisor of the rate at a mark (`aimd`, `fimd`), above 1.
-    pub decrease_factor: f64,
-    /// Which rates there are; tables are always discrete.
-    pub rates: RatesKind,
-    /// Smallest rate of a flow as a fraction of its link's. With discrete rates it is 1/256.
-    pub min_rate: f64,
-    /// First rate of a flow as a fraction of its link's.
-    pub initial_rate: f64,
-    /// Whether a flow starts with the rate that the last one between its two hosts left, instead of
-    /// the first.
-    pub persistent: bool,
-    /// Maximum number of packets of a flow in flight.
-    #[schemars(extend("x-unit" = "packets"))]
-    pub window: u16,
-    /// Largest window. If it is more than `window`, the window is adjusted together with the rate: it
-    /// opens at full rate, and marks halve it before they lower the rate. Default: `window`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "packets"))]
-    pub window_max: Option<u16>,
-    /// For each inter-packet delay the packets acknowledged without a mark until the next step up, and
-    /// the delay after it: 256 pairs (`given`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub increase_table: Option<Vec<(u16, u8)>>,
-    /// For each inter-packet delay that after a mark: 256 entries (`given`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decrease_table: Option<Vec<u8>>,
-}
-
-impl Default for Ecn {
-    fn default() -> Self {
-        Self {
-            marking: Marking::default(),
-            response: ResponseKind::default(),
-            decrease_factor: 2.0,
-            rates: RatesKind::default(),
-            min_rate: MIN_RATE,
-            initial_rate: 1.0,
-            persistent: true,
-            window: 1,
-            window_max: None,
-            increase_table: None,
-            decrease_table: None,
+parameters! {
+    /// Explicit congestion notification with rate control and a window limit (santos2003).
+    pub struct Ecn {
+        /// Which packets are marked.
+        marking: Marking {
+            default: Marking::default(),
+        }
+        /// How rates react to marks.
+        response: ResponseKind {
+            default: ResponseKind::default(),
+        }
+        /// Divisor of the rate at a mark (`aimd`, `fimd`), above 1.
+        decrease_factor: f64 {
+            default: 2.0,
+            bounds: Bounds::Above(1.0, MOST_FACTOR),
+            source: "m of santos2003 is above 1",
+            search: Search::numbers(1.05, 8.0).log().late(),
+        }
+        /// Which rates there are; tables are always discrete.
+        rates: RatesKind {
+            default: RatesKind::default(),
+        }
+        /// Smallest rate of a flow as a fraction of its link's. With discrete rates it is 1/256.
+        min_rate: f64 {
+            default: MIN_RATE,
+            bounds: Bounds::Between(0.0, 1.0),
+            source: "the rates of santos2003 go from Rmin to Rmax, that of the link",
+        }
+        /// First rate of a flow as a fraction of its link's.
+        initial_rate: f64 {
+            default: 1.0,
+            bounds: Bounds::From(MIN_RATE, 1.0),
+            source: "the rates of santos2003 go from Rmin to Rmax, that of the link",
+            search: Search::numbers(0.02, 1.0).log().late(),
+        }
+        /// Whether a flow starts with the rate that the last one between its two hosts left, instead of
+        /// the first.
+        persistent: bool {
+            default: true,
+        }
+        /// Maximum number of packets of a flow in flight.
+        window: u16 {
+            default: 1,
+            unit: "packets",
+            bounds: Bounds::Whole(1, u16::MAX as u64),
+            search: Search::whole(1, 512).log(),
+        }
+        /// Largest window. If it is more than `window`, the window is adjusted together with the rate: it
+        /// opens at full rate, and marks halve it before they lower the rate. Default: `window`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window_max: Option<u16> {
+            default: None,
+            unit: "packets",
+        }
+        /// For each inter-packet delay the packets acknowledged without a mark until the next step up, and
+        /// the delay after it: 256 pairs (`given`).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        increase_table: Option<Vec<(u16, u8)>> {
+            default: None,
+        }
+        /// For each inter-packet delay that after a mark: 256 entries (`given`).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        decrease_table: Option<Vec<u8>> {
+            default: None,
         }
     }
 }
+
+/// Two counters of an output; the tables of 256 rates; rate, acknowledged packets, window, packets in progress.
+const COST: Cost = Cost::new(4, 1024, 7, "acknowledgements");
+
+/// Packets of a flow that are on their way in this time bound its window: a few round trips of a three-stage fabric with its
+/// acknowledgements.
+const WINDOW_S: f64 = 4e-6;
 
 impl Scheme for Ecn {
     type Switch = EcnSwitch;
@@ -104,17 +129,21 @@ impl Scheme for Ecn {
         ..Defaults::ACK_PER_PACKET
     };
 
-    const BOUNDS: &[(&str, &str)] = &[
-        ("decrease-factor", "m of santos2003 is above 1"),
-        (
-            "min-rate",
-            "the rates of santos2003 go from Rmin to Rmax, that of the link",
-        ),
-        (
-            "initial-rate",
-            "the rates of santos2003 go from Rmin to Rmax, that of the link",
-        ),
-    ];
+    const FAMILY: Family = Family::Threshold;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let bytes = WINDOW_S * facts.link_gbps() * 1e9 / 8.0;
+        let window = ((bytes / facts.mtu.as_u64() as f64).ceil() as u64).max(2);
+        let variant = |name, response| {
+            let summary = format!("two counters per output, a window of {window} packets");
+            Variant::new(name, summary, COST)
+                .own("response", response)
+                .own("marking", "proposed-counters")
+                .own("window", window)
+                .carrier("ack-per-packet")
+        };
+        vec![variant("ecn+lipd", "lipd"), variant("ecn+fimd", "fimd")]
+    }
 
     fn check(&self) -> Result<(), SchemeError> {
         let parameters = [

@@ -63,7 +63,8 @@ pub(super) fn keys_of(fields: &[&str]) -> String {
 /// its values, which implements [`FromKey<K>`]. The first line of its comment documents it in `port` and
 /// `change`, all lines in its section. `datagrams` names the fields of management attributes that carry it,
 /// if any do: at switches those of SwitchCongestionSetting, with the bit of Control_Map, and of
-/// SwitchPortCongestionSetting, at adapters that of CACongestionSetting. `others` are keys of the section that are
+/// SwitchPortCongestionSetting, at adapters that of CACongestionSetting. `search` states the values that `tune` and the arena
+/// try. `others` are keys of the section that are
 /// no settings of single ports. A mask selects ports in the section, and is one bit of a port elsewhere, which
 /// `of_port` documents.
 macro_rules! settings {
@@ -82,6 +83,7 @@ macro_rules! settings {
                             $(max: $max:literal,)?
                             $(unit: $unit:literal,)?
                             $(datagrams: $whole_field:ident by $part:ident, $port_field:ident,)?
+                            $(search: $search:expr,)?
                         }
                     )*
                 }
@@ -115,6 +117,7 @@ macro_rules! settings {
                         $(max: $entry_max:literal,)?
                         $(unit: $entry_unit:literal,)?
                         $(datagrams: $entry_field:ident,)?
+                        $(search: $entry_search:expr,)?
                     }
                 )*
             }
@@ -249,6 +252,20 @@ macro_rules! settings {
         }
 
         impl $switch_section {
+            pub(super) fn parameters() -> Vec<$crate::schemes::ParameterInfo> {
+                vec![$($(
+                    $crate::schemes::ParameterInfo {
+                        key: $crate::parameter_key!($switch_key, ".", stringify!($field)),
+                        bounds: $crate::clause!(
+                            $($crate::schemes::Bounds::Whole(0, $max))?;
+                            $crate::schemes::Bounds::Any
+                        ),
+                        source: None,
+                        search: $crate::clause!($(Some($search))?; None),
+                    },
+                )*)*]
+            }
+
             $(
                 pub(super) fn $group(&self) -> Result<$group_type, SchemeError> {
                     let section = KeyPath::from($switch_key);
@@ -283,6 +300,20 @@ macro_rules! settings {
         }
 
         impl $adapter_section {
+            pub(super) fn parameters() -> Vec<$crate::schemes::ParameterInfo> {
+                vec![$(
+                    $crate::schemes::ParameterInfo {
+                        key: $crate::parameter_key!($adapter_key, ".", stringify!($entry)),
+                        bounds: $crate::clause!(
+                            $($crate::schemes::Bounds::Whole(0, $entry_max))?;
+                            $crate::schemes::Bounds::Any
+                        ),
+                        source: None,
+                        search: $crate::clause!($(Some($entry_search))?; None),
+                    },
+                )*]
+            }
+
             pub(super) fn entry(&self) -> Result<$entry_type, SchemeError> {
                 let section = KeyPath::from($adapter_key);
                 Ok($entry_type {

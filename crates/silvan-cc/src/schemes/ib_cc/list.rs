@@ -11,7 +11,7 @@ use super::declare::{FromKey, key_of};
 use super::sections::CctSection;
 use super::settings::{ControlLevel, MarkingMode, PortSelection};
 use super::threshold::ThresholdWeight;
-use crate::schemes::SchemeError;
+use crate::schemes::{SchemeError, Search};
 
 settings! {
     $
@@ -24,6 +24,7 @@ settings! {
                 default: 15,
                 max: 15,
                 datagrams: threshold by THRESHOLD, threshold,
+                search: Search::whole(1, 15),
             }
             /// Smallest packet that is marked; 0 marks all.
             // gran2010's value 8 is the 512 bytes that vendors' manuals give as the default.
@@ -37,6 +38,7 @@ settings! {
                 default: 0,
                 unit: "packets",
                 datagrams: marking_rate by MARKING_RATE, marking_rate,
+                search: Search::choices(&[0, 1, 3, 7, 15, 31, 63, 127, 255]),
             }
         }
         /// When and by how much a port starves its neighbour of credits.
@@ -110,6 +112,7 @@ settings! {
             CctiIncrease ccti_increase: u8 as u8 {
                 default: 1,
                 datagrams: ccti_increase,
+                search: Search::whole(1, 16).log().late(),
             }
             /// Smallest index; one above 0 delays every packet.
             // Not even a flow that has never seen a BECN is below it (OpenSM's option file: it "imposes a minimum
@@ -123,6 +126,7 @@ settings! {
                 default: 150,
                 unit: "1.024 us",
                 datagrams: ccti_timer,
+                search: Search::whole(10, 600).log(),
             }
             /// Index from which on the adapter logs a congestion event; 0 logs nothing.
             // As in Linux's hfi1 driver, `process_becn`.

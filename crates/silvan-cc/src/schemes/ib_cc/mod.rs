@@ -29,6 +29,7 @@ mod sections;
 mod settings;
 mod switch;
 mod threshold;
+mod variants;
 
 pub use adapter::{AdapterCounters, AdapterParameters, IbAdapter};
 pub use cct::{CctEntry, CongestionControlTable};
@@ -42,4 +43,6 @@ pub use parameters::IbParameters;
 pub use sections::{CctSection, CctShape, IbCc};
 pub use settings::{ControlLevel, MarkingMode, PortMask, PortSelection, SwitchCongestionSetting};
 pub use switch::{IbSwitch, MarkingCounters, SwitchParameters};
+pub(super) use variants::table_1;
+
 pub use threshold::{ThresholdMap, ThresholdWeight};

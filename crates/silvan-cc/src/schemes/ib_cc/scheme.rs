@@ -12,7 +12,9 @@ use super::parameters::IbParameters;
 use super::sections::{CctSection, CctShape, IbCc};
 use super::switch::{IbSwitch, SwitchParameters};
 use super::threshold::{ThresholdMap, ThresholdWeight};
+use super::variants;
 use crate::schemes::choice::{Parameter, check_choice};
+use crate::schemes::variant::{FabricFacts, Family, Variant};
 use crate::schemes::{Changes, DataPlane, Scheme, SchemeError, Setup, Switches};
 
 /// Queue length in packets of MTU size at threshold weight 15, unless a scenario has another value.
@@ -21,6 +23,12 @@ const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
 impl Scheme for IbCc {
     type Switch = IbSwitch;
     type Source = IbAdapter;
+
+    const FAMILY: Family = Family::Threshold;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        variants::variants(facts)
+    }
 
     fn fill_in(&mut self, data_plane: &DataPlane) {
         let section = &mut self.switch;

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schemes::{Bounds, Declared, ParameterInfo, Search};
+
 use super::list::{AdapterSection, PortOverride, SettingChangeEntry, SwitchSection};
 
 /// InfiniBand congestion control (IBA annex A10).
@@ -20,6 +22,23 @@ pub struct IbCc {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub change: Vec<SettingChangeEntry>,
 }
+
+impl Declared for IbCc {
+    fn parameters() -> Vec<ParameterInfo> {
+        let mut parameters = SwitchSection::parameters();
+        parameters.extend(AdapterSection::parameters());
+        parameters.push(SLOPE);
+        parameters
+    }
+}
+
+/// The slope of the Congestion Control Table. Its bounds follow from the largest index.
+const SLOPE: ParameterInfo = ParameterInfo {
+    key: "adapter.cct.slope",
+    bounds: Bounds::Any,
+    source: None,
+    search: Some(Search::numbers(0.05, 4.0).log().late().beside("adapter.cct.shape")),
+};
 
 /// Shape of the Congestion Control Table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -41,7 +41,7 @@ mod source;
 
 pub use detector::Detector;
 pub use parameters::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
-pub use scheme::{Pft, SendingKind, ThresholdKind};
+pub use scheme::{Pft, SendingKind, ThresholdKind, with_ib_cc};
 pub use source::{PftSource, injection_rate};
 
 #[cfg(test)]

@@ -2,12 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Bytes, Rate, Span, schema};
+use serde_json::Value;
+use silvan_core::{Bytes, Rate, Span};
 
 use super::parameters::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
 use super::source::PftSource;
 use crate::hooks::NoControl;
-use crate::schemes::{Scheme, SchemeError, Setup};
+use crate::parameters;
+use crate::schemes::ib_cc::table_1;
+use crate::schemes::{Bounds, Scheme, SchemeError, Search, Setup};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 
 /// Random numbers of the throttle are drawn from a stream of their own.
 const STREAM: u64 = 0x5448_524f_5454;
@@ -34,73 +38,115 @@ pub enum SendingKind {
     Random,
 }
 
-/// Proactive flow throttling at the host's interface (pft2021): f(c) = 2^(m - n) c + k of the c
-/// credits that the host has taken of the switch next to it. A cycle is the time of a flit on the
-/// link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Pft {
-    /// How congestion is found out.
-    pub threshold: ThresholdKind,
-    /// A host finds congestion with more credits taken than that.
-    #[schemars(extend("x-unit" = "credits"))]
-    pub enter: u32,
-    /// It finds that it is over with fewer.
-    #[schemars(extend("x-unit" = "credits"))]
-    pub escape: u32,
-    /// Te, the time in which credits must be above `enter` for `enter-count` (`average`).
-    #[schemars(extend("x-unit" = "cycles"))]
-    pub enter_window: u32,
-    /// Te'.
-    #[schemars(extend("x-unit" = "cycles"))]
-    pub enter_count: u32,
-    /// Ts, the time in which credits must be below `escape` for `escape-count` (`average`).
-    #[schemars(extend("x-unit" = "cycles"))]
-    pub escape_window: u32,
-    /// Ts'.
-    #[schemars(extend("x-unit" = "cycles"))]
-    pub escape_count: u32,
-    /// How a congested host sends.
-    pub interval: SendingKind,
-    /// Bits by which c is shifted left.
-    #[schemars(range(max = 31))]
-    pub m: u8,
-    /// Bits by which that is shifted right.
-    #[schemars(range(max = 31))]
-    pub n: u8,
-    /// Increment of it.
-    pub k: u32,
-    /// Bits of a random number (`random`).
-    #[schemars(range(min = 1, max = 32))]
-    pub random_bits: u8,
-    /// Data of a flit; its time on a link of the section `link` is a cycle.
-    #[schemars(with = "schema::BytesText")]
-    pub flit: Bytes,
-    /// Buffer space of a credit.
-    #[schemars(with = "schema::BytesText")]
-    pub credit: Bytes,
-}
-
-impl Default for Pft {
-    fn default() -> Self {
-        Self {
-            threshold: ThresholdKind::default(),
-            // The best configuration that pft2021 found: m, n, k and the thresholds.
-            enter: 0x250,
-            escape: 0x2a0,
-            enter_window: 1024,
-            enter_count: 512,
-            escape_window: 1024,
-            escape_count: 512,
-            interval: SendingKind::default(),
-            m: 18,
-            n: 0,
-            k: 0,
-            random_bits: 32,
-            flit: Bytes::from_bytes(16),
-            credit: Bytes::from_bytes(64),
+parameters! {
+    /// Proactive flow throttling at the host's interface (pft2021): f(c) = 2^(m - n) c + k of the c
+    /// credits that the host has taken of the switch next to it. A cycle is the time of a flit on the
+    /// link.
+    // The defaults are the best configuration that pft2021 found: m, n, k and the thresholds.
+    pub struct Pft {
+        /// How congestion is found out.
+        threshold: ThresholdKind {
+            default: ThresholdKind::default(),
+        }
+        /// A host finds congestion with more credits taken than that.
+        enter: u32 {
+            default: 0x250,
+            unit: "credits",
+            search: Search::whole(0x80, 0x400).late(),
+        }
+        /// It finds that it is over with fewer.
+        escape: u32 {
+            default: 0x2a0,
+            unit: "credits",
+        }
+        /// Te, the time in which credits must be above `enter` for `enter-count` (`average`).
+        enter_window: u32 {
+            default: 1024,
+            unit: "cycles",
+        }
+        /// Te'.
+        enter_count: u32 {
+            default: 512,
+            unit: "cycles",
+        }
+        /// Ts, the time in which credits must be below `escape` for `escape-count` (`average`).
+        escape_window: u32 {
+            default: 1024,
+            unit: "cycles",
+        }
+        /// Ts'.
+        escape_count: u32 {
+            default: 512,
+            unit: "cycles",
+        }
+        /// How a congested host sends.
+        interval: SendingKind {
+            default: SendingKind::default(),
+        }
+        /// Bits by which c is shifted left.
+        m: u8 {
+            default: 18,
+            bounds: Bounds::Whole(0, 31),
+            search: Search::whole(0, 12),
+        }
+        /// Bits by which that is shifted right.
+        n: u8 {
+            default: 0,
+            bounds: Bounds::Whole(0, 31),
+            search: Search::whole(0, 12),
+        }
+        /// Increment of it.
+        k: u32 {
+            default: 0,
+        }
+        /// Bits of a random number (`random`).
+        random_bits: u8 {
+            default: 32,
+            bounds: Bounds::Whole(1, 32),
+        }
+        /// Data of a flit; its time on a link of the section `link` is a cycle.
+        flit: Bytes {
+            default: Bytes::from_bytes(16),
+            bounds: Bounds::SOME_BYTES,
+        }
+        /// Buffer space of a credit.
+        credit: Bytes {
+            default: Bytes::from_bytes(64),
+            bounds: Bounds::Size(u32::MAX as u64),
         }
     }
+}
+
+/// Four counters, and registers for thresholds, windows, m, n and k.
+const COST: Cost = Cost::new(0, 40, 0, "none");
+
+/// Why it takes no part on links with PFC.
+const READS_CREDITS: &str = "it reads the credits of its host, and links with PFC have none";
+
+/// The settings with the best control factor that we found.
+fn best() -> [(&'static str, Value); 8] {
+    [
+        ("threshold", "average".into()),
+        ("interval", "fixed".into()),
+        ("enter", 0x100.into()),
+        ("escape", 0x80.into()),
+        ("m", 0.into()),
+        ("n", 6.into()),
+        ("k", 0.into()),
+        ("credit", "16 B".into()),
+    ]
+}
+
+/// The variants of InfiniBand's congestion control with proactive throttling.
+pub fn with_ib_cc(facts: &FabricFacts) -> Vec<Variant> {
+    let cost = Cost::new(8, 258 + 40, 1, "notifications");
+    vec![
+        Variant::new("ib-cc-pft", "both, as they are above", cost)
+            .part("ib-cc", table_1())
+            .part("pft", best())
+            .carrier("cnp")
+            .unless(facts.lacks_credits(READS_CREDITS)),
+    ]
 }
 
 impl Scheme for Pft {
@@ -108,6 +154,18 @@ impl Scheme for Pft {
     type Source = PftSource;
 
     const TAKES_LINK_RATE: bool = true;
+
+    const FAMILY: Family = Family::Credits;
+
+    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+        let variant = Variant::new("pft", "the best found for pft2021", COST);
+        vec![
+            variant
+                .all(best())
+                .carrier("cnp")
+                .unless(facts.lacks_credits(READS_CREDITS)),
+        ]
+    }
 
     fn check(&self) -> Result<(), SchemeError> {
         // Whatever the link, a flit takes some time if it has any bytes.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use silvan_core::Sl;
 
-use super::super::flows::tests::{PACKET, are_refused, at, flow, setup};
+use super::super::flows::tests::{PACKET, at, flow, setup};
 use super::*;
 
 /// 1,000 bytes a packet, and windows of so many.
@@ -189,41 +189,6 @@ fn the_shortest_backlog_is_pulled_first() {
         let sources: Vec<_> = pulls.iter().map(|pull| pull.source.index()).collect();
         assert_eq!(sources, expected, "{order:?}");
     }
-}
-
-#[test]
-fn impossible_parameters_are_refused() {
-    let base = Rccc::default;
-    are_refused([
-        (
-            Rccc {
-                base_rtt: Span::ZERO,
-                ..base()
-            },
-            "base-rtt",
-        ),
-        (
-            Rccc {
-                window: Some(Bytes::ZERO),
-                ..base()
-            },
-            "window",
-        ),
-        (
-            Rccc {
-                pull_rate: 1.5,
-                ..base()
-            },
-            "pull-rate",
-        ),
-        (
-            Rccc {
-                pull_rate: f64::NAN,
-                ..base()
-            },
-            "pull-rate",
-        ),
-    ]);
 }
 
 /// A fabric in which packets and pulls of a flow keep their order, and take as long as they are told.

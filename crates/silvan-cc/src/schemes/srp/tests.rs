@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use silvan_core::{PortNumber, SwitchId};
 
-use super::super::flows::tests::{PACKET, are_refused, at, flow, setup};
+use super::super::flows::tests::{PACKET, at, flow, setup};
 use super::*;
 
 const PAYLOAD: u32 = 1_000;
@@ -268,38 +268,7 @@ proptest! {
 }
 
 #[test]
-fn impossible_parameters_and_fabrics_are_refused() {
-    let none = Some(Bytes::ZERO);
-    are_refused([
-        (
-            Srp {
-                timeout: Some(Span::ZERO),
-                ..Srp::default()
-            },
-            "timeout",
-        ),
-        (
-            Srp {
-                threshold: none,
-                ..Srp::default()
-            },
-            "threshold",
-        ),
-        (
-            Srp {
-                reservation: none,
-                ..Srp::default()
-            },
-            "reservation",
-        ),
-        (
-            Srp {
-                reservation: Some(Bytes::from_bytes(1 << 31)),
-                ..Srp::default()
-            },
-            "reservation",
-        ),
-    ]);
+fn fabrics_without_lanes_are_refused() {
     let steps = Setup {
         routes_use_lanes: true,
         ..two_lanes()

@@ -1,0 +1,310 @@
+//! Variants of schemes: published settings on a fabric, what they cost, and fabrics that do not suit them.
+
+use serde::Serialize;
+use serde_json::Value;
+use silvan_core::{Bytes, Rate, Span};
+
+/// Virtual lanes that most ports have.
+const MOST_LANES: u64 = 8;
+/// Packets that a lane must have room for to be full on a short cable.
+const LANE_PACKETS: u64 = 3;
+
+/// The facts of a fabric and its run that published settings depend on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FabricFacts {
+    /// Rate of a cable without a rate of its own.
+    pub link_rate: Rate,
+    /// Whether links have credits; else PFC.
+    pub has_credits: bool,
+    /// Largest payload of a packet.
+    pub mtu: Bytes,
+    /// What a packet has on the wire besides.
+    pub header: Bytes,
+    /// Size of a notification or an acknowledgement on the wire.
+    pub feedback: Bytes,
+    /// Input buffer of a switch port, per lane.
+    pub switch_buffer: Bytes,
+    /// Number of hosts.
+    pub hosts: usize,
+    /// Number of switches.
+    pub switches: usize,
+    /// Cables on the longest route.
+    pub max_hops: u32,
+    /// The longest round trip without queues, in seconds.
+    pub base_rtt_s: f64,
+    /// Whether the routing is `d-mod-k`, which is for fat trees.
+    pub is_fat_tree: bool,
+    /// Whether switches or hosts choose among paths already.
+    pub chooses_paths: bool,
+    /// Whether switches could choose paths by their queues.
+    pub allows_adaptive: bool,
+    /// The longest round trip where switches choose among shortest paths by a hash, in seconds; `None` if they cannot.
+    pub ecmp_base_rtt_s: Option<f64>,
+    /// Data VLs of every port.
+    pub data_vls: u8,
+    /// Whether the routes need none of the lanes.
+    pub frees_lanes: bool,
+    /// Whether packets wait at one place of a switch, in virtual output queues.
+    pub waits_once: bool,
+    /// Simulated time of the run.
+    pub duration: Span,
+}
+
+impl FabricFacts {
+    /// Rate of a cable in Gbit/s.
+    pub fn link_gbps(&self) -> f64 {
+        self.link_rate.bits_per_sec() as f64 / 1e9
+    }
+
+    /// The longest round trip without queues in nanoseconds, rounded up.
+    pub fn base_rtt_ns(&self) -> u64 {
+        (self.base_rtt_s * 1e9).ceil() as u64
+    }
+
+    /// The lanes that the memory of a single lane has room for.
+    pub fn lanes(&self) -> u64 {
+        lanes(self.switch_buffer, self.mtu, self.header)
+    }
+
+    /// The reason for schemes that need credits, where links have none.
+    pub fn lacks_credits(&self, why: &'static str) -> Option<Unsuited> {
+        (!self.has_credits).then_some(Unsuited::Links(why))
+    }
+
+    /// The reason for schemes that divide the memory of a single lane, where it cannot be divided.
+    pub fn lacks_lanes(&self) -> Option<Unsuited> {
+        let on_links =
+            "its lanes share the memory of one, which has no headroom of PFC for each of them";
+        if let Some(links) = self.lacks_credits(on_links) {
+            return Some(links);
+        }
+        let why = if self.data_vls > 1 {
+            "the scenario has more than one data VL already"
+        } else if self.lanes() < 2 {
+            "the buffer has no room for two lanes of 3 packets"
+        } else if !self.frees_lanes {
+            "the routes of the fabric need the lanes"
+        } else {
+            return None;
+        };
+        Some(Unsuited::Fabric(why))
+    }
+
+    /// The reason for schemes whose switches find the roots of congestion, where links have no credits.
+    pub fn lacks_roots(&self) -> Option<Unsuited> {
+        self.lacks_credits(
+            "its switches tell roots from victims by credits, and links with PFC have none",
+        )
+    }
+
+    /// The reason for schemes whose packets change lanes at a switch, where packets wait in other queues.
+    pub fn lacks_output_queues(&self) -> Option<Unsuited> {
+        let why = "packets wait in other queues than virtual output queues";
+        (!self.waits_once).then_some(Unsuited::Fabric(why))
+    }
+
+    /// The reason for schemes that need to know the next output of a packet, where switches choose it.
+    pub fn lacks_known_paths(&self) -> Option<Unsuited> {
+        let why = "the next output must be known, and switches choose it";
+        self.chooses_paths.then_some(Unsuited::Fabric(why))
+    }
+
+    /// The reason for schemes that choose among paths, where there are none to choose among.
+    pub fn lacks_choice(&self, is_possible: bool) -> Option<Unsuited> {
+        let why = if self.chooses_paths {
+            "the fabric has a choice of paths of its own"
+        } else if self.switches == 1 {
+            "the fabric has a single switch, and no paths to choose among"
+        } else if !is_possible {
+            "the fabric has no choice among shortest paths"
+        } else {
+            return None;
+        };
+        Some(Unsuited::Fabric(why))
+    }
+}
+
+/// The lanes that a buffer has room for.
+pub fn lanes(buffer: Bytes, mtu: Bytes, header: Bytes) -> u64 {
+    let packet = mtu.as_u64() + header.as_u64();
+    MOST_LANES.min(buffer.as_u64() / (LANE_PACKETS * packet).max(1))
+}
+
+/// What a variant needs in addition to the data path. Bytes are those of the registers and counters of its description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// State of a switch for each port and virtual lane.
+    pub switch_bytes: u32,
+    /// State of a host, whatever its flows.
+    pub host_bytes: u32,
+    /// State of a host for each flow that is held back or has a window; of congestion isolation, state of each switch that a
+    /// congesting flow passes.
+    pub flow_bytes: u32,
+    /// Messages that travel.
+    pub messages: &'static str,
+}
+
+impl Cost {
+    /// A cost.
+    pub const fn new(
+        switch_bytes: u32,
+        host_bytes: u32,
+        flow_bytes: u32,
+        messages: &'static str,
+    ) -> Self {
+        Self {
+            switch_bytes,
+            host_bytes,
+            flow_bytes,
+            messages,
+        }
+    }
+}
+
+/// A reason why a variant takes no part in comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsuited {
+    /// What links lack.
+    Links(&'static str),
+    /// What the fabric or the run lacks.
+    Fabric(&'static str),
+    /// It needs settings of one's own: how to give them on the command line.
+    ByHand(&'static str),
+}
+
+/// What groups of schemes act on, in the order in which comparisons list their variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Marks from a threshold on, and no control.
+    Threshold,
+    /// Credits of the host.
+    Credits,
+    /// Marks at random by the length of a queue.
+    RandomMarks,
+    /// Acknowledgements: round trips, marks and what switches stamp.
+    Acknowledgements,
+    /// Credit from the receiver.
+    Receivers,
+    /// Reservations.
+    Reservations,
+    /// Paths.
+    Paths,
+    /// Lanes.
+    Lanes,
+    /// Anything else.
+    Other,
+}
+
+/// A scheme with published settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name in commands, tables and figures: that of the scheme, or with what is added to it.
+    pub name: &'static str,
+    /// Which settings these are.
+    pub summary: String,
+    /// What it needs.
+    pub cost: Cost,
+    /// Settings of the scheme: keys of its table.
+    pub own: Vec<(&'static str, Value)>,
+    /// Other settings by dotted key.
+    pub others: Vec<(String, Value)>,
+    /// Why it takes no part.
+    pub unsuited: Option<Unsuited>,
+}
+
+impl Variant {
+    /// A variant that suits the fabric, with all settings by default.
+    pub fn new(name: &'static str, summary: impl Into<String>, cost: Cost) -> Self {
+        Self {
+            name,
+            summary: summary.into(),
+            cost,
+            own: Vec::new(),
+            others: Vec::new(),
+            unsuited: None,
+        }
+    }
+
+    /// The variant with a setting of its scheme, in the place of an earlier value.
+    #[must_use]
+    pub fn own(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        match self.own.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, before)) => *before = value,
+            None => self.own.push((key, value)),
+        }
+        self
+    }
+
+    /// The variant with settings of its scheme.
+    #[must_use]
+    pub fn all(self, settings: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        let settings = settings.into_iter();
+        settings.fold(self, |variant, (key, value)| variant.own(key, value))
+    }
+
+    /// The variant with a setting outside of its scheme's table.
+    #[must_use]
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.others.push((key.into(), value.into()));
+        self
+    }
+
+    /// The variant with settings of one scheme of a chain.
+    #[must_use]
+    pub fn part(
+        self,
+        scheme: &str,
+        settings: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Self {
+        let settings = settings.into_iter();
+        settings.fold(self, |variant, (key, value)| {
+            variant.set(format!("control.{scheme}.{key}"), value)
+        })
+    }
+
+    /// The variant with what carries notifications.
+    #[must_use]
+    pub fn carrier(self, carrier: &str) -> Self {
+        self.set("control.feedback.carrier", carrier)
+    }
+
+    /// The variant with a reason why it takes no part, if there is one and it has none yet.
+    #[must_use]
+    pub fn unless(mut self, reason: Option<Unsuited>) -> Self {
+        self.unsuited = self.unsuited.or(reason);
+        self
+    }
+
+    /// All settings by dotted key; `scheme` is the name of its scheme.
+    pub fn overrides(&self, scheme: &str) -> Vec<(String, Value)> {
+        let scheme_key = ("control.scheme".to_owned(), Value::from(scheme));
+        let own = self.own.iter();
+        let own = own.map(|(key, value)| (format!("control.{scheme}.{key}"), value.clone()));
+        let others = self.others.iter().cloned();
+        std::iter::once(scheme_key)
+            .chain(own)
+            .chain(others)
+            .collect()
+    }
+}
+
+/// An amount of data as a scenario writes it.
+pub fn bytes(bytes: u64) -> String {
+    format!("{bytes} B")
+}
+
+/// A time as a scenario writes it.
+pub fn ns(ns: u64) -> String {
+    format!("{ns} ns")
+}
+
+/// A rate as a scenario writes it.
+pub fn mbit_per_s(rate: u64) -> String {
+    format!("{rate} Mbit/s")
+}
+
+/// The whole number nearest to a number that is not negative, the even one of two.
+pub fn nearest(value: f64) -> u64 {
+    value.round_ties_even() as u64
+}
