@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import silvan
 from silvan._silvan import schemes
+from silvan.arena.settings import search_of
+from silvan.baselines import chosen, fitting
 from tests.extended_sources import scheme_file, scheme_line
 from tests.test_guide import ROOT
 
@@ -35,7 +38,7 @@ ALLOWED = {
     # The live fabric is always InfiniBand's, and its page says whether its control is off.
     "python/silvan/viewer/samples.py": {"ib-cc"},
     "python/silvan/tuning/problem.py": {"ib-cc"},
-    "python/silvan/tuning/space.py": {"ib-cc"},
+    "python/silvan/tuning/space.py": {"ib-cc", "hpcc"},
     "python/silvan/tuning/tune.py": {"ib-cc"},
     # Tools of one scheme: its response functions, and a throttled interface alone.
     "crates/silvan-python/src/response.rs": {"ecn"},
@@ -49,24 +52,12 @@ ALLOWED = {
     "crates/silvan-python/src/scenario.rs": {"python"},
     "python/silvan/scheme_file.py": {"python"},
     "python/silvan/cli/options.py": {"python"},
-    # Published settings; any other scheme is compared with its defaults.
-    "python/silvan/baselines.py": {
-        *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
-        *("timely", "hpcc", "swift", "nscc", "rccc", "vl-mapping"),
-        *("reps", "nscc-reps", "dftree", "srp", "congestion-isolation", "recn"),
-        *("pair-backpressure", "python"),
-    },
-    # What links and fabrics lack for schemes.
-    "python/silvan/left_out.py": {
-        *("pft", "ib-cc-pft", "dftree", "srp", "congestion-isolation", "recn", "nscc", "reps"),
-        "vl-mapping",
-    },
-    # What the arena tunes; any other scheme keeps its published settings there.
-    "python/silvan/arena/settings.py": {
-        *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
-        *("timely", "hpcc", "swift", "nscc", "rccc", "srp", "congestion-isolation", "recn"),
-        *("pair-backpressure", "reps", "nscc-reps", "dftree"),
-    },
+    # A chain states the settings of both its schemes.
+    "crates/silvan-cc/src/schemes/pft/scheme.rs": {"ib-cc", "ib-cc-pft"},
+    "crates/silvan-cc/src/schemes/reps.rs": {"nscc"},
+    # Lanes are free if this scheme can use them.
+    "crates/silvan-scenario/src/variants.rs": {"vl-mapping"},
+    "python/silvan/baselines.py": {"python"},
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},
     # Benchmarks of schemes with timers per flow, and by acknowledgements.
@@ -143,6 +134,20 @@ def test_no_other_source_names_a_scheme() -> None:
     assert {place: names - found.get(place, set()) for place, names in ALLOWED.items()} == {
         place: set() for place in ALLOWED
     }
+
+
+def test_the_arena_tunes_what_the_file_declares() -> None:
+    """Oracle: the ranges in the listing of the page."""
+    scenario = silvan.Scenario()
+    (half,) = chosen(scenario, fitting(scenario), ["half"])
+    search = search_of(scenario, half)
+    assert search is not None
+    found = [(one.key, one.low, one.high, one.unit, one.log) for one in search.space.parameters]
+    assert found == [
+        ("control.half.threshold", 1 / 8, 8, "x 10000 B", True),
+        ("control.half.step", 0.0001, 0.1, "", True),
+    ]
+    assert search.start == {"control.half.threshold": 1, "control.half.step": 0.001}
 
 
 def test_the_page_lists_the_file_and_the_line_that_are_compiled() -> None:

@@ -8,21 +8,24 @@ import math
 import re
 import shlex
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import silvan
+from silvan._silvan import schemes
 from silvan.arena import Arena, ArenaResult, read_arena, run_arena
 from silvan.arena.judge import interval
 from silvan.arena.page import _shares, losses
 from silvan.arena.run import Runner, _tune_one, prepared, taking_part
-from silvan.arena.settings import TUNABLE, search_of
+from silvan.arena.settings import search_of
 from silvan.arena.store import Store
 from silvan.baselines import baselines
 from silvan.cache import build_id
 from silvan.compare import compare, watched
 from silvan.figures.arena import draw_arena, percent
+from silvan.tuning.space import Searched, searches
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -195,7 +198,9 @@ def test_every_parameter_that_is_searched_starts_from_the_published_value() -> N
     # Some have keys of Table I of gran2012 in their file, others leave them to defaults.
     assert len(tuned) == 3
     for scenario in tuned:
-        assert _searched(scenario) == set(TUNABLE)
+        declared = {name for name, _ in schemes() if searches(name)}
+        # Neither has published settings.
+        assert _searched(scenario) == declared - {"half", "swift-reps"}
         # All others map each flow to a lane, and have nothing to set.
         without = {one.name for one in baselines(scenario) if search_of(scenario, one) is None}
         assert without == {"none", "vftree", "flow2sl", "dbbm", "obqa"}
@@ -205,7 +210,11 @@ def test_published_settings_that_cannot_be_tried_are_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Oracle: the slope of a CCT without its shape, which a scenario refuses."""
-    monkeypatch.setattr("silvan.arena.settings._BESIDE", {})
+
+    def alone(scheme: str) -> list[Searched]:
+        return [replace(one, beside=None) for one in searches(scheme)]
+
+    monkeypatch.setattr("silvan.arena.settings.searches", alone)
     arena = read_arena().only(["training"])
     none, scheme = taking_part(arena.cases[0], ["ib-cc"]).sides
     runner = Runner(Store(tmp_path), "local", 1, None, lambda _: None)

@@ -12,7 +12,7 @@ import pytest
 import silvan
 from silvan.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
 from silvan.arena.run import prepared
-from silvan.baselines import base_rtt_s, baselines, left_out
+from silvan.baselines import baselines, left_out
 from silvan.cache import build_id
 from tests.conftest import Command
 from tests.test_arena import results
@@ -117,7 +117,7 @@ def test_an_incast_ends_when_the_link_of_its_receiver_has_carried_it(result: Are
         header = 82 if one.link == "pfc" else 26
         assert one.objective >= link_time_ms(header), one
         if one.baseline.name == "none":
-            base_ms = base_rtt_s(one.runs[0].scenario) * 1e3
+            base_ms = one.runs[0].scenario.base_rtt_s * 1e3
             assert one.objective <= link_time_ms(header) + base_ms, one
 
 

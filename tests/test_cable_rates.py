@@ -8,7 +8,7 @@ import pytest
 
 import silvan
 from silvan.arena import read_arena
-from silvan.baselines import base_rtt_s, baselines
+from silvan.baselines import baselines
 from tests.conftest import Command
 
 RAILS: dict[str, Any] = {
@@ -67,7 +67,7 @@ def test_windows_of_all_cases_of_the_arena_are_for_cables_that_they_have() -> No
         window = str(one.overrides["control.pair-backpressure.window"])
         controlled = case.scenario.override({"control.feedback.carrier": "ack-per-packet"})
         packet = case.scenario.packet.mtu.bytes
-        products = [base_rtt_s(controlled) * rate / 8 + packet for rate in rates]
+        products = [controlled.base_rtt_s * rate / 8 + packet for rate in rates]
         assert any(
             float(window.removesuffix(" B")) == pytest.approx(product, rel=1e-3)
             for product in products

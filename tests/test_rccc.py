@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import base_rtt_s, baselines
+from silvan.baselines import baselines
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -130,7 +130,7 @@ def test_the_shortest_backlog_ends_first(tmp_path: Path, name: str, times: int) 
     result = silvan.run(scenario)
     ends_us = sorted(set(np.array(result.tables["program_ops"]["end_ps"].to_pylist()) / 1e6))
     alone_us = 500 * WIRE / BYTES_PER_US / 0.99
-    window_us = base_rtt_s(scenario) * 1e6
+    window_us = scenario.base_rtt_s * 1e6
     of_long = 0 if times == 2 else 3 * WIRE / (window_us * BYTES_PER_US)
     least_us = times * alone_us - window_us
     assert least_us < ends_us[0] < times * alone_us * (1 + of_long) + window_us
@@ -175,7 +175,7 @@ def test_an_idle_flow_waits_for_nothing() -> None:
         for one in (scenario, controlled(scenario))
     ]
     assert means[0] == means[1]
-    assert base_rtt_s(scenario) > 0
+    assert scenario.base_rtt_s > 0
 
 
 @pytest.mark.slow

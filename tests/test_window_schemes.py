@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import base_rtt_s, baselines
+from silvan.baselines import baselines
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -96,7 +96,7 @@ def test_swift_keeps_the_round_trip_at_its_target(senders: int, target_us: int) 
     )
     waiting_us = queue(result).mean() / BYTES_PER_US
     # The base round trip, which ends when the sink is done, has a packet's time at the port in it.
-    round_trip_us = waiting_us + base_rtt_s(result.scenario) * 1e6 - WIRE / BYTES_PER_US
+    round_trip_us = waiting_us + result.scenario.base_rtt_s * 1e6 - WIRE / BYTES_PER_US
     window = round_trip_us * BYTES_PER_US / WIRE / senders
     alpha = 40 / (0.1**-0.5 - 0.1)
     expected_us = target_us + 1 + max(0.0, alpha * (window**-0.5 - 0.1))
@@ -157,7 +157,7 @@ def test_patched_timely_comes_to_its_fixed_point(senders: int) -> None:
     expected_us = 50 * (1 + senders * 10e6 / (0.008 * 8e9))
     # The packet's own time on the sender's link is not part of TIMELY's round trip.
     wire_us = WIRE / 1_000
-    round_trip_us = queue(result).mean() / 1_000 + base_rtt_s(scenario) * 1e6 - 2 * wire_us
+    round_trip_us = queue(result).mean() / 1_000 + scenario.base_rtt_s * 1e6 - 2 * wire_us
     assert round_trip_us == pytest.approx(expected_us, rel=0.02)
     assert shares(result) == pytest.approx(1, abs=0.01)
 
@@ -175,7 +175,7 @@ def test_two_windows_of_nscc_fill_what_they_may() -> None:
     marked.
     """
     result = nscc(2, 6)
-    base_us = base_rtt_s(result.scenario) * 1e6
+    base_us = result.scenario.base_rtt_s * 1e6
     assert queue(result).mean() / BYTES_PER_US == pytest.approx(2 * base_us, rel=0.05)
     assert goodput(result) > 0.99
     assert sum(result.hosts["becn_received"].to_pylist()) == 0

@@ -493,6 +493,42 @@ class Scenario:
         facts: dict[str, Any] = json.loads(self._native.describe())
         return facts
 
+    @property
+    def base_rtt_s(self) -> float:
+        """The longest round trip of the fabric without queues, in seconds.
+
+        A packet of MTU size takes its time on the host's link and in the sink, and passes cables
+        and switches; its acknowledgement takes the delay of feedback, and in band the path, too.
+
+        Examples
+        --------
+        Two cables of 10 ns, a switch of 100 ns, two times 166 ns for 2074 bytes at 100 Gbit/s, and
+        2 us for the acknowledgement:
+
+        >>> import silvan
+        >>> edr = silvan.Scenario(
+        ...     fabric={"generator": "single-switch", "hosts": 4},
+        ...     link={"speed": "EDR"},
+        ...     switch={"latency": "100 ns"},
+        ... )
+        >>> round(edr.base_rtt_s * 1e9, 2)
+        2451.84
+        """
+        return self._native.base_rtt_s()
+
+    def scheme_variants(self) -> list[dict[str, Any]]:
+        """List the variants of all congestion-control schemes on the fabric.
+
+        Returns
+        -------
+        list of dict
+            ``name``, ``scheme``, ``summary``, ``overrides`` (pairs of key and value), ``cost``, and
+            ``unsuited``: None, or a ``kind`` (``links``, ``fabric`` or ``by-hand``) and ``why`` the
+            variant takes no part in comparisons.
+        """
+        variants: list[dict[str, Any]] = json.loads(interruptible(self._native.scheme_variants))
+        return variants
+
     def tmax_gbps(self, seed: SupportsIndex | None = None, *, at_ps: int = 0) -> float:
         """Compute the most that hosts other than hotspots could receive, from the traffic alone.
 

@@ -1,4 +1,4 @@
-"""What is tuned of each scheme: the same number of trials for all, whatever their parameters."""
+"""What is tuned of each scheme, as it declares it: the same number of trials for all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from silvan.errors import ScenarioError
 from silvan.quantities import Quantity
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
-from silvan.tuning.space import Parameter, Space
+from silvan.tuning.space import Parameter, Space, searches
 
 BATCH = 8
 """Trials that are drawn before the results of any of them are known."""
@@ -21,79 +21,6 @@ SAMPLER_SEED = 1
 
 _SCALE = 8.0
 """Sizes, times and rates are searched from an eighth of the published value to eight times."""
-
-_Parameters = tuple[Parameter | str, ...]
-
-_IB_CC: _Parameters = (
-    Parameter("control.ib-cc.switch.threshold", 1, 15, whole=True),
-    Parameter("control.ib-cc.switch.marking-rate", choices=(0, 1, 3, 7, 15, 31, 63, 127, 255)),
-    Parameter("control.ib-cc.adapter.ccti-timer", 10, 600, log=True, whole=True),
-    Parameter("control.ib-cc.adapter.ccti-increase", 1, 16, log=True, whole=True),
-    Parameter("control.ib-cc.adapter.cct.slope", 0.05, 4.0, log=True),
-)
-_BESIDE: Mapping[str, str] = {"control.ib-cc.adapter.cct.slope": "control.ib-cc.adapter.cct.shape"}
-"""What a parameter needs beside it."""
-
-_PFT: _Parameters = (
-    Parameter("control.pft.m", 0, 12, whole=True),
-    Parameter("control.pft.n", 0, 12, whole=True),
-    Parameter("control.pft.enter", 0x80, 0x400, whole=True),
-)
-_NSCC: _Parameters = ("control.nscc.target-delay", "control.nscc.k-min", "control.nscc.k-max")
-_REPS_BUFFER = Parameter("control.reps.buffer", 1, 32, log=True, whole=True)
-TUNABLE: Mapping[str, _Parameters] = {
-    "ib-cc": _IB_CC,
-    "pft": _PFT,
-    "ib-cc-pft": (*_IB_CC, *_PFT),
-    "ecn": (
-        Parameter("control.ecn.window", 1, 512, log=True, whole=True),
-        Parameter("control.ecn.decrease-factor", 1.05, 8.0, log=True),
-        Parameter("control.ecn.initial-rate", 0.02, 1.0, log=True),
-    ),
-    "dcqcn": (
-        "control.dcqcn.k-min",
-        "control.dcqcn.k-max",
-        Parameter("control.dcqcn.p-max", 0.001, 1.0, log=True),
-        "control.dcqcn.rate-ai",
-        "control.dcqcn.alpha-timer",
-        "control.dcqcn.rate-timer",
-    ),
-    "timely": (
-        "control.timely.t-low",
-        "control.timely.t-high",
-        "control.timely.delta",
-        Parameter("control.timely.beta", 0.005, 1.0, log=True),
-    ),
-    "hpcc": (
-        Parameter("control.hpcc.eta", 0.7, 0.99),
-        "control.hpcc.additive-increase",
-        Parameter("control.hpcc.max-stage", 0, 10, whole=True),
-    ),
-    "swift": (
-        "control.swift.base-target",
-        "control.swift.flow-range",
-        Parameter("control.swift.additive-increase", 0.1, 8.0, log=True),
-        Parameter("control.swift.beta", 0.1, 0.95),
-    ),
-    "nscc": _NSCC,
-    "reps": ("control.reps.k-min", "control.reps.k-max", _REPS_BUFFER),
-    "nscc-reps": (*_NSCC, _REPS_BUFFER),
-    "rccc": ("control.rccc.window", Parameter("control.rccc.pull-rate", 0.7, 1.0)),
-    "congestion-isolation": (
-        "control.congestion-isolation.set-point",
-        "control.congestion-isolation.hold",
-    ),
-    "dftree": ("control.dftree.threshold", "control.dftree.hold"),
-    "recn": ("control.recn.detection", "control.recn.propagation"),
-    "pair-backpressure": (
-        "control.pair-backpressure.threshold",
-        Parameter("control.pair-backpressure.least-window", 1, 8, log=True, whole=True),
-        Parameter("control.pair-backpressure.increase", 0.25, 8.0, log=True),
-    ),
-    "srp": ("control.srp.timeout", "control.srp.threshold", "control.srp.reservation"),
-}
-"""Parameters that are searched for each scheme: ranges, or keys whose published value is scaled.
-A scheme that is not listed has none, or none that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +59,28 @@ def search_of(scenario: Scenario, baseline: Baseline) -> Search | None:
         Parameters with their ranges, and the published settings. None if nothing is tuned.
     """
     keys = scenario.override(baseline.overrides).to_dict()
-    listed = TUNABLE.get(str(keys["control"]["scheme"]), ())
     parameters: list[Parameter] = []
     start: dict[str, float] = {}
-    for one in listed:
-        value = _value(keys, one if isinstance(one, str) else one.key)
+    fixed: dict[str, TomlValue] = {}
+    for searched in searches(str(keys["control"]["scheme"])):
+        key = searched.key
+        value = _value(keys, key)
         if value is None:
             continue
-        if isinstance(one, str):
-            parameters.append(_scaled(one, str(value)))
-            start[one] = 1.0
+        one = searched.parameter
+        if one is None:
+            parameters.append(_scaled(key, str(value)))
+            start[key] = 1.0
         elif one.choices:
-            if value in one.choices:
-                parameters.append(one)
-                start[one.key] = one.choices.index(value)
+            if value not in one.choices:
+                continue
+            parameters.append(one)
+            start[key] = one.choices.index(value)
         else:
             parameters.append(_containing(one, float(value)))
-            start[one.key] = int(value) if one.whole else float(value)
-    fixed = {
-        key: _value(keys, key)
-        for one, key in _BESIDE.items()
-        if one in start and key not in start and _value(keys, key) is not None
-    }
+            start[key] = int(value) if one.whole else float(value)
+        if searched.beside and _value(keys, searched.beside) is not None:
+            fixed[searched.beside] = _value(keys, searched.beside)
     return Search(Space(tuple(parameters)), start, fixed) if parameters else None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from silvan._silvan import scheme_searches
 from silvan.errors import ScenarioError, shown
 from silvan.toml_text import TomlValue
 
@@ -130,6 +132,52 @@ class Parameter:
             "log": self.log,
             "whole": self.whole,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A parameter of a scheme that searches draw values of, as the scheme declares it.
+
+    Attributes
+    ----------
+    key : str
+        Its key in a scenario.
+    parameter : Parameter, optional
+        Its range or choices. None if multiples of the published value are searched.
+    beside : str, optional
+        A key that a scenario must have beside it: a table has either all of its keys from a default
+        or none.
+    """
+
+    key: str
+    parameter: Parameter | None
+    beside: str | None
+
+
+def searches(scheme: str) -> list[Searched]:
+    """List the parameters of a scheme that are searched, in the order in which they are drawn.
+
+    Examples
+    --------
+    >>> [one.key for one in searches("hpcc")]
+    ['control.hpcc.eta', 'control.hpcc.additive-increase', 'control.hpcc.max-stage']
+    >>> searches("hpcc")[0].parameter == Parameter("control.hpcc.eta", 0.7, 0.99)
+    True
+    >>> searches("none")
+    []
+    """
+    return [
+        Searched(one["key"], _declared(one["key"], one["values"]), one["beside"])
+        for one in json.loads(scheme_searches(scheme))
+    ]
+
+
+def _declared(key: str, values: Mapping[str, Any] | str) -> Parameter | None:
+    if isinstance(values, str):
+        return None
+    if "choices" in values:
+        return Parameter(key, choices=tuple(values["choices"]))
+    return Parameter(key, **values)
 
 
 def cct_entry(packet_times: float) -> list[int]:

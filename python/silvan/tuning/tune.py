@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,21 @@ from silvan.tuning.expression import Expression
 from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets, require_default_ports
 from silvan.tuning.runs import OFF, Runs, open_runs, require_valid
 from silvan.tuning.search import BATCH, Found, Trial, search
-from silvan.tuning.space import POWER, SLOPE, Parameter, Space, require_inside
+from silvan.tuning.space import POWER, SLOPE, Parameter, Space, require_inside, searches
 
-_SWITCH, _ADAPTER = "control.ib-cc.switch", "control.ib-cc.adapter"
+_TABLE = "control.ib-cc.adapter.cct"
 
-PARAMETERS = (
-    Parameter(f"{_SWITCH}.threshold", 1, 15, whole=True),
-    Parameter(f"{_SWITCH}.marking-rate", choices=(0, 1, 3, 7, 15, 31, 63, 127, 255)),
-    Parameter(f"{_ADAPTER}.ccti-timer", 10, 600, log=True, whole=True),
-    Parameter(f"{_ADAPTER}.ccti-increase", 1, 16, log=True, whole=True),
-    Parameter(SLOPE, 0.05, 4.0, log=True),
-    Parameter(POWER, 0.5, 2.0),
-)
+
+def _parameters() -> Iterator[Parameter]:
+    """Read what the scheme declares; its table of delays has a power here, too."""
+    for one in searches("ib-cc"):
+        if one.parameter is not None:
+            key = SLOPE if one.key == f"{_TABLE}.slope" else one.key
+            yield replace(one.parameter, key=key)
+    yield Parameter(POWER, 0.5, 2.0)
+
+
+PARAMETERS = tuple(_parameters())
 """What is searched by default."""
 
 OBJECTIVE = "maximize other_receivers_gbps * min(1, hotspots_gbps / (0.95 * off.hotspots_gbps))"
