@@ -1,6 +1,6 @@
 """Schemes of today in Python, each in at most 60 lines: the same tables as in Rust.
 
-``crates/silvan-instances/tests/engines/hook_schemes`` has the same schemes, and checks them against bounds.
+``crates/silvan-instances/tests/engines/hook_schemes`` has the same schemes, and checks bounds.
 """
 
 from __future__ import annotations

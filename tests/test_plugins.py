@@ -562,7 +562,7 @@ def cables(keys):
 
 
 def flows(keys, fabric):
-    return {"flow": [{"from": fabric.hosts[0], "to": "nobody"}]}
+    return {"flow": [{"from": fabric.hosts[0], "to": "no-host"}]}
 
 
 def tables(keys, fabric):

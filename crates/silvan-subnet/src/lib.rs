@@ -8,7 +8,7 @@
 //! - [`sweep`] reads counters, and keeps them as the bytes that came.
 //! - [`metrics`] are those of all processes that read a subnet, [`endpoint`] serves a page of them, [`log`] writes
 //!   events as lines.
-//! - [`observer`] has a round of the congestion manager, for whoever shows it.
+//! - [`observer`] has a round of the congestion manager, for the program that shows it.
 //! - [`fake`] is a subnet in memory, with faults, for tests of crates above. It is no feature: crates would be compiled
 //!   once for tests and once without it.
 //!

@@ -5,7 +5,7 @@ use super::path::KeyPath;
 
 /// A refused value: its key within the section that was checked, what is wrong, and what to write.
 ///
-/// The errors of the crates below a scenario turn into it. Whoever knows where the section stands puts
+/// The errors of the crates below a scenario turn into it. The caller, which knows the place of the section, puts
 /// [its path](Self::within) in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
