@@ -127,3 +127,23 @@ def test_the_data_plane_names_no_scheme_and_no_traffic() -> None:
         assert "silvan_workload" not in text, source
         for line in re.findall(r"^\s*(?:pub )?use silvan_cc::(.*)", text, re.MULTILINE):
             assert any(line.startswith(hook) for hook in hooks), f"{source}: {line}"
+
+
+def features(crate: str) -> dict[str, str]:
+    """List the features of each package below a crate as cargo builds the crate alone."""
+    line = ["cargo", "tree", "--locked", "--package", crate, "--edges", "normal,build"]
+    command = [*line, "--format", "{p} [{f}]", "--prefix", "none"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    found: dict[str, set[str]] = {}
+    for text in done.stdout.splitlines():
+        name, version, *_ = text.split()
+        found.setdefault(f"{name} {version}", set()).update(re.findall(r"\[(.*)\]", text))
+    return {name: ";".join(sorted(several)) for name, several in found.items()}
+
+
+def test_the_c_library_and_the_extension_share_one_build() -> None:
+    """Packages with other features are compiled again, and with them all engines."""
+    library, extension = features("silvan-capi"), features("silvan-python")
+    shared = library.keys() & extension.keys()
+    assert any(name.startswith("silvan-instances ") for name in shared)
+    assert {one: library[one] for one in shared} == {one: extension[one] for one in shared}

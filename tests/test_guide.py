@@ -66,6 +66,7 @@ NOT_RUN = {
     ("exporter.md", "scrape_configs"): "a part of Prometheus's configuration",
     ("first-steps.md", "error:"): _OUTPUT,
     ("add-a-scheme.md", "half::Half"): "a line of a list in Rust",
+    ("add-a-scheme.md", "    fn variants(facts"): "a part of hpcc.rs",
     ("add-a-scheme.md", "error:"): _OUTPUT,
     (
         "add-a-scheme.md",

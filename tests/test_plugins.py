@@ -219,7 +219,7 @@ USES = {
             + routed(value)
             + CROSSING
         ),
-        "fabric.spread: unknown key",
+        'fabric.routing: unknown value "spread"',
     ),
     "traffic": Use(
         "silvan.traffic",

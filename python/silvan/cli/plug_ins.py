@@ -7,7 +7,7 @@ from silvan.cli.printer import put, put_json, put_table
 
 
 def plug_ins(*, as_json: AsJson = False) -> None:
-    """List the schemes, topologies, traffic, routings and trace readers of installed packages.
+    """List the plug-ins of installed packages.
 
     A scenario names a plug-in where the name of a built-in one would stand. Prints the keys of each
     plug-in with their defaults.

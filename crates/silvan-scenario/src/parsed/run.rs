@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU16;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use silvan_core::advice::Advised;
 use silvan_core::{Bytes, Span};
 use silvan_model::LatencyStats;
 
@@ -134,12 +137,8 @@ impl Default for RunSection {
 }
 
 /// How many threads simulate a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a number of threads, 1 to 65535, or \"auto\"\u{1f}write 1, or \"auto\" to \
-                 choose by fabric and idle processors"
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum Threads {
     /// So many.
     Count(NonZeroU16),
@@ -148,7 +147,7 @@ pub enum Threads {
 }
 
 /// The word `auto`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Auto {
     /// `"auto"`.
@@ -161,6 +160,46 @@ impl Threads {
 
     fn is_one(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// Reads a number of threads, or `"auto"`.
+struct ThreadsVisitor;
+
+impl Visitor<'_> for ThreadsVisitor {
+    type Value = Threads;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = "a number of threads, 1 to 65535, or \"auto\"";
+        let hint = "write 1, or \"auto\" to choose by fabric and idle processors";
+        Advised { message, hint }.fmt(f)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Threads, E> {
+        let count = u16::try_from(number).ok().and_then(NonZeroU16::new);
+        count
+            .map(Threads::Count)
+            .ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Threads, E> {
+        match i64::try_from(number) {
+            Ok(number) => self.visit_i64(number),
+            Err(_) => Err(E::invalid_value(Unexpected::Unsigned(number), &self)),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Threads, E> {
+        match text {
+            "auto" => Ok(Threads::AUTO),
+            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Threads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ThreadsVisitor)
     }
 }
 
