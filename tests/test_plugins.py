@@ -25,6 +25,7 @@ from silvan.compare import choose, compare
 from silvan.errors import ScenarioError, SilvanError
 from silvan.planning.saturation import load_keys
 from silvan.plugins.installed import every
+from silvan.plugins.keys import read_keys
 from silvan.sweeping.plan import plan
 from silvan.toml_text import TomlValue
 from silvan.tuning.space import Parameter
@@ -786,3 +787,24 @@ def test_the_scenarios_of_the_page_run(package: Path, tmp_path: Path, file: File
         assert silvan.run(scenario).summary["simulated_ps"] > 0
     assert named == set(NAMES.values())
     assert {one.name for one in every()} == named
+
+
+@pytest.mark.parametrize("programs", ["1", "-1", "true", '"x"'])
+def test_programs_that_are_no_list_are_refused_at_their_place(programs: str) -> None:
+    with pytest.raises(ScenarioError, match="expected a list") as refused:
+        silvan.Scenario.from_toml(f"traffic.program = {programs}\n", source="own.toml")
+    assert (refused.value.key, refused.value.line) == ("traffic.program", 1)
+
+
+@pytest.mark.parametrize("error", [AssertionError, RecursionError, GeneratorExit, SystemExit])
+def test_keys_that_another_package_refuses_are_refused(error: type[BaseException]) -> None:
+    @dataclass
+    class Keys:
+        size: int = 1
+
+        def __post_init__(self) -> None:
+            raise error("no such size")
+
+    with pytest.raises(ScenarioError, match="no such size") as refused:
+        read_keys(Keys, {"size": 2}, "fabric")
+    assert refused.value.key == "fabric"

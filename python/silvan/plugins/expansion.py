@@ -244,7 +244,8 @@ def _tables_in(table: Mapping[str, Any]) -> list[str]:
 def _programs(traffic: Mapping[str, Any]) -> Iterator[tuple[int | str, Mapping[str, Any]]]:
     entries = traffic.get("program")
     # In a key of a sweep, the place of an entry is a key.
-    numbered = entries.items() if isinstance(entries, Mapping) else enumerate(entries or ())
+    listed = entries if isinstance(entries, list | tuple) else ()
+    numbered = entries.items() if isinstance(entries, Mapping) else enumerate(listed)
     return ((place, entry) for place, entry in numbered if isinstance(entry, Mapping))
 
 
@@ -689,7 +690,7 @@ class _Expansion:
                 return function(*arguments)
         except SilvanError as error:
             raise self._error(use, error.message, error.hint) from error
-        except (Exception, SystemExit) as error:
+        except (Exception, GeneratorExit, SystemExit) as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             hint = f"the exception is from {frame.filename}:{frame.lineno}"
             raise self._error(use, describe(error), hint) from error

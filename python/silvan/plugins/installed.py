@@ -70,7 +70,7 @@ class PlugIn:
         hint = f"correct the entry point {self.entry.value} of {self.package}, or uninstall it"
         try:
             found = self.entry.load()
-        except (Exception, SystemExit) as error:
+        except (Exception, GeneratorExit, SystemExit) as error:
             message = f"{self.title} cannot be imported: {describe(error)}"
             raise ScenarioError(message, hint=hint) from error
         if not isinstance(found, self.kind.type):

@@ -137,7 +137,8 @@ def read_keys(
         return kind(**values)
     except ScenarioError as error:
         raise _refused(path, error.message, error.hint) from error
-    except (ValueError, TypeError, SilvanError) as error:
+    except (Exception, GeneratorExit, SystemExit) as error:
+        # Code of another package refuses the values, whatever it raises.
         hint = getattr(error, "hint", None) or f"{word} takes no such values"
         raise _refused(path, describe(error).removeprefix("ValueError: "), hint) from error
 
