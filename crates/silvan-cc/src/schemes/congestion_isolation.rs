@@ -16,10 +16,8 @@ use crate::hooks::{
     Settings, SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::{
-    Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup,
-};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
+use crate::schemes::{Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup};
 
 mod output;
 #[cfg(test)]

@@ -17,8 +17,8 @@ use super::red::RedMarker;
 use crate::flow_table::{FlowTable, key};
 use crate::hooks::{Feedback, Flow, FlowLimit, PerHost, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, mbit_per_s, nearest};
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// DCQCN; the defaults are those of the paper (section 5.2), for links of 40 Gbit/s.

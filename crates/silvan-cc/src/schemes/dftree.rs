@@ -16,8 +16,8 @@ use crate::hooks::{
     SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// dFtree; the paper's times are those of a manager that polls, and not given.

@@ -16,8 +16,8 @@ use super::flows::{Senders, paced, ps};
 use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Hop, PortVl, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// HPCC; the defaults are those of the paper (section 5.1).

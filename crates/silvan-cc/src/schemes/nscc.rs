@@ -23,8 +23,8 @@ use super::flows::{Senders, ps};
 use super::red::RedMarker;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// NSCC; the defaults are the reference's, for its base round trip.

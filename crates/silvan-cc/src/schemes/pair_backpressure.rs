@@ -15,8 +15,8 @@ use crate::hooks::{
     Ack, Flow, FlowLimit, PacketView, PortVl, QueueView, Settings, SourceControl, SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// Slingshot's backpressure on pairs; its rule is not published, and what follows is ours.

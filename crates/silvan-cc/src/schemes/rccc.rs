@@ -40,8 +40,8 @@ use super::red::RedMarker;
 use crate::flow_table::FlowTable;
 use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, PerHost, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::{Bounds, DataPlane, Declared, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
+use crate::schemes::{Bounds, DataPlane, Declared, Scheme, SchemeError, Search, Setup};
 
 /// Which of the flows with a backlog is pulled next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -158,7 +158,12 @@ impl Scheme for Rccc {
         vec![
             variant("rccc", "flows in turn", "round-robin", false),
             variant("rccc+shortest", shortest, "shortest-first", false),
-            variant("rccc+marks", "pulls slow down by marks", "round-robin", true),
+            variant(
+                "rccc+marks",
+                "pulls slow down by marks",
+                "round-robin",
+                true,
+            ),
         ]
     }
 

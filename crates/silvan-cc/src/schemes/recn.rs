@@ -18,10 +18,8 @@ use silvan_core::{Bytes, Span};
 
 use crate::hooks::NoControl;
 use crate::parameters;
-use crate::schemes::{
-    Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup,
-};
 use crate::schemes::variant::{self, Cost, FabricFacts, Family, bytes};
+use crate::schemes::{Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup};
 
 mod inputs;
 mod lines;
@@ -105,7 +103,8 @@ impl Scheme for Recn {
         let buffer = facts.switch_buffer.as_u64() / lanes;
         let variant = |name, what: &str, cost| {
             let queues = lanes - 1;
-            let summary = format!("{queues} set-aside queues by {what}; all share one lane's buffer");
+            let summary =
+                format!("{queues} set-aside queues by {what}; all share one lane's buffer");
             variant::Variant::new(name, summary, cost)
                 .own("variant", name)
                 .own("detection", bytes((buffer / 2).max(1)))

@@ -30,10 +30,8 @@ use crate::hooks::{
     SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::{
-    Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup, SwitchPort,
-};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, ns};
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup, SwitchPort};
 
 /// Who reserves what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -15,8 +15,8 @@ use super::flows::{Senders, ps};
 use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
+use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// Swift; what the paper states is the default: a base target of 25 us, beta 0.8, max_mdf 0.5.

@@ -15,8 +15,8 @@ use silvan_core::{Bytes, HostId, Rate, Span, Time};
 use super::flows::{Senders, paced, ps};
 use crate::hooks::{Ack, Flow, FlowLimit, NoControl, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, mbit_per_s, nearest, ns};
+use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
     /// TIMELY; the defaults are those that its authors recommend for 10 Gbit/s, as Zhu et al. 2016 give them.

@@ -12,8 +12,8 @@ use silvan_core::{Time, Vl};
 
 use crate::hooks::{Flow, LaneView, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use crate::parameters;
-use crate::schemes::{Bounds, Declared, Scheme, SchemeError, Setup, SwitchPort};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Unsuited, Variant, bytes};
+use crate::schemes::{Bounds, Declared, Scheme, SchemeError, Setup, SwitchPort};
 
 /// Which packets share a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,9 +84,8 @@ impl Scheme for VlMapping {
                 .unless(facts.lacks_lanes())
         };
         let of_tree = Unsuited::Fabric("it is for fat trees, with d-mod-k routing");
-        let by_hand = |mapping, how| {
-            Variant::new(mapping, "", COST).unless(Some(Unsuited::ByHand(how)))
-        };
+        let by_hand =
+            |mapping, how| Variant::new(mapping, "", COST).unless(Some(Unsuited::ByHand(how)));
         vec![
             variant("vftree", "destination").unless((!facts.is_fat_tree).then_some(of_tree)),
             variant("flow2sl", "groups of hosts side by side"),

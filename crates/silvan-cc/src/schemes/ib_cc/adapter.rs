@@ -25,8 +25,8 @@ use crate::flow_table::FlowTable;
 use crate::hooks::{
     Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
 };
-use silvan_core::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
+use silvan_core::stream::SplitMix64;
 
 mod service_level;
 

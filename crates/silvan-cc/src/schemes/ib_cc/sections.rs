@@ -37,7 +37,12 @@ const SLOPE: ParameterInfo = ParameterInfo {
     key: "adapter.cct.slope",
     bounds: Bounds::Any,
     source: None,
-    search: Some(Search::numbers(0.05, 4.0).log().late().beside("adapter.cct.shape")),
+    search: Some(
+        Search::numbers(0.05, 4.0)
+            .log()
+            .late()
+            .beside("adapter.cct.shape"),
+    ),
 };
 
 /// Shape of the Congestion Control Table.

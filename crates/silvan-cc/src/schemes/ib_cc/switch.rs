@@ -30,8 +30,8 @@ use super::settings::{MarkingMode, PortMask, PortSelection, SwitchCongestionSett
 use super::threshold::ThresholdMap;
 use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, SwitchControl};
 use crate::schemes::SwitchPort;
-use silvan_core::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
+use silvan_core::stream::SplitMix64;
 
 mod changes;
 mod record;

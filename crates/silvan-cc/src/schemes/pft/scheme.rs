@@ -10,8 +10,8 @@ use super::source::PftSource;
 use crate::hooks::NoControl;
 use crate::parameters;
 use crate::schemes::ib_cc::table_1;
-use crate::schemes::{Bounds, Scheme, SchemeError, Search, Setup};
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
+use crate::schemes::{Bounds, Scheme, SchemeError, Search, Setup};
 
 /// Random numbers of the throttle are drawn from a stream of their own.
 const STREAM: u64 = 0x5448_524f_5454;
