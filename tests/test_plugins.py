@@ -561,6 +561,18 @@ def cables(keys):
     return {"switch": [{"name": "s", "ports": 4}], "host": [], "cable": [cable]}
 
 
+def empty(keys):
+    return {"switch": [], "host": [], "cable": []}
+
+
+def no_lists(keys):
+    return {}
+
+
+def only_switches(keys):
+    return {"switch": [{"name": "s", "ports": 4}], "host": [], "cable": []}
+
+
 def flows(keys, fabric):
     return {"flow": [{"from": fabric.hosts[0], "to": "no-host"}]}
 
@@ -587,6 +599,9 @@ FAILS = Topology(fails)
 ENDS = Topology(ends)
 NONE = Topology(gives_none)
 CABLES = Topology(cables)
+EMPTY = Topology(empty)
+NO_LISTS = Topology(no_lists)
+ONLY_SWITCHES = Topology(only_switches)
 KEYS = Topology(cables, Names)
 TYPES = Topology(cables, Types)
 FLOWS = Traffic(flows)
@@ -607,6 +622,9 @@ TOPOLOGY = '[fabric]\ngenerator = "bad"\n'
         ("topologies", "ENDS", TOPOLOGY, "SystemExit: 3", "bad_plugins.py:11"),
         ("topologies", "NONE", TOPOLOGY, "None is not a graph", "networkx"),
         ("topologies", "CABLES", TOPOLOGY, "fabric.cable.0.to", "fabric.switch"),
+        ("topologies", "EMPTY", TOPOLOGY, "fabric without nodes", "let bad give entries"),
+        ("topologies", "NO_LISTS", TOPOLOGY, "fabric without nodes", "let bad give entries"),
+        ("topologies", "ONLY_SWITCHES", TOPOLOGY, "the fabric has no host", "fabric.host"),
         ("topologies", "KEYS", TOPOLOGY, "its key routing", "rename the field"),
         ("topologies", "TYPES", f"{TOPOLOGY}size = 1\n", "fabric.size is not supported", "Literal"),
         ("topologies", "GONE", TOPOLOGY, "cannot be imported: AttributeError", "uninstall"),

@@ -412,6 +412,9 @@ class _Expansion:
                 message = f"it gives {shown(unknown[0])}, not a list of a fabric"
                 raise self._error(use, message, f"give the lists {', '.join(_LISTS)}")
             lists = dict(made)
+            if all(isinstance(one, Sequence) and not one for one in lists.values()):
+                hint = f"let {use.plug_in.name} give entries of {', '.join(_LISTS)}"
+                raise self._error(use, "it gives a fabric without nodes", hint)
         else:
             lists = self._call(use, fabric_lists, made)
         self.made |= dict.fromkeys(("fabric", *(f"fabric.{one}" for one in _LISTS)), use)
