@@ -10,6 +10,7 @@ import copy
 import json
 import pickle
 import re
+import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ import pytest
 import silvan
 from silvan.cli.app import run_command
 from silvan.compare import choose, compare
+from silvan.emulation import Emulation
 from silvan.errors import ScenarioError, SilvanError
+from silvan.opensm_routing import free_sockname, with_tables
 from silvan.planning.saturation import load_keys
 from silvan.plugins.installed import every
 from silvan.sweeping.plan import plan
@@ -415,6 +418,30 @@ def test_a_search_starts_from_the_keys_of_a_plug_in(package: Path) -> None:
 
 def test_saturation_varies_the_load_of_a_plug_in(package: Path) -> None:
     assert load_keys(silvan.Scenario.from_toml(USES["traffic"].text)) == ["traffic.shift.0.load"]
+
+
+@pytest.mark.parametrize("kind", ["scheme", "topology", "routing", "traffic"])
+def test_other_routes_of_a_plugged_scenario_need_no_file_afterwards(
+    kind: str, package: Path, file: File, tmp_path: Path
+) -> None:
+    """Oracle: the scenario of built-in elements with the same routes."""
+    use = USES[kind]
+    changed: list[silvan.Scenario] = []
+    lfts = ""
+    core = use.core(use.values[0]).replace(routed(1), "").replace('"explicit"', '"min-hop"')
+    for number, text in enumerate((use.text, core)):
+        scenario = silvan.Scenario.from_file(file(text))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        if not lfts:
+            with Emulation(scenario, sockname=free_sockname(), paused=True) as emulation:
+                lfts = str(emulation.control("tables")["tables"])
+        other = with_tables(scenario, lfts, folder)
+        shutil.rmtree(folder)
+        changed.append(other.override({"control.scheme": "ib-cc"}))
+    plugged, built_in = changed
+    assert plugged.egress_ports() == built_in.egress_ports()
+    assert tables(silvan.run(plugged)) == tables(silvan.run(built_in))
 
 
 def test_a_scheme_of_a_plug_in_takes_part_in_a_comparison_of_all(package: Path) -> None:
