@@ -343,6 +343,9 @@ def test_without_its_entry_point_a_plug_in_is_unknown(
     path = file(use.text)
     with pytest.raises(ScenarioError, match=re.escape(use.refused)) as refused:
         silvan.Scenario.from_file(path)
+    listed = "silvan plug-ins lists those of installed packages"
+    assert str(refused.value.hint).endswith(listed)
+    assert str(refused.value.hint).startswith("known here: ")
     line = refused.value.line
     assert line is not None
     assert refused.value.source == str(path)
@@ -355,6 +358,13 @@ def test_without_its_entry_point_a_plug_in_is_unknown(
             compare(plain, ["halving"], root=tmp_path)
         with pytest.raises(ScenarioError, match=re.escape(use.refused)):
             silvan.sweep(plain, {"control.scheme": ["none", "halving"]})
+
+
+def test_a_name_close_to_a_built_in_one_is_no_plug_in(site: Path) -> None:
+    text = USES["scheme"].text.replace("halving", "halv")
+    with pytest.raises(ScenarioError) as refused:
+        silvan.Scenario.from_toml(text)
+    assert refused.value.hint == 'did you mean "half"?'
 
 
 @every_kind
