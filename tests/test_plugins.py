@@ -802,6 +802,36 @@ def test_the_command_lists_plug_ins_with_their_keys(
     assert all(name in printed for name in rows)
 
 
+def test_the_command_lists_plug_ins_beside_broken_ones(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (package / "bad_plugins.py").write_text(BAD)
+    entries = {
+        "confused": "bad_plugins:TABLES",
+        "gone": "bad_plugins:GONE",
+        "untyped": "bad_plugins:TYPES",
+        "torus": "bad_plugins:EMPTY",
+        "usable": "bad_plugins:EMPTY",
+    }
+    install(package, "bad", "3.1", {"silvan.topologies": entries})
+    sys.modules.pop("bad_plugins", None)
+    assert run_command(["plug-ins"]) == 2
+    out, err = capsys.readouterr()
+    assert all(name in out for name in (*NAMES.values(), "usable"))
+    assert not any(name in out for name in ("gone", "confused", "untyped", "torus"))
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == err.count("\nhint: ") == 4
+    assert "confused of bad 3.1 is Routing, not" in errors[0]
+    assert "gone of bad 3.1 cannot be imported: AttributeError" in errors[1]
+    assert "untyped of bad 3.1: " in errors[2]
+    assert "torus of bad 3.1 has the name of what is built in" in errors[3]
+    assert run_command(["plug-ins", "--json"]) == 2
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows.keys() == {*NAMES.values(), *entries}
+    assert [f"error: {rows[name]['error']}" for name in list(entries)[:4]] == errors
+    assert not any("error" in rows[name] for name in (*NAMES.values(), "usable"))
+
+
 def test_commands_take_plug_ins(
     package: Path, file: File, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -840,4 +870,4 @@ def test_the_scenarios_of_the_page_run(package: Path, tmp_path: Path, file: File
         named |= {origin.split()[2] for origin in scenario.plug_ins}
         assert silvan.run(scenario).summary["simulated_ps"] > 0
     assert named == set(NAMES.values())
-    assert {one.name for one in every()} == named
+    assert {one["name"] for one in every()} == named
