@@ -95,6 +95,43 @@ def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -
     assert math.isnan(none.numbers["recovered_ms"])
 
 
+def test_a_run_that_ends_before_its_first_sample_has_no_rates(
+    command: Command, tmp_path: Path
+) -> None:
+    """Oracle: 64 KiB take at least 5 us at 100 Gbit/s, and the first sample is after 1 ms."""
+    (tmp_path / "short.toml").write_text(
+        """\
+name = "short"
+[fabric]
+generator = "single-switch"
+hosts = 4
+[link]
+speed = "EDR"
+[[traffic.program]]
+name = "work"
+kind = "allreduce"
+hosts = ["host-0000", "host-0001", "host-0002"]
+bytes = "64 KiB"
+[run]
+duration = "100 ms"
+[probe]
+interval = "1 ms"
+"""
+    )
+    words = ("compare", "short.toml", "--schemes", "ib-cc", "--json")
+    outcome = command(*words, cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    assert "Warning" not in outcome.stderr
+    rows = json.loads(outcome.stdout)
+    assert [row["scheme"] for row in rows] == ["none", "ib-cc"]
+    for row in rows:
+        for name in ("victims_gbps", "hotspot_utilisation", "dissolved_ms", "recovered_ms"):
+            assert row[name] is None
+        assert 0.005 < row["programs_ms"] < 1
+    page = (tmp_path / "out" / "compare-short" / "compare.html").read_text()
+    assert "Receive rate of victims" not in page
+
+
 def test_numbers_of_a_case_that_can_be_told_in_advance(
     scenario: silvan.Scenario, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import copy
 import json
 import pickle
 import re
+import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ import pytest
 import silvan
 from silvan.cli.app import run_command
 from silvan.compare import choose, compare
+from silvan.emulation import Emulation
 from silvan.errors import ScenarioError, SilvanError
+from silvan.opensm_routing import free_sockname, with_tables
 from silvan.planning.saturation import load_keys
 from silvan.plugins.installed import every
 from silvan.plugins.keys import read_keys
@@ -341,6 +344,9 @@ def test_without_its_entry_point_a_plug_in_is_unknown(
     path = file(use.text)
     with pytest.raises(ScenarioError, match=re.escape(use.refused)) as refused:
         silvan.Scenario.from_file(path)
+    listed = "silvan plug-ins lists those of installed packages"
+    assert str(refused.value.hint).endswith(listed)
+    assert str(refused.value.hint).startswith("known here: ")
     line = refused.value.line
     assert line is not None
     assert refused.value.source == str(path)
@@ -353,6 +359,13 @@ def test_without_its_entry_point_a_plug_in_is_unknown(
             compare(plain, ["halving"], root=tmp_path)
         with pytest.raises(ScenarioError, match=re.escape(use.refused)):
             silvan.sweep(plain, {"control.scheme": ["none", "halving"]})
+
+
+def test_a_name_close_to_a_built_in_one_is_no_plug_in(site: Path) -> None:
+    text = USES["scheme"].text.replace("halving", "halv")
+    with pytest.raises(ScenarioError) as refused:
+        silvan.Scenario.from_toml(text)
+    assert refused.value.hint == 'did you mean "half"?'
 
 
 @every_kind
@@ -416,6 +429,30 @@ def test_a_search_starts_from_the_keys_of_a_plug_in(package: Path) -> None:
 
 def test_saturation_varies_the_load_of_a_plug_in(package: Path) -> None:
     assert load_keys(silvan.Scenario.from_toml(USES["traffic"].text)) == ["traffic.shift.0.load"]
+
+
+@pytest.mark.parametrize("kind", ["scheme", "topology", "routing", "traffic"])
+def test_other_routes_of_a_plugged_scenario_need_no_file_afterwards(
+    kind: str, package: Path, file: File, tmp_path: Path
+) -> None:
+    """Oracle: the scenario of built-in elements with the same routes."""
+    use = USES[kind]
+    changed: list[silvan.Scenario] = []
+    lfts = ""
+    core = use.core(use.values[0]).replace(routed(1), "").replace('"explicit"', '"min-hop"')
+    for number, text in enumerate((use.text, core)):
+        scenario = silvan.Scenario.from_file(file(text))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        if not lfts:
+            with Emulation(scenario, sockname=free_sockname(), paused=True) as emulation:
+                lfts = str(emulation.control("tables")["tables"])
+        other = with_tables(scenario, lfts, folder)
+        shutil.rmtree(folder)
+        changed.append(other.override({"control.scheme": "ib-cc"}))
+    plugged, built_in = changed
+    assert plugged.egress_ports() == built_in.egress_ports()
+    assert tables(silvan.run(plugged)) == tables(silvan.run(built_in))
 
 
 def test_a_scheme_of_a_plug_in_takes_part_in_a_comparison_of_all(package: Path) -> None:
@@ -562,6 +599,18 @@ def cables(keys):
     return {"switch": [{"name": "s", "ports": 4}], "host": [], "cable": [cable]}
 
 
+def empty(keys):
+    return {"switch": [], "host": [], "cable": []}
+
+
+def no_lists(keys):
+    return {}
+
+
+def only_switches(keys):
+    return {"switch": [{"name": "s", "ports": 4}], "host": [], "cable": []}
+
+
 def flows(keys, fabric):
     return {"flow": [{"from": fabric.hosts[0], "to": "no-host"}]}
 
@@ -588,6 +637,9 @@ FAILS = Topology(fails)
 ENDS = Topology(ends)
 NONE = Topology(gives_none)
 CABLES = Topology(cables)
+EMPTY = Topology(empty)
+NO_LISTS = Topology(no_lists)
+ONLY_SWITCHES = Topology(only_switches)
 KEYS = Topology(cables, Names)
 TYPES = Topology(cables, Types)
 FLOWS = Traffic(flows)
@@ -608,6 +660,9 @@ TOPOLOGY = '[fabric]\ngenerator = "bad"\n'
         ("topologies", "ENDS", TOPOLOGY, "SystemExit: 3", "bad_plugins.py:11"),
         ("topologies", "NONE", TOPOLOGY, "None is not a graph", "networkx"),
         ("topologies", "CABLES", TOPOLOGY, "fabric.cable.0.to", "fabric.switch"),
+        ("topologies", "EMPTY", TOPOLOGY, "fabric without nodes", "let bad give entries"),
+        ("topologies", "NO_LISTS", TOPOLOGY, "fabric without nodes", "let bad give entries"),
+        ("topologies", "ONLY_SWITCHES", TOPOLOGY, "the fabric has no host", "fabric.host"),
         ("topologies", "KEYS", TOPOLOGY, "its key routing", "rename the field"),
         ("topologies", "TYPES", f"{TOPOLOGY}size = 1\n", "fabric.size is not supported", "Literal"),
         ("topologies", "GONE", TOPOLOGY, "cannot be imported: AttributeError", "uninstall"),
@@ -748,6 +803,36 @@ def test_the_command_lists_plug_ins_with_their_keys(
     assert all(name in printed for name in rows)
 
 
+def test_the_command_lists_plug_ins_beside_broken_ones(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (package / "bad_plugins.py").write_text(BAD)
+    entries = {
+        "confused": "bad_plugins:TABLES",
+        "gone": "bad_plugins:GONE",
+        "untyped": "bad_plugins:TYPES",
+        "torus": "bad_plugins:EMPTY",
+        "usable": "bad_plugins:EMPTY",
+    }
+    install(package, "bad", "3.1", {"silvan.topologies": entries})
+    sys.modules.pop("bad_plugins", None)
+    assert run_command(["plug-ins"]) == 2
+    out, err = capsys.readouterr()
+    assert all(name in out for name in (*NAMES.values(), "usable"))
+    assert not any(name in out for name in ("gone", "confused", "untyped", "torus"))
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == err.count("\nhint: ") == 4
+    assert "confused of bad 3.1 is Routing, not" in errors[0]
+    assert "gone of bad 3.1 cannot be imported: AttributeError" in errors[1]
+    assert "untyped of bad 3.1: " in errors[2]
+    assert "torus of bad 3.1 has the name of what is built in" in errors[3]
+    assert run_command(["plug-ins", "--json"]) == 2
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows.keys() == {*NAMES.values(), *entries}
+    assert [f"error: {rows[name]['error']}" for name in list(entries)[:4]] == errors
+    assert not any("error" in rows[name] for name in (*NAMES.values(), "usable"))
+
+
 def test_commands_take_plug_ins(
     package: Path, file: File, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -786,6 +871,7 @@ def test_the_scenarios_of_the_page_run(package: Path, tmp_path: Path, file: File
         named |= {origin.split()[2] for origin in scenario.plug_ins}
         assert silvan.run(scenario).summary["simulated_ps"] > 0
     assert named == set(NAMES.values())
+<<<<<<< HEAD
     assert {one.name for one in every()} == named
 
 
@@ -808,3 +894,6 @@ def test_keys_that_another_package_refuses_are_refused(error: type[BaseException
     with pytest.raises(ScenarioError, match="no such size") as refused:
         read_keys(Keys, {"size": 2}, "fabric")
     assert refused.value.key == "fabric"
+=======
+    assert {one["name"] for one in every()} == named
+>>>>>>> fix

@@ -355,9 +355,11 @@ class Sampled:
         ends = times_ps.astype(np.float64)
         lengths = np.diff(ends, prepend=0.0)[:, None]
         rates = sums.astype(np.float64) * 8e3 / lengths
-        # The last interval ends with the run or before it.
-        steady = ends > min(result.summary["simulated_ps"], ends[-1]) * (1 - _STEADY_STATE)
-        by_host = rates[steady].mean(axis=0)
+        by_host = np.full(len(hot), math.nan)
+        if ends.size:
+            # The last interval ends with the run or before it.
+            steady = ends > min(result.summary["simulated_ps"], ends[-1]) * (1 - _STEADY_STATE)
+            by_host = rates[steady].mean(axis=0)
         return cls(
             ends / PS_PER_MS,
             rates[:, victims].mean(axis=1) if victims.any() else np.zeros(len(ends)),
@@ -377,21 +379,27 @@ class Sampled:
 
     def numbers(self, references: References) -> Numbers:
         """Give all quantities; those of time need the other schemes' runs."""
+        # Programs may end before the first sample.
+        is_sampled = self.times_ms.size > 0
         return {
             **self.own,
             "dissolved_ms": self._first(self.tree_ports <= references.tree_ports, self.times_ms)
-            if references.tree_ports > 0
+            if is_sampled and references.tree_ports > 0
             else math.nan,
             "recovered_ms": self._first(
                 _smooth(self.victims_gbps) >= references.victims_gbps, self.times_ms
             )
             # Programs pause to compute; their end tells what they lost.
-            if math.isnan(self.own["programs_ms"]) and not math.isnan(self.own["victims_gbps"])
+            if is_sampled
+            and math.isnan(self.own["programs_ms"])
+            and not math.isnan(self.own["victims_gbps"])
             else math.nan,
         }
 
     def steady_rate(self) -> float:
-        """Average the rate of victims over the last part of the run."""
+        """Average the rate of victims over the last part of the run; NaN without a sample."""
+        if not self.times_ms.size:
+            return math.nan
         steady = self.times_ms > self.times_ms[-1] * (1 - _STEADY_STATE)
         return float(self.victims_gbps[steady].mean())
 
@@ -427,9 +435,10 @@ class References:
         without = runs[0]
         if isinstance(without, SimulationError):
             raise without
+        rates = [run.steady_rate() for run in runs if isinstance(run, Sampled)]
         return cls(
             _DISSOLVED * float(without.tree_ports.max(initial=0.0)),
-            _RECOVERED * max(run.steady_rate() for run in runs if isinstance(run, Sampled)),
+            _RECOVERED * max((rate for rate in rates if not math.isnan(rate)), default=math.nan),
         )
 
 

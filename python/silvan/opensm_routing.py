@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, shown
 from silvan.live_programs import attached, wait_for
+from silvan.scenario import Scenario
 
 if TYPE_CHECKING:
-    from silvan.scenario import Scenario
     from silvan.toml_text import TomlValue
 
 LEVELED = {"lash": "switches", "torus-2QoS": "switches", "dfsssp": "hosts", "nue": "hosts"}
@@ -200,7 +200,7 @@ def with_tables(
     """
     file = folder / f"{next(_numbers)}.lfts"
     file.write_text(tables)
-    return scenario.override(
+    routed = scenario.override(
         {
             "fabric.routing": "lfts",
             "fabric.routing-file": str(file),
@@ -209,6 +209,8 @@ def with_tables(
             **(overrides or {}),
         }
     )
+    # A change of a scenario with plug-ins reads its text again, and the file with it.
+    return routed if routed._plugged_in is None else Scenario.from_toml(routed.to_toml())
 
 
 def _absolute(option: str) -> str:

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
 from silvan.cli.options import AsJson
-from silvan.cli.printer import put, put_json, put_table
+from silvan.cli.printer import fail, put, put_json, put_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def plug_ins(*, as_json: AsJson = False) -> None:
     """List the plug-ins of installed packages.
 
     A scenario names a plug-in where the name of a built-in one would stand. Prints the keys of each
-    plug-in with their defaults.
+    plug-in with their defaults. A plug-in that cannot be used is an error, and the exit status is
+    then 2.
     """
-    from silvan.plugins.installed import described, every
+    from silvan.plugins.installed import every
 
-    rows = [described(one) for one in every()]
+    rows = list(every())
+    usable = [row for row in rows if "error" not in row]
     if as_json:
         put_json(rows)
-        return
-    if not rows:
+    elif not rows:
         put("no plug-ins are installed")
-        return
+    elif usable:
+        put_table(_table(usable))
+    broken = [row for row in rows if "error" in row]
+    for row in broken:
+        fail(row["error"], row["hint"])
+    if broken:
+        raise typer.Exit(2)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Table
 
     from silvan.toml_text import literal
@@ -37,4 +55,4 @@ def plug_ins(*, as_json: AsJson = False) -> None:
         )
         package = f"{row['package']} {row['version']}"
         table.add_row(row["kind"], row["name"], package, "\n".join(keys), row["summary"])
-    put_table(table)
+    return table

@@ -60,6 +60,10 @@ _TABLES = ("tables", "linear-tables", "routing-file")
 _ROUTES = (*_TABLES, "path-sl", "sl-to-vl", "path-choice")
 _NO_ROUTE = 0xFF
 
+# How the compiled reader starts the hint of a name that is close to no other.
+_ALL_KNOWN = "known here: "
+_COMMAND = "silvan plug-ins lists those of installed packages"
+
 # Plug-ins need not be safe for threads: a sweep builds its points in several.
 _ONE_AT_A_TIME = threading.RLock()
 
@@ -250,16 +254,18 @@ def _programs(traffic: Mapping[str, Any]) -> Iterator[tuple[int | str, Mapping[s
 
 
 def _with_suggestions(error: ScenarioError, names: Iterable[_Name]) -> ScenarioError:
-    """Add the names of installed plug-ins to the hint of an error about an unknown name."""
+    """Add installed plug-ins, or the command that lists them, to the hint of an unknown name."""
     for one in names:
-        known = sorted(installed(one.kind)) if one.key == error.key else []
-        if known:
-            close = get_close_matches(one.name, known, n=1)
-            listed = "; ".join(filter(None, (error.hint, f"plug-ins: {', '.join(known)}")))
-            hint = f'did you mean "{close[0]}"?' if close else listed
-            return ScenarioError(
-                error.message, error.source, error.line, hint, error.key, error.column
-            )
+        if one.key != error.key:
+            continue
+        known = sorted(installed(one.kind))
+        close = get_close_matches(one.name, known, n=1)
+        if not known and not (error.hint or "").startswith(_ALL_KNOWN):
+            return error
+        more = f"plug-ins: {', '.join(known)}" if known else _COMMAND
+        listed = "; ".join(filter(None, (error.hint, more)))
+        hint = f'did you mean "{close[0]}"?' if close else listed
+        return ScenarioError(error.message, error.source, error.line, hint, error.key, error.column)
     return error
 
 
@@ -413,6 +419,9 @@ class _Expansion:
                 message = f"it gives {shown(unknown[0])}, not a list of a fabric"
                 raise self._error(use, message, f"give the lists {', '.join(_LISTS)}")
             lists = dict(made)
+            if all(isinstance(one, Sequence) and not one for one in lists.values()):
+                hint = f"let {use.plug_in.name} give entries of {', '.join(_LISTS)}"
+                raise self._error(use, "it gives a fabric without nodes", hint)
         else:
             lists = self._call(use, fabric_lists, made)
         self.made |= dict.fromkeys(("fabric", *(f"fabric.{one}" for one in _LISTS)), use)

@@ -25,6 +25,7 @@ from silvan.plugins.kinds import (
     PlugInObject,
     summary,
 )
+from silvan.toml_text import literal
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ENVIRONMENTS = 16
@@ -88,60 +89,83 @@ def installed(kind: Kind) -> Mapping[str, PlugIn]:
     ScenarioError
         Two packages bring the same name, a name is built in, or scenarios cannot spell a name.
     """
-    # Packages are those of the import path, which may change.
-    return _installed(kind, tuple(sys.path))
+    found, misnamed = _installed(kind, tuple(sys.path))
+    for _, message, hint in misnamed:
+        raise ScenarioError(message, hint=hint)
+    return found
 
 
-def every() -> Iterator[PlugIn]:
-    """List all installed plug-ins, by kind and name."""
-    for kind in KINDS:
-        yield from installed(kind).values()
+def every() -> Iterator[dict[str, Any]]:
+    """Say in plain values what each installed plug-in is, by kind and name.
 
-
-def described(plug_in: PlugIn) -> dict[str, Any]:
-    """Say in plain values what a plug-in is, with its keys by name; None has no default.
-
-    Raises
-    ------
-    ScenarioError
-        The plug-in cannot be imported.
+    ``keys`` has the defaults by name; None has no default. A plug-in that cannot be used has
+    ``error`` and ``hint`` in place of ``summary`` and ``keys``.
     """
-    found = plug_in.load()
+    for kind in KINDS:
+        found, misnamed = _installed(kind, tuple(sys.path))
+        for one in found.values():
+            yield _identity(one) | _described(one)
+        for one, message, hint in misnamed:
+            yield _identity(one) | {"error": message, "hint": hint}
+
+
+def _identity(plug_in: PlugIn) -> dict[str, Any]:
     return {
         "kind": plug_in.kind.word,
         "name": plug_in.name,
         "package": plug_in.package,
         "version": plug_in.version,
-        "summary": summary(found),
-        "keys": default_keys(found.keys),
     }
 
 
+def _described(plug_in: PlugIn) -> dict[str, Any]:
+    """Give summary and keys of a plug-in, or why it has none."""
+    try:
+        found = plug_in.load()
+    except ScenarioError as error:
+        return {"error": error.message, "hint": error.hint}
+    try:
+        keys = default_keys(found.keys)
+        literal({key: value for key, value in keys.items() if value is not None})
+    # The defaults are made by the code of the package.
+    except (Exception, SystemExit) as error:
+        hint = f"correct the keys of {plug_in.entry.value}, or uninstall {plug_in.package}"
+        return {"error": f"{plug_in.title}: {describe(error)}", "hint": hint}
+    return {"summary": summary(found), "keys": keys}
+
+
 @lru_cache(_ENVIRONMENTS)
-def _installed(kind: Kind, path: Sequence[str]) -> Mapping[str, PlugIn]:
+def _installed(
+    kind: Kind, path: Sequence[str]
+) -> tuple[Mapping[str, PlugIn], Sequence[tuple[PlugIn, str, str]]]:
+    """Find the plug-ins of a kind by name, and with error and hint those of impossible names."""
+    # Packages are those of the import path, which may change.
     del path
     found: dict[str, PlugIn] = {}
+    misnamed: list[tuple[PlugIn, str, str]] = []
     for entry in sorted(entry_points(group=kind.group), key=lambda one: (one.name, one.value)):
         package = entry.dist.name if entry.dist else "an unknown package"
         version = entry.dist.version if entry.dist else "0"
         one = PlugIn(kind, entry.name, package, version, entry)
-        _require_name(one, found)
-        found[entry.name] = one
-    return found
+        message = _refusal(one, found)
+        if message is None:
+            found[entry.name] = one
+        else:
+            hint = f"uninstall {package}, or rename its entry point in the group {kind.group}"
+            misnamed.append((one, shown(message), hint))
+    return found, misnamed
 
 
-def _require_name(one: PlugIn, others: Mapping[str, PlugIn]) -> None:
-    hint = f"uninstall {one.package}, or rename its entry point in the group {one.kind.group}"
+def _refusal(one: PlugIn, others: Mapping[str, PlugIn]) -> str | None:
+    """Say why a plug-in cannot have its name."""
     if one.name in reserved(one.kind):
-        message = f"{one.title} has the name of what is built in"
-    elif one.name in others:
+        return f"{one.title} has the name of what is built in"
+    if one.name in others:
         other = others[one.name]
-        message = f"{one.title} has the name of another of {other.package} {other.version}"
-    elif not _NAME.fullmatch(one.name):
-        message = f"{one.title} has a name that is no key of TOML without quotes"
-    else:
-        return
-    raise ScenarioError(shown(message), hint=hint)
+        return f"{one.title} has the name of another of {other.package} {other.version}"
+    if not _NAME.fullmatch(one.name):
+        return f"{one.title} has a name that is no key of TOML without quotes"
+    return None
 
 
 def reserved(kind: Kind) -> frozenset[str]:

@@ -200,6 +200,9 @@ def _curves(
     for (chart, unit), (times, _) in courses_of_seeds[0].items() if courses_of_seeds else ():
         series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
         length = min(map(len, series))
+        if not length:
+            # Programs have ended before the first sample.
+            continue
         values = np.mean([one[:length] for one in series], axis=0)
         curve = over_time(chart, unit, scheme, times[:length], values, [scheme])
         yield with_places(curve.to_dict(), {scheme: places})

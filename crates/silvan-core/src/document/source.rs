@@ -376,6 +376,7 @@ fn key_text(step: &PathStep) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod tests {
     use serde_json::{Value, json};
 
