@@ -871,8 +871,7 @@ def test_the_scenarios_of_the_page_run(package: Path, tmp_path: Path, file: File
         named |= {origin.split()[2] for origin in scenario.plug_ins}
         assert silvan.run(scenario).summary["simulated_ps"] > 0
     assert named == set(NAMES.values())
-<<<<<<< HEAD
-    assert {one.name for one in every()} == named
+    assert {one["name"] for one in every()} == named
 
 
 @pytest.mark.parametrize("programs", ["1", "-1", "true", '"x"'])
@@ -894,6 +893,3 @@ def test_keys_that_another_package_refuses_are_refused(error: type[BaseException
     with pytest.raises(ScenarioError, match="no such size") as refused:
         read_keys(Keys, {"size": 2}, "fabric")
     assert refused.value.key == "fabric"
-=======
-    assert {one["name"] for one in every()} == named
->>>>>>> fix
