@@ -1,4 +1,4 @@
-//! What schemes with a state for each flow share: a table for each host.
+//! Parts that schemes with a state for each flow share: a table for each host.
 
 use silvan_core::{Span, Time};
 

@@ -25,14 +25,14 @@ pub trait Declared {
     }
 }
 
-/// What a declaration says of a parameter besides its type, default and comment, which the schema has.
+/// The declaration of a parameter without its type, default and comment, which the schema has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParameterInfo {
     /// Its key within `[control.NAME]`.
     pub key: &'static str,
     /// Values that are possible.
     pub bounds: Bounds,
-    /// What the source says of the bounds. It ends messages about the parameter.
+    /// The reason that the source gives for the bounds. It ends messages about the parameter.
     pub source: Option<&'static str>,
     /// Values that a search draws.
     pub search: Option<Search>,
