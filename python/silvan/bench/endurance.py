@@ -15,6 +15,7 @@ from silvan.bench.studies import live_scenario
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached
+from silvan.scenario import Scenario
 
 DAY_S = 86_400
 """Simulated seconds of a day."""
