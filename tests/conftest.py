@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import hypothesis
 import numpy as np
@@ -63,6 +63,16 @@ DDR_TOML = "".join(
     for table, keys in DDR.items()
 )
 """The tables of :data:`DDR` as TOML text."""
+
+
+def ddr_scenario(**tables: Any) -> silvan.Scenario:
+    """Build a scenario with the links, buffers and packets of :data:`DDR`, unless it has others."""
+    links = {name: {**keys, **tables.get(name, {})} for name, keys in DDR.items()}
+    if links["link"].get("flow-control") == "pfc":
+        # Its buffers follow from its thresholds.
+        del links["switch"]["buffer"], links["host"]["receive-buffer"]
+    return silvan.Scenario(**{**tables, **links})
+
 
 INCAST = f"""\
 name = "incast"
