@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import resources
-
 from typing import TYPE_CHECKING, Any
 
 from silvan.scenario import Scenario
