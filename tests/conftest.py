@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import hypothesis
 import numpy as np
@@ -47,13 +47,40 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-INCAST = """\
+DDR: dict[str, dict[str, str]] = {
+    "link": {"width": "4x", "speed": "DDR", "length": "2 m"},
+    "switch": {"buffer": "64 KiB"},
+    "host": {"receive-buffer": "16 KiB"},
+    "packet": {"mtu": "2 KiB"},
+}
+"""Tables of a scenario: links of 16 Gbit/s, whose oracles tests compute by hand."""
+
+DDR_KEYS = {f"{table}.{key}": value for table, keys in DDR.items() for key, value in keys.items()}
+"""The values of :data:`DDR` by dotted key, as overrides."""
+
+DDR_TOML = "".join(
+    f"\n[{table}]\n" + "".join(f'{key} = "{value}"\n' for key, value in keys.items())
+    for table, keys in DDR.items()
+)
+"""The tables of :data:`DDR` as TOML text."""
+
+
+def ddr_scenario(**tables: Any) -> silvan.Scenario:
+    """Build a scenario with the links, buffers and packets of :data:`DDR`, unless it has others."""
+    links = {name: {**keys, **tables.get(name, {})} for name, keys in DDR.items()}
+    if links["link"].get("flow-control") == "pfc":
+        # Its buffers follow from its thresholds.
+        del links["switch"]["buffer"], links["host"]["receive-buffer"]
+    return silvan.Scenario(**{**tables, **links})
+
+
+INCAST = f"""\
 name = "incast"
 
 [fabric]
 generator = "single-switch"
 hosts = 4
-
+{DDR_TOML}
 [traffic]
 [[traffic.incast]]
 to = "host-0000"

@@ -14,7 +14,7 @@ from silvan.bench import simulator
 from silvan.bench.__main__ import bench, main
 from silvan.bench.endurance import all_clients_seconds, grown_megabytes
 from silvan.bench.studies import bench_scenario
-from tests.conftest import Command, Outcome, captured
+from tests.conftest import Command, Outcome, captured, ddr_scenario
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_bench_diagnoses_a_live_fabric(benchmark: Command) -> None:
 def test_an_hour_of_a_live_fabric_keeps_its_memory() -> None:
     """Oracle: what tools and traffic leave behind would be some KiB each, hundreds of times."""
     fabric = {"generator": "single-switch", "hosts": 4}
-    scenario = silvan.Scenario(fabric=fabric, traffic={"uniform": [{"load": "100 kbit/s"}]})
+    scenario = ddr_scenario(fabric=fabric, traffic={"uniform": [{"load": "100 kbit/s"}]})
     assert grown_megabytes(3600, scenario, 360) < 16
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import silvan
+from tests.conftest import ddr_scenario
 
 SCENARIO: dict[str, Any] = {
     "fabric": {"generator": "single-switch", "hosts": 4},
@@ -21,7 +22,7 @@ def test_a_carrier_that_acknowledges_no_packet_is_refused(scheme: str, carrier: 
     """A window of packets that are never acknowledged would never open again."""
     control = {"scheme": scheme, "feedback": {"carrier": carrier}}
     with pytest.raises(silvan.ScenarioError, match="acknowledged packets") as caught:
-        silvan.Scenario(**SCENARIO, control=control)
+        ddr_scenario(**SCENARIO, control=control)
     assert caught.value.key == "control.feedback.carrier"
     assert caught.value.hint == 'write "ack-per-packet", or leave it out'
 
@@ -31,7 +32,7 @@ def test_acknowledgements_of_packets_are_the_default(scheme: str) -> None:
     """Oracle: the same scenario with the carrier that the scheme needs."""
     stated = {"scheme": scheme, "feedback": {"carrier": "ack-per-packet"}}
     runs = [
-        silvan.run(silvan.Scenario(**SCENARIO, control=control))
+        silvan.run(ddr_scenario(**SCENARIO, control=control))
         for control in ({"scheme": scheme}, stated)
     ]
     sent = [run.hosts["injected_bytes"].to_pylist() for run in runs]

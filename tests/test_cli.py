@@ -8,7 +8,7 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,7 @@ import silvan
 from silvan.cli.options import with_view
 from silvan.errors import OutputError
 from silvan.folders import Origin, claimed_results, exclusive
-from tests.conftest import INCAST, Command, Outcome
+from tests.conftest import DDR_TOML, INCAST, Command, Outcome, ddr_scenario
 
 if TYPE_CHECKING:
     pass
@@ -166,11 +166,52 @@ def test_a_credit_loop_ends_the_run_and_is_named(command: Command, tmp_path: Pat
     assert list((tmp_path / "out").iterdir()) == []
 
 
-README_INCAST = """\
+STAR = {"generator": "single-switch", "hosts": 4, "routing": "min-hop"}
+TWO_RATES = {
+    **{"generator": "leaf-spine", "leaf-hosts": [2, 2], "spine-cables": [1, 1]},
+    **{"routing": "min-hop", "path-choice": "adaptive", "spine-links": [{"speed": "QDR"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("tables", "line"),
+    [
+        (
+            {"fabric": STAR},
+            "1 switch; links 4x DDR, 16 Gbit/s; MTU 2 KiB; routing min-hop; scheme none",
+        ),
+        (
+            {
+                "fabric": STAR,
+                "link": {"rate": "100 Gbit/s", "flow-control": "pfc"},
+                "control": {"scheme": "dcqcn"},
+            },
+            "1 switch; links 100 Gbit/s, PFC; MTU 2 KiB; routing min-hop; scheme dcqcn",
+        ),
+        (
+            {"fabric": TWO_RATES, "packet": {"mtu": "4 KiB"}},
+            "4 switches; links 16 and 32 Gbit/s; MTU 4 KiB; "
+            "routing min-hop (adaptive); scheme none",
+        ),
+    ],
+    ids=["credits", "pfc", "two rates"],
+)
+def test_a_run_says_what_its_numbers_rest_on(
+    command: Command, tmp_path: Path, tables: dict[str, Any], line: str
+) -> None:
+    """Oracle: the values that the scenario states, in words."""
+    traffic = {"incast": [{"to": "host-0000"}]}
+    scenario = ddr_scenario(**tables, traffic=traffic, run={"duration": "20 us"})
+    (tmp_path / "one.toml").write_text(scenario.to_toml())
+    first = command("run", tmp_path / "one.toml").stdout.splitlines()[0]
+    assert first == f"4 hosts; {line}; 1 thread"
+
+
+README_INCAST = f"""\
 [fabric]
 generator = "single-switch"
 hosts = 8
-
+{DDR_TOML}
 [[traffic.incast]]
 to = "host-0000"
 
@@ -223,7 +264,7 @@ def test_latencies_are_exact_and_percentiles_state_their_resolution(
         path.write_text(
             '[fabric]\ngenerator = "single-switch"\nhosts = 2\n'
             '[link]\nwidth = "4x"\nspeed = "DDR"\nlength = "20 m"\n'
-            '[switch]\nlatency = "150 ns"\n'
+            '[switch]\nlatency = "150 ns"\n[packet]\nmtu = "2 KiB"\n'
             f'[traffic]\nmessage = "{message}"\n[[traffic.flow]]\n'
             'from = "host-0000"\nto = "host-0001"\nload = "4 Gbit/s"\n'
             '[run]\nduration = "1 ms"\n'
@@ -416,7 +457,7 @@ def test_a_page_has_curves_also_where_no_interval_is_stated(
 ) -> None:
     """Oracle: a hundredth of the run, or less."""
     fabric = {"generator": "single-switch", "hosts": 4}
-    scenario = silvan.Scenario(fabric=fabric, run={"duration": "1 ms"}).override(stated)
+    scenario = ddr_scenario(fabric=fabric, run={"duration": "1 ms"}).override(stated)
     probe = with_view(scenario).probe
     assert (str(probe.interval), str(probe.trees.interval)) == (interval, trees)
 
@@ -433,7 +474,7 @@ def test_recording_for_a_page_keeps_what_the_scenario_states(
     stated: dict[str, object], latency: str, reads: float | None
 ) -> None:
     """Oracle: cheap settings by default; the scenario's own where it has some."""
-    scenario = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 4}).override(stated)
+    scenario = ddr_scenario(fabric={"generator": "single-switch", "hosts": 4}).override(stated)
     probe = with_view(scenario).to_dict()["probe"]
     assert probe["latency"] == latency
     assert probe["trees"].get("reads-per-hop") == reads

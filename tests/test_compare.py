@@ -14,7 +14,7 @@ import pytest
 import silvan
 from silvan.baselines import Fitting, baselines
 from silvan.compare import QUANTITIES, Sampled, _smooth, compare, watched
-from tests.conftest import Command
+from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
 
 pytestmark = pytest.mark.usefixtures("inline_pool")
@@ -27,6 +27,9 @@ generator = "single-switch"
 hosts = 8
 [link]
 speed = "EDR"
+
+[packet]
+mtu = "2 KiB"
 [[traffic.incast]]
 to = "host-0000"
 from = ["host-0001", "host-0002", "host-0003"]
@@ -62,7 +65,7 @@ def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> No
 
 def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:
     """Oracle: a ring allreduce among n sends all but an n-th of its bytes twice over each link."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 6},
         link={"speed": "EDR"},
         traffic={
@@ -107,6 +110,9 @@ generator = "single-switch"
 hosts = 4
 [link]
 speed = "EDR"
+
+[packet]
+mtu = "2 KiB"
 [[traffic.program]]
 name = "work"
 kind = "allreduce"
@@ -155,7 +161,7 @@ def test_numbers_of_a_case_that_can_be_told_in_advance(
 
 def test_latency_is_that_of_packets_to_other_hosts_than_hotspots(tmp_path: Path) -> None:
     """Oracle: the traffic class of the one flow that does not end at the hotspot."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 8},
         traffic={
             "nodes": {
@@ -190,7 +196,7 @@ def test_there_is_nothing_of_victims_where_there_are_none(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
     """Oracle: the same comparison one seed at a time."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 8},
         traffic={"nodes": {"v": 0.5, "c": 0.5, "hotspots": 1}},
         run={"duration": "400 us"},
@@ -281,7 +287,7 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
 def test_a_scheme_whose_run_fails_stops_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 4},
         traffic={"program": [{"name": "work", "kind": "barrier"}]},
         probe={"interval": "1 us"},

@@ -9,7 +9,7 @@ import pytest
 from silvan.tuning.fit import fit
 from silvan.tuning.problem import parse_problem, read_problem
 from silvan.tuning.space import cct_entries
-from tests.conftest import Command
+from tests.conftest import DDR_TOML, Command
 
 pytestmark = pytest.mark.usefixtures("inline_pool")
 
@@ -37,10 +37,11 @@ tol = 0.02
 group = "ratio"
 held-out = true
 """
-INCAST = """\
+INCAST = f"""\
 [fabric]
 generator = "single-switch"
 hosts = 4
+{DDR_TOML}
 [[traffic.incast]]
 to = "host-0000"
 [run]

@@ -12,7 +12,7 @@ import pytest
 import silvan
 from silvan.cli.finite_flows import some_flows
 from silvan.errors import SilvanError
-from tests.conftest import Command
+from tests.conftest import DDR_TOML, Command
 
 FLOWS = """\
 name = "flows"
@@ -28,6 +28,9 @@ length = "20 m"
 
 [switch]
 latency = "150 ns"
+
+[packet]
+mtu = "2 KiB"
 
 [[traffic.incast]]
 name = "shared"
@@ -45,11 +48,11 @@ bytes = "1 GiB"
 duration = "1 ms"
 """
 
-PROGRAMS = """\
+PROGRAMS = f"""\
 [fabric]
 generator = "single-switch"
 hosts = 4
-
+{DDR_TOML}
 [[traffic.program]]
 name = "sum"
 kind = "allreduce"
@@ -79,6 +82,9 @@ length = "20 m"
 
 [switch]
 latency = "150 ns"
+
+[packet]
+mtu = "2 KiB"
 
 [[traffic.sequence]]
 name = "round"

@@ -16,12 +16,14 @@ from silvan.example_files import copy_example, example
 from silvan.result import Result
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
+from tests.conftest import DDR_TOML
 
-TEXT = """
+TEXT = f"""
 name = "small"
 [fabric]
 generator = "single-switch"
 hosts = 12
+{DDR_TOML}
 [traffic.gpcnet]
 ranks-per-host = 2
 tests = [

@@ -8,6 +8,7 @@ import silvan
 from silvan.delays import delays
 from silvan.errors import SilvanError
 from silvan.result import Result
+from tests.conftest import ddr_scenario
 from tests.test_guide import ROOT
 
 JOBS = ROOT / "examples" / "programs" / "jobs.toml"
@@ -51,7 +52,7 @@ def test_rails_come_one_after_the_other() -> None:
     scenario = silvan.Scenario.from_toml(JOBS.read_text().split("[[traffic")[0])
     sections = scenario.to_dict()["fabric"]
     fabric = {key: value for key, value in sections.items() if value is not None}
-    result = silvan.run(silvan.Scenario(fabric=fabric, traffic={"program": [program]}))
+    result = silvan.run(ddr_scenario(fabric=fabric, traffic={"program": [program]}))
     assert [rank["host"] for rank in result.ranks.to_pylist()] == [0, 4, 8, 12, 16, 20]
 
 

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 
 import silvan
+from tests.conftest import ddr_scenario
 
 ONE_SWITCH: dict[str, object] = {"generator": "single-switch", "hosts": 6}
 TREE: dict[str, object] = {"generator": "k-ary-n-tree", "k": 2, "n": 3}
 
 
 def scenario(warm_up: str = "0 us", fabric: Mapping[str, object] = ONE_SWITCH) -> silvan.Scenario:
-    return silvan.Scenario(
+    return ddr_scenario(
         fabric=fabric,
         traffic={"incast": [{"to": "host-0000"}], "uniform": [{"load": 0.3}]},
         probe={"latency": "host", "interval": "20 us"},

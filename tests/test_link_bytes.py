@@ -11,12 +11,14 @@ import silvan
 from silvan.delays import delays
 from silvan.errors import SilvanError
 from silvan.link_bytes import link_bytes
+from tests.conftest import DDR_TOML, ddr_scenario
 
-TWO_JOBS = """\
+TWO_JOBS = f"""\
 [fabric]
 generator = "k-ary-n-tree"
 k = 3
 n = 2
+{DDR_TOML}
 [traffic.messaging]
 eager-limit = "1 MiB"
 [[traffic.program]]
@@ -68,7 +70,7 @@ def test_a_host_s_link_has_the_closed_form(result: silvan.Result) -> None:
 def test_messages_without_bytes_count_none_anywhere() -> None:
     """A barrier has no data: what is on the wire are the headers of its packets."""
     quiet = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={"program": [{"name": "wait", "kind": "barrier"}]},
             probe={"messages": True},

@@ -11,15 +11,15 @@ import pytest
 import silvan
 from silvan.errors import SilvanError
 from silvan.result import Result
-from tests.conftest import Command
+from tests.conftest import DDR_TOML, Command
 
-FLOWS = """\
+FLOWS = f"""\
 name = "many"
 
 [fabric]
 generator = "single-switch"
 hosts = 8
-
+{DDR_TOML}
 [[traffic.flows]]
 name = "hadoop"
 sizes = "hadoop"

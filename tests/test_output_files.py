@@ -18,9 +18,10 @@ from silvan.cli import main
 from silvan.errors import OutputError
 from silvan.folders import write_bytes, write_text
 from silvan.viewer.page import page_html
+from tests.conftest import ddr_scenario
 from tests.gate import PATIENCE_S
 
-SCENARIO = silvan.Scenario(
+SCENARIO = ddr_scenario(
     fabric={"generator": "single-switch", "hosts": 4},
     traffic={"incast": [{"to": "host-0000"}]},
     run={"duration": "100 us"},

@@ -16,6 +16,7 @@ from silvan.capture import packets_of, write_pcap
 from silvan.cli import main
 from silvan.measures import PS_PER_MS
 from silvan.packet_trace import Traced, packets_of_flow, waits
+from tests.conftest import ddr_scenario
 
 # One switch, whose seven senders share the last link; the link takes 1,037 ns for a packet.
 INCAST: dict[str, Any] = {
@@ -40,18 +41,18 @@ FLOW = {"from": "host-0004", "to": "host-0000"}
 @pytest.fixture(scope="module")
 def incast() -> silvan.Result:
     """Record the packets of the last link, and those of a sender."""
-    return silvan.run(silvan.Scenario(**INCAST))
+    return silvan.run(ddr_scenario(**INCAST))
 
 
 @pytest.fixture(scope="module")
 def controlled() -> silvan.Result:
     """Do the same with congestion control."""
-    return silvan.run(silvan.Scenario(**INCAST, control={"scheme": "ib-cc"}))
+    return silvan.run(ddr_scenario(**INCAST, control={"scheme": "ib-cc"}))
 
 
 @pytest.mark.parametrize("scheme", ["none", "ib-cc", "dcqcn", "half"])
 def test_recording_changes_no_result(scheme: str) -> None:
-    plain = silvan.Scenario(**TREE, control={"scheme": scheme})
+    plain = ddr_scenario(**TREE, control={"scheme": scheme})
     recorded = plain.override({"probe.packets": {"flows": [FLOW], "ports": ["leaf-00:1"]}})
     before, after = silvan.run(plain), silvan.run(recorded)
     assert after.packet_hops.num_rows > 100
@@ -132,7 +133,7 @@ def test_notifications_are_recorded_with_becn(controlled: silvan.Result) -> None
 
 
 def test_way_of_a_packet_is_the_path_of_the_tables() -> None:
-    scenario = silvan.Scenario(**TREE).override({"probe.packets": {"flows": [FLOW]}})
+    scenario = ddr_scenario(**TREE).override({"probe.packets": {"flows": [FLOW]}})
     result = silvan.run(scenario)
     packets = packets_of_flow(result, Traced.parse("host-0004,host-0000"))
     ports = result.ports.to_pylist()
@@ -157,7 +158,7 @@ def test_command_prints_the_way_of_a_packet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     assert main(["run", str(file), "--trace", "host-0005,host-0000,3"]) == 0
     out = capsys.readouterr().out
     assert "packet 3 from host-0005 to host-0000: 2074 bytes, SL 0, VL 0" in out
@@ -191,9 +192,9 @@ def test_a_port_is_found_by_the_value_of_its_number(
 ) -> None:
     """The scenario takes all of these for the same port."""
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     assert main(["run", str(file), "--json", "--pcap", name, str(tmp_path / "port.pcap")]) == 0
-    counted = packets_of(silvan.run(silvan.Scenario(**INCAST)), "switch-00:1").num_rows
+    counted = packets_of(silvan.run(ddr_scenario(**INCAST)), "switch-00:1").num_rows
     assert f"{counted:,} packets of {name} written" in capsys.readouterr().err
     assert counted > 0
 
@@ -201,7 +202,7 @@ def test_a_port_is_found_by_the_value_of_its_number(
 def test_a_host_comes_before_a_port_of_its_name() -> None:
     """A host may be called what a port of a switch is called."""
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={
                 "switch": [{"name": "a", "ports": 4}],
                 "host": [{"name": "b"}, {"name": "a:1"}],
@@ -229,7 +230,7 @@ def test_a_capture_that_has_no_place_is_refused_before_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     # Starting a run would fail otherwise.
     monkeypatch.setattr("silvan.workers.run_jobs", None)
     target = tmp_path / "missing" / "port.pcap"
@@ -244,7 +245,7 @@ def test_what_was_measured_is_printed_although_the_capture_cannot_be_written(
     tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     assert main(["run", str(file), "--pcap", "switch-00:1", "/dev/full", *words]) == 2
     printed = capsys.readouterr()
     assert "/dev/full: cannot write: no space left on device" in printed.err
@@ -255,7 +256,7 @@ def test_no_packet_is_called_the_slowest_before_one_has_arrived(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     # A packet takes longer on its first link than the shorter run.
     for duration, word in (("1 us", "none has arrived"), ("100 us", "the slowest")):
         words = ["--set", f"run.duration={duration}", "--trace", "host-0003,host-0000"]
@@ -268,7 +269,7 @@ def test_a_number_of_a_packet_may_have_any_length(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     assert main(["run", str(file), "--trace", f"host-0005,host-0000,{'1' * 5000}"]) == 2
     assert "names neither a flow nor a packet" in capsys.readouterr().err
 
@@ -277,7 +278,7 @@ def test_a_capture_without_notifications_says_how_to_send_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "incast.toml"
-    file.write_text(silvan.Scenario(**INCAST).to_toml())
+    file.write_text(ddr_scenario(**INCAST).to_toml())
     words = ["run", str(file), "--pcap", "host-0000", str(tmp_path / "port.pcap")]
     for scheme, path, expected in (
         ("none", "out-of-band", False),

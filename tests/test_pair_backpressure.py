@@ -10,6 +10,7 @@ import pytest
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
+from tests.conftest import ddr_scenario
 from tests.separate_buffers import LEFT_BY_HOTSPOT, check_what_the_hotspot_leaves, flows
 from tests.test_vl_mapping import TREE, crossing, rates
 
@@ -40,7 +41,7 @@ def test_a_hotspot_is_full_and_fair(senders: int) -> None:
     Pairs that are marked alike have equal shares.
     """
     hosts = senders + 1
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": hosts},
         link={"speed": "EDR"},
         traffic={
@@ -81,7 +82,7 @@ def test_a_pair_regains_its_link_within_round_trips_of_doubled_steps() -> None:
     A round trip takes less than 4 us, and the queue of the hotspot, 25 packets for each of four
     pairs, empties in 17 us: from 50 us after the burst on, the pair that stays has its link.
     """
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 5},
         link={"speed": "EDR"},
         traffic={

@@ -4,6 +4,7 @@ import pytest
 
 import silvan
 from silvan.toml_text import TomlValue
+from tests.conftest import ddr_scenario
 
 LEAVES: dict[str, TomlValue] = {
     "generator": "leaf-spine",
@@ -13,7 +14,7 @@ LEAVES: dict[str, TomlValue] = {
 
 
 def run(choice: str, **host: TomlValue) -> silvan.Result:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={**LEAVES, "path-choice": choice},
         host=host,
         traffic={"uniform": [{"load": 0.8}]},
@@ -63,7 +64,7 @@ def test_paths_over_other_switches_double_an_adversarial_load() -> None:
     received = {}
     for choice in ("table", "valiant"):
         result = silvan.run(
-            silvan.Scenario(
+            ddr_scenario(
                 fabric={**text, "routing": "group-minimal", "path-choice": choice},
                 vl={"data-vls": 4},
                 traffic={"permutation": [{"pattern": "shift", "shift": 4}]},

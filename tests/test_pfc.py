@@ -28,6 +28,8 @@ length = "2 m"
 xoff = "8520 B"
 xon = "8520 B"
 response = "2026 ns"
+[packet]
+mtu = "2 KiB"
 [host]
 sink-rate = "1 kbit/s"
 [[traffic.flow]]
@@ -46,6 +48,9 @@ routing = "min-hop"
 allow-credit-loops = true
 [link]
 flow-control = "pfc"
+speed = "DDR"
+[packet]
+mtu = "2 KiB"
 [link.pfc]
 xoff = "4 kB"
 xon = "4 kB"

@@ -16,12 +16,13 @@ from silvan.opensm_routing import free_sockname
 from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.paths import LANE_GBPS, Paths, cable_gbps
 from silvan.planning.whatif import with_hotspots
+from tests.conftest import ddr_scenario
 
 SMALL = {"generator": "leaf-spine", "leaf-hosts": [3, 2, 4], "spine-cables": [2, 1]}
 
 
 def scenario(fabric: Mapping[str, object]) -> silvan.Scenario:
-    return silvan.Scenario(fabric=fabric, traffic={"nodes": {"v": 0.2, "c": 0.8, "hotspots": 1}})
+    return ddr_scenario(fabric=fabric, traffic={"nodes": {"v": 0.2, "c": 0.8, "hotspots": 1}})
 
 
 def own_tables(one: silvan.Scenario) -> str:
@@ -67,7 +68,7 @@ def walked(one: silvan.Scenario, tables: str) -> dict[tuple[str, str], list[tupl
 def test_rates_of_cables_are_those_of_the_simulation() -> None:
     for speed, width in itertools.product(LANE_GBPS, ("1x", "4x")):
         link = {"speed": speed, "width": width}
-        one = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 2}, link=link)
+        one = ddr_scenario(fabric={"generator": "single-switch", "hosts": 2}, link=link)
         (rate, _) = (cable_gbps(cable) for cable in FabricLists.of(one).cables)
         assert rate == pytest.approx(one.link_gbps, rel=1e-8), speed
 
@@ -266,7 +267,7 @@ def test_what_the_fabric_does_not_have_is_refused() -> None:
 
 
 def test_a_hotspot_replaces_the_load() -> None:
-    one = silvan.Scenario(
+    one = ddr_scenario(
         fabric=SMALL, traffic={"incast": [{"to": "host-0001"}]}, run={"duration": "100 us"}
     )
     roles = silvan.run(with_hotspots(one, ["host-0003"])).hosts.to_pylist()

@@ -14,10 +14,11 @@ from silvan.baselines import baselines
 from silvan.cli.app import run_command
 from silvan.errors import ProgramError, SilvanError
 from silvan.programs import COLLECTIVES, LARGEST_TAG, LONGEST_S, Program
+from tests.conftest import ddr_scenario
 
 
 def _run(program: Program, **traffic: object) -> silvan.Result:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 4},
         traffic={"program": [program.entry(name="test")], **traffic},
         run={"duration": "10 ms"},
@@ -73,7 +74,7 @@ def test_collectives_take_as_long_as_those_of_a_scenario(
     program.collective(pattern, "100 kB", algorithm)
     chosen = {} if algorithm is None else {"algorithm": algorithm}
     built = _run(program)
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 4},
         traffic={"program": [{"kind": pattern, "bytes": "100 kB", **chosen}]},
         run={"duration": "10 ms"},
@@ -170,7 +171,7 @@ def test_the_limits_of_arguments_are_those_of_a_trace() -> None:
 
     def scenario(trace: str) -> silvan.Scenario:
         entry = program.entry(name="test") | {"trace": trace}
-        return silvan.Scenario(
+        return ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 2}, traffic={"program": [entry]}
         )
 
@@ -191,7 +192,7 @@ def test_messages_without_bytes_arrive_under_every_scheme() -> None:
         rank.wait(*sends)
         program[0].wait(*receives)
     program.collective("barrier")
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "k-ary-n-tree", "k": 4, "n": 2},
         traffic={
             "program": [program.entry(name="test") | {"hosts": 8}],
@@ -294,7 +295,7 @@ def test_nodes_that_only_send_at_their_time_compute_nothing(
 ) -> None:
     """Oracle: all time is exposed; nodes without a connection of their own end at once."""
     (tmp_path / "t").write_text("Nodes 3\n0->1 start 10000000 size 1000\n")
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 3},
         traffic={"program": [{"kind": "connections", "file": str(tmp_path / "t")}]},
     )
@@ -317,7 +318,7 @@ def test_a_table_chooses_algorithms_by_size() -> None:
     def sent(size: str, **program: str) -> int:
         entry = {"kind": "allreduce", "bytes": size, **program}
         methods = [{"operation": "allreduce", "up-to": "8 KiB", "algorithm": "doubling"}]
-        scenario = silvan.Scenario(
+        scenario = ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 8},
             traffic={"program": [entry], "collective": methods},
             run={"duration": "10 ms"},

@@ -13,13 +13,14 @@ import pytest
 import silvan
 from silvan.cli.app import run_command
 from silvan.toml_text import TomlValue
+from tests.conftest import ddr_scenario
 from tests.test_guide import ROOT, blocks
 
 GUIDE = ROOT / "docs" / "guide" / "add-a-scheme.md"
 EXAMPLE = ROOT / "examples" / "python-scheme"
 SCHEMES = ROOT / "crates" / "silvan-cc" / "src" / "schemes"
 
-INCAST = silvan.Scenario(
+INCAST = ddr_scenario(
     fabric={"generator": "single-switch", "hosts": 6},
     link={"speed": "EDR"},
     traffic={
@@ -78,7 +79,7 @@ def half_in_python() -> silvan.Callbacks:
 )
 def test_python_and_rust_give_the_same_run(traffic: dict[str, TomlValue]) -> None:
     """Oracle: the same scheme in Rust, to the last bit of every table."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "k-ary-n-tree", "k": 2, "n": 3},
         traffic=traffic,
         control={"scheme": "half", "feedback": {"carrier": "ack-per-packet"}},

@@ -16,8 +16,18 @@ SATURATED = silvan.Scenario.from_toml(
     generator = "single-switch"
     hosts = {HOSTS}
 
+    [link]
+    speed = "DDR"
+
     [packet]
     header = "0 B"
+    mtu = "2 KiB"
+
+    [switch]
+    buffer = "64 KiB"
+
+    [host]
+    receive-buffer = "16 KiB"
 
     [[traffic.uniform]]
     message = "2 KiB"

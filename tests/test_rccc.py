@@ -10,6 +10,7 @@ import pytest
 
 import silvan
 from silvan.baselines import baselines
+from tests.conftest import ddr_scenario
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -32,7 +33,7 @@ def switch(hosts: int, **sections: Any) -> silvan.Scenario:
         "probe": {"interval": "10 us", "ports": True},
         "run": {"warm-up": "1 ms", "duration": "3 ms"},
     }
-    return silvan.Scenario(**{**base, **sections})
+    return ddr_scenario(**{**base, **sections})
 
 
 def part_of_link(result: silvan.Result, host: int) -> float:
@@ -91,7 +92,7 @@ def test_a_victim_keeps_what_the_hotspot_leaves() -> None:
     The victim has the rest of the cable that one of them shares with it; without control it gets
     as much as the hot flow.
     """
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"},
         link={"speed": "EDR"},
         switch={"buffer": "64 KiB"},
@@ -215,7 +216,7 @@ TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 1], "routing": "
 
 def oversubscribed(marks: bool, **keys: Any) -> silvan.Result:
     """Let four hosts send to four others over one cable; base round trips are 4 us, 50 kB."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric=TREE,
         link={"speed": "EDR"},
         switch={"buffer": "1 MiB"},
@@ -292,7 +293,7 @@ def test_marks_hold_no_message_back_after_the_first_windows_of_a_thousand_sender
     nearly all marked. The last packets are not to wait until the rate that marks have left at that
     time has sent all pulls: at a hundredth of the link, 34 ms.
     """
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "xgft", "children": [32, 33], "parents": [1, 32]},
         link={"speed": "EDR"},
         switch={"buffer": "64 KiB"},

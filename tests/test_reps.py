@@ -11,6 +11,7 @@ import pytest
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
+from tests.conftest import ddr_scenario
 
 SCHEMES = Path(__file__).parent / "hook_schemes"
 # Four ways up for four hosts of a leaf.
@@ -20,7 +21,7 @@ MARKS = {"control.reps.k-min": "20 kB", "control.reps.k-max": "80 kB"}
 
 def across(scheme: str, keys: Mapping[str, Any] = MARKS, ways: int = 4) -> silvan.Scenario:
     """Let the four hosts of one leaf send to those of the other one."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={**TREE, "parents": [1, ways]},
         link={"speed": "EDR"},
         switch={"buffer": "256 KiB"},
@@ -110,7 +111,7 @@ def test_windows_below_the_marks_leave_flows_on_full_cables(
     ]
     burst = {"to": "host-0001", "bytes": "69843 B", "start": "191 us"}
     flows += [{"from": f"host-{i:04}", **burst} for i in (0, 2, 3, 4, 5, 6, 7)]
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "k-ary-n-tree", "k": 3, "n": 2, "path-choice": "ecmp"},
         link={"rate": "25 Gbit/s"},
         traffic={"flow": flows},
@@ -183,5 +184,5 @@ def test_baselines_have_it_where_there_are_paths() -> None:
     nscc = scenario.override(found["nscc+reps"].overrides).to_dict()["control"]
     assert reps["reps"]["k-min"] == nscc["nscc"]["k-min"]
     assert reps["reps"]["k-max"] == nscc["nscc"]["k-max"]
-    switch = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 4})
+    switch = ddr_scenario(fabric={"generator": "single-switch", "hosts": 4})
     assert "reps" not in {one.name for one in baselines(switch)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from tests.conftest import Command
+from tests.conftest import Command, ddr_scenario
 
 SMALLEST = 1 / 256
 
@@ -39,7 +39,7 @@ def test_an_exception_of_a_users_function_comes_back() -> None:
 
 
 def test_tables_run_as_the_function_does() -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 6},
         switch={"buffer": "8448 B"},
         packet={"header": "20 B"},
@@ -82,13 +82,13 @@ def test_validate_checks_the_response_function_of_a_scenario(
 
 
 def test_a_scenario_has_the_response_function_that_it_names() -> None:
-    scenario = silvan.Scenario(control={"scheme": "ecn"})
+    scenario = ddr_scenario(control={"scheme": "ecn"})
     ours = {"response": "fimd", "decrease-factor": 4.0, "min-rate": 1 / 64}
     named = silvan.Response.of_scenario(scenario.override({"control.ecn": ours}))
     assert named is not None
     assert named.decrease(0.5) == silvan.Response.fimd(4.0, 1 / 64).decrease(0.5) == 0.125
     assert named.decrease(1 / 64) == 1 / 64
-    unnamed = [scenario.override({"control.ecn.response": "fixed"}), silvan.Scenario()]
+    unnamed = [scenario.override({"control.ecn.response": "fixed"}), ddr_scenario()]
     assert [silvan.Response.of_scenario(one) for one in unnamed] == [None, None]
 
 
@@ -98,5 +98,5 @@ def test_an_unfair_function_fails_the_condition_of_fairness() -> None:
     )
     assert "condition 2" not in conditions(unfair)
     assert not unfair.is_sound()
-    given = silvan.Scenario(control={"scheme": "ecn", "ecn": unfair.tables()})
+    given = ddr_scenario(control={"scheme": "ecn", "ecn": unfair.tables()})
     assert given.to_dict()["control"]["ecn"]["response"] == "given"

@@ -24,7 +24,7 @@ from silvan.measures import (
     mean_receive_rate_gbps,
     sliding_rates_gbps,
 )
-from tests.conftest import INCAST
+from tests.conftest import INCAST, ddr_scenario
 
 
 def native_run() -> _silvan.RunOutput:
@@ -233,7 +233,7 @@ def test_jains_index_of_known_shares() -> None:
 
 
 def test_jains_index_over_time_sees_a_flow_come() -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 3},
         traffic={
             "flow": [

@@ -12,7 +12,7 @@ import pytest
 import silvan
 from silvan.cli.app import run_command as main
 from silvan.measures import FloatArray, measured_ps, receive_rates_gbps
-from tests.conftest import INCAST
+from tests.conftest import INCAST, ddr_scenario
 from tests.test_extras import run_python_without
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_the_map_has_the_utilisation_of_each_port_of_a_switch(probed: silvan.Res
 
 def test_a_slow_cable_is_fully_used_at_its_own_rate() -> None:
     """Oracle: 4x SDR carries 8 Gbit/s of data (10 Gbit/s with 8b/10b), 4x DDR twice that."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={
             "switch": [{"name": "s", "ports": 2}],
             "host": [{"name": "a"}, {"name": "b"}],
@@ -142,7 +142,7 @@ def test_a_slow_cable_is_fully_used_at_its_own_rate() -> None:
 
 
 def test_ports_without_a_cable_are_white() -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={
             "switch": [{"name": "s", "ports": 4}],
             "host": [{"name": "a"}, {"name": "b"}],

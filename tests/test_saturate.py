@@ -10,14 +10,14 @@ import pytest
 
 import silvan
 from silvan.planning.saturation import LoadPoint, load_keys, saturate
-from tests.conftest import Command
+from tests.conftest import Command, ddr_scenario
 
 LINE = {"speed": "DDR", "length": "1 m"}
 
 
 def permuted(fabric: dict[str, Any], shift: int) -> silvan.Scenario:
     """Make every host send to the one `shift` on, at the rate of its link of 16 Gbit/s."""
-    return silvan.Scenario(
+    return ddr_scenario(
         fabric=fabric,
         link=LINE,
         packet={"mtu": "2 KiB", "header": "0 B"},
@@ -55,7 +55,7 @@ def test_permutations_saturate_at_the_rate_of_their_fullest_cable(
 
 def queued(hosts: int, **switch: Any) -> silvan.Scenario:
     """Make the hosts of a switch send packets to random hosts."""
-    return silvan.Scenario(
+    return ddr_scenario(
         fabric={"generator": "single-switch", "hosts": hosts},
         link=LINE,
         packet={"mtu": "2 KiB", "header": "0 B"},
@@ -94,7 +94,7 @@ def test_what_never_saturates_is_said() -> None:
 def overloaded(duration: str) -> silvan.Scenario:
     """Make eight hosts of a leaf send flows to those of another over one cable."""
     flows = {"name": "f", "sizes": {"fixed": "64 KiB"}, "load": 0.1, "pattern": "permutation"}
-    return silvan.Scenario(
+    return ddr_scenario(
         fabric={
             "generator": "leaf-spine",
             "leaf-hosts": [8, 8],
@@ -138,7 +138,7 @@ def test_loads_are_shares_of_the_injection_rate() -> None:
         "uniform": [{"load": 0.5}, {"load": "8 Gbit/s"}],
         "permutation": [{"pattern": "shift", "shift": 1}],
     }
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 4},
         traffic=traffic,
         run={"duration": "100 us"},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import silvan
+from tests.conftest import ddr_scenario
 
 LONG = {"warm-up": "1 ms", "duration": "2 ms"}
 
@@ -24,7 +25,7 @@ def received_of(
     run: dict[str, Any] | None = None,
 ) -> float:
     """Mean receive rate of all hosts as a part of the link."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric=fabric,
         link={"speed": "DDR", "length": "1 m"},
         packet={"mtu": "2 KiB", "header": "0 B"},

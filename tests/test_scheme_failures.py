@@ -17,16 +17,16 @@ import silvan
 from silvan.cli.app import run_command
 from silvan.hook_table import HOOKS
 from silvan.toml_text import TomlValue
-from tests.conftest import silvan_command
+from tests.conftest import DDR_TOML, silvan_command
 from tests.gate import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
-SCENARIO = """\
+SCENARIO = f"""\
 [fabric]
 generator = "single-switch"
 hosts = 4
-
+{DDR_TOML}
 [[traffic.incast]]
 to = "host-0000"
 

@@ -10,6 +10,7 @@ import pytest
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
+from tests.conftest import ddr_scenario
 
 WIRE, MTU = 2074, 2048
 # EDR: 100 Gbit/s are 12,500 bytes in a microsecond.
@@ -32,7 +33,7 @@ def switch(hosts: int, **sections: Any) -> silvan.Scenario:
         "probe": {"interval": "10 us", "ports": True},
         "run": {"warm-up": "1 ms", "duration": "3 ms"},
     }
-    return silvan.Scenario(**{**base, **sections})
+    return ddr_scenario(**{**base, **sections})
 
 
 def part_of_link(result: silvan.Result, host: int) -> float:
@@ -112,7 +113,7 @@ def test_each_block_of_srp_has_a_reservation_and_a_grant() -> None:
 )
 def test_a_victim_beside_a_flow_to_a_hotspot(name: str, hot: float, victim: float) -> None:
     """Oracle: the shares above; what is discarded has taken its part of the cable in LHRP."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric=TREE,
         link={"speed": "EDR"},
         switch={"buffer": "256 KiB"},
@@ -153,7 +154,7 @@ def test_hosts_beside_eight_hotspots_on_two_levels(
 
     LHRP discards at the last switch alone. What exceeds a cable before it grows a tree there.
     """
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={
             **{"generator": "xgft", "children": [12, 12], "parents": [1, 12]},
             **{"routing": "d-mod-k", "path-choice": choice},
@@ -221,7 +222,7 @@ def test_without_congestion_nothing_is_slower(name: str) -> None:
     ],
 )
 def test_what_it_cannot_work_with_is_refused(keys: dict[str, Any], key: str) -> None:
-    base = silvan.Scenario(control={"scheme": "srp"}, vl={"data-vls": 2})
+    base = ddr_scenario(control={"scheme": "srp"}, vl={"data-vls": 2})
     with pytest.raises(ScenarioError) as refused:
         base.override(keys)
     assert refused.value.key == key

@@ -21,7 +21,7 @@ from silvan.sweeping.outcome import Succeeded
 from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
 from silvan.workers import Job, run_jobs
-from tests.conftest import Command
+from tests.conftest import Command, ddr_scenario
 
 TREE = silvan.Scenario.from_toml(
     """
@@ -234,7 +234,7 @@ def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -
 
 def test_a_part_needs_a_switch() -> None:
     """Oracle: the fabric has four switches."""
-    four = silvan.Scenario(
+    four = ddr_scenario(
         fabric={"generator": "k-ary-n-tree", "k": 2, "n": 2},
         traffic={"uniform": [{"load": 0.5}]},
         run={"duration": "50 us"},
@@ -250,7 +250,7 @@ def test_no_number_of_threads_is_an_error(threads: object) -> None:
     assert caught.value.hint == 'threads are a whole number from 1 to 65535, or "auto"'
 
 
-LARGE = silvan.Scenario(
+LARGE = ddr_scenario(
     fabric={"generator": "fat-tree-648"},
     traffic={"uniform": [{"load": 0.5}]},
     run={"duration": "10 us", "threads": 3},

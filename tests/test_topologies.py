@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import silvan
+from tests.conftest import ddr_scenario
 
 
 def fabric_graph(**keys: object) -> nx.MultiGraph:
-    return silvan.Scenario(fabric={**keys, "allow-credit-loops": True}).to_networkx()
+    return ddr_scenario(fabric={**keys, "allow-credit-loops": True}).to_networkx()
 
 
 def switches_of(graph: nx.MultiGraph) -> nx.MultiGraph:
@@ -215,7 +216,7 @@ def _without_ends(graph: nx.MultiGraph) -> nx.MultiGraph:
 
 def test_a_message_on_a_link_of_any_rate_takes_its_time() -> None:
     """Oracle: bytes divided by the rate, twice the latency, and the packets in the switch."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 2},
         link={"rate": "3.6 Tbit/s", "latency": "100 ns"},
         switch={"latency": "50 ns"},

@@ -26,16 +26,16 @@ from silvan.figures.forest_time import draw_over_time
 from silvan.figures.layout import lay_out
 from silvan.figures.strokes import dots, symbol
 from silvan.forest import Forests
-from tests.conftest import Command
+from tests.conftest import DDR_TOML, Command, ddr_scenario
 
-FAT_TREE = """\
+FAT_TREE = f"""\
 name = "two-levels"
 
 [fabric]
 generator = "xgft"
 children = [4, 4]
 parents = [1, 4]
-
+{DDR_TOML}
 [[traffic.incast]]
 to = "host-0000"
 end = "300 us"
@@ -131,7 +131,7 @@ def test_neighbours_of_one_level_are_joined_by_arcs() -> None:
         "routing": "min-hop",
     }
     traffic = {"incast": [{"to": "host-0000"}]}
-    result = silvan.run(silvan.Scenario(fabric=chain, traffic=traffic, run={"duration": "1 us"}))
+    result = silvan.run(ddr_scenario(fabric=chain, traffic=traffic, run={"duration": "1 us"}))
     layout = lay_out(result)
     assert len(layout.switches) == 3
     level = [start[1] == end[1] for start, end in layout.lines]

@@ -22,17 +22,18 @@ from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets
 from silvan.tuning.search import Found, search
 from silvan.tuning.space import POWER, SLOPE, Parameter, Space, cct_entries, cct_entry
 from silvan.tuning.tune import OBJECTIVE, Objective, tune
-from tests.conftest import Command, silvan_command
+from tests.conftest import DDR_TOML, Command, silvan_command
 from tests.gate import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("inline_pool")
 
-HOTSPOT = """\
+HOTSPOT = f"""\
 name = "hotspot"
 [fabric]
 generator = "leaf-spine"
 leaf-hosts = [3, 3]
 spine-cables = [1]
+{DDR_TOML}
 [traffic.nodes]
 v = 0.2
 c = 0.8

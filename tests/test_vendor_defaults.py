@@ -10,6 +10,7 @@ import pytest
 
 import silvan
 from silvan.baselines import baselines
+from tests.conftest import ddr_scenario
 
 TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
 TORUS = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
@@ -19,7 +20,7 @@ def as_sold(
     name: str = "ib-cc+vendor", hosts: int = 9, keys: Mapping[str, Any] = MappingProxyType({})
 ) -> silvan.Scenario:
     """Let all other hosts send to host-0000 over one switch."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": hosts},
         link={"speed": "EDR"},
         traffic={"incast": [{"to": "host-0000"}]},
@@ -101,7 +102,7 @@ def test_no_sender_starves_and_the_table_suffices() -> None:
 def test_adaptive_routing_is_offered_where_switches_can_choose() -> None:
     """Oracle: a tree of two ways up has paths to choose from; one switch and a torus have none."""
     names = {
-        generator: {one.name for one in baselines(silvan.Scenario(fabric=fabric))}
+        generator: {one.name for one in baselines(ddr_scenario(fabric=fabric))}
         for generator, fabric in (
             ("tree", TREE),
             ("switch", {"generator": "single-switch", "hosts": 4}),
@@ -120,7 +121,7 @@ def test_adaptive_routing_uses_both_spines() -> None:
 
     The tables leave them one cable; switches that choose leave both the whole of theirs.
     """
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric=TREE,
         link={"speed": "EDR"},
         traffic={

@@ -10,6 +10,7 @@ import pytest
 import silvan
 from silvan.baselines import baselines
 from silvan.errors import ScenarioError
+from tests.conftest import ddr_scenario
 
 # Two leaves of four hosts below two spines. By destination modulo two, hosts 4 and 6 are reached
 # over the same spine.
@@ -20,7 +21,7 @@ TORUS = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
 
 def crossing(lanes: int = 2, fabric: Any = TREE, **keys: Any) -> silvan.Scenario:
     """Let host-0000 send to a hotspot of three senders, and host-0001 next to it."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric=fabric,
         link={"speed": "EDR"},
         switch={"buffer": "64 KiB"},
@@ -209,7 +210,7 @@ def by_output(mapping: str, lanes: int, hot: int, victim: int) -> silvan.Scenari
     others = [host for host in range(first, first + 3) if host != hot]
     flows = [(source, hot), (others[0], hot), (others[1], hot), (source + 1, victim)]
     names = ("hot", "local-1", "local-2", "victim")
-    return silvan.Scenario(
+    return ddr_scenario(
         fabric=LEAVES,
         link={"speed": "EDR"},
         switch={"buffer": "64 KiB"},

@@ -13,6 +13,7 @@ import pytest
 
 import silvan
 from silvan.baselines import baselines
+from tests.conftest import ddr_scenario
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -32,7 +33,7 @@ def incast(senders: int, **sections: Any) -> silvan.Scenario:
         "probe": {"interval": "10 us", "ports": True},
         "run": {"warm-up": "1 ms", "duration": "3 ms"},
     }
-    return silvan.Scenario(**{**base, **sections})
+    return ddr_scenario(**{**base, **sections})
 
 
 def queue(result: silvan.Result) -> Any:
@@ -203,7 +204,7 @@ def test_nobody_starves_and_a_burst_is_forgotten(name: str) -> None:
     Seven hosts send to one that an eighth sends to all the time. Each gets something; after they
     have ended the eighth gets the link back.
     """
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 9},
         link={"speed": "EDR"},
         switch={"buffer": "256 KiB"},

@@ -299,17 +299,6 @@ def watched(scenario: Scenario) -> Scenario:
     keys = scenario.to_dict()
     if "gpcnet" in keys["traffic"]:
         _gpcnet_tests(scenario)
-    if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
-        # The run ends with its programs, long before its duration; how often to look is in the
-        # scenario.
-        return scenario.override(
-            {
-                "probe.trees": {"interval": keys["probe"]["interval"]},
-                "probe.latency": "host",
-                # The ends of the programs are compared with those of the other schemes.
-                "probe.slowdown": False,
-            }
-        )
     duration = scenario.duration_ps
     # An interval must divide the duration and the warm-up.
     common = math.gcd(duration, scenario.warm_up_ps)
@@ -317,13 +306,14 @@ def watched(scenario: Scenario) -> Scenario:
     while common % parts:
         parts -= 1
     interval = f"{common // parts} ps"
-    return scenario.override(
-        {
-            "probe.interval": interval,
-            "probe.trees": {"interval": interval},
-            "probe.latency": "host",
-        }
-    )
+    kept: dict[str, TomlValue] = {"probe.latency": "host"}
+    if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
+        # The run ends with its programs, long before its duration: the scenario says when to look.
+        interval = keys["probe"].get("interval", interval)
+        # The ends of the programs are compared with those of the other schemes.
+        kept["probe.slowdown"] = False
+    kept |= {"probe.interval": interval, "probe.trees": {"interval": interval}}
+    return scenario.override(kept)
 
 
 @dataclass(frozen=True, slots=True)

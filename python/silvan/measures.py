@@ -235,9 +235,12 @@ def sliding_rates_gbps(
     sums = np.concatenate(
         (np.zeros((1, delivered_bytes.shape[1])), delivered_bytes.cumsum(axis=0, dtype=np.float64))
     )
-    ends = times_ps[steps - 1 :].astype(np.float64)
-    length_ps = steps * interval_ps
-    return (ends - length_ps / 2) / PS_PER_MS, (sums[steps:] - sums[:-steps]) * 8e3 / length_ps
+    edges = np.concatenate(([0.0], times_ps.astype(np.float64)))
+    starts, ends = edges[:-steps], edges[steps:]
+    lengths = ends - starts
+    if window_ps is not None and (lengths != window_ps).any():
+        raise ValueError(f"intervals of different lengths do not fit a window of {window_ps} ps")
+    return (starts + ends) / 2 / PS_PER_MS, (sums[steps:] - sums[:-steps]) * 8e3 / lengths[:, None]
 
 
 def delivered_within(result: Result, window: Window) -> npt.NDArray[np.uint64]:

@@ -466,11 +466,11 @@ class Scenario:
         --------
         >>> import silvan
         >>> scenario = silvan.Scenario(run={"duration": "4 ms"})
-        >>> '# interval = "4 ms"' in scenario.to_toml()
+        >>> '# interval = "40 us"' in scenario.to_toml()
         True
         >>> again = silvan.Scenario.from_toml(scenario.to_toml())
         >>> again.override({"run.duration": "2 ms"}).to_dict()["probe"]["interval"]
-        '2 ms'
+        '20 us'
         """
         return "".join(f"{_PLUG_IN}{one}\n" for one in self._origins) + self._native.to_toml()
 

@@ -18,6 +18,17 @@ def significant(value: float | str) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Write a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "host"), counted(2, "switch", "switches"), counted(1000, "host")
+    ('1 host', '2 switches', '1,000 hosts')
+    """
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def duration(seconds: float) -> str:
     """Write a time span.
 

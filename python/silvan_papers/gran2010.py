@@ -228,6 +228,7 @@ HPCC = Experiment(
         "traffic.hpcc.ptrans-rows": 500,
         "traffic.hpcc.access-rounds": 50,
         "traffic.hpcc.fft-length": 65536,
+        "probe.interval": "6 s",
         "run.duration": "6 s",
     },
     quick_note="a tenth of the bytes, and few rings",

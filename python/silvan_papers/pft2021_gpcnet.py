@@ -304,6 +304,7 @@ def _draw_fig5(results: Results, folder: Path) -> Sequence[Path]:
 
 
 _QUICK: Mapping[str, TomlValue] = {
+    "probe.interval": "200 ms",
     "run.duration": "200 ms",
     "traffic.gpcnet.ranks-per-host": 4,
     "traffic.gpcnet.rings": 1,

@@ -33,6 +33,7 @@ FABRICS: list[dict[str, Any]] = [
     {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1, "routing": "dimension-order"},
     {
         "generator": "dragonfly",
+        "routing": "group-minimal",
         "switches-per-group": 2,
         "hosts-per-switch": 2,
         "global-per-switch": 1,
@@ -76,12 +77,17 @@ def drawn(rng: random.Random) -> dict[str, Any]:
     scheme = rng.choice(SCHEMES)
     sections: dict[str, Any] = {
         "fabric": fabric,
-        "link": {"speed": rng.choice(["DDR", "QDR", "EDR", "HDR"])},
+        "link": {
+            "width": "4x",
+            "speed": rng.choice(["DDR", "QDR", "EDR", "HDR"]),
+            "length": "2 m",
+        },
         "switch": {
             "buffer": rng.choice(["16 KiB", "32 KiB", "64 KiB"]),
             "queueing": rng.choice(["voq", "fifo"]),
             "arbitration": rng.choice(["round-robin", "oldest-first"]),
         },
+        "host": {"receive-buffer": "16 KiB"},
         "packet": {"mtu": rng.choice(["256 B", "1 KiB", "2 KiB"])},
         "vl": {"data-vls": 5 if dragonfly else 2 if torus else rng.choice([1, 1, 2])},
         "control": {"scheme": scheme},

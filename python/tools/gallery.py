@@ -7,7 +7,6 @@ the documentation site only: ``gallery.py FOLDER`` writes them there.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = tomllib.loads((ROOT / "docs" / "gallery.toml").read_text("utf-8"))
 
 _LINES = 6
-_SAMPLES = 40
 _PS_PER_MS = 10**9
 
 
@@ -65,8 +63,7 @@ def show(example: Example) -> Shown:
     """Run an example and measure its number."""
     expected = EXPECTED[example.name]
     scenario = silvan.Scenario.from_file(example.path)
-    step_ps = math.gcd(scenario.warm_up_ps, scenario.duration_ps) // _SAMPLES
-    result = silvan.run(scenario.override({"probe.interval": f"{step_ps} ps"}))
+    result = silvan.run(scenario)
     received = _received(result, expected)
     if "gbps" in expected:
         measured_ps = result.summary["simulated_ps"] - result.scenario.warm_up_ps
@@ -95,8 +92,7 @@ def draw(shown: Shown, folder: Path) -> Path | None:
     hosts = shown.result.hosts.to_pylist()
     times = np.unique(series["time_ps"].to_numpy())
     received = series["delivered_bytes"].to_numpy().astype(float).reshape(len(times), -1)
-    interval_ps = float(times[0])
-    rates = received * 8e3 / interval_ps
+    rates = received * 8e3 / np.diff(times.astype(float), prepend=0.0)[:, None]
     with styled(3.6, 2.2) as figure:
         axes = figure.subplots()
         busiest = np.argsort(-rates.sum(axis=0), kind="stable")[:_LINES]

@@ -42,6 +42,14 @@ cable = [
     { from = "left:7", to = "right:8" },
 ]
 routing = "min-hop"
+[link]
+speed = "DDR"
+[switch]
+buffer = "64 KiB"
+[host]
+receive-buffer = "16 KiB"
+[packet]
+mtu = "2 KiB"
 [[traffic.flow]]
 from = "a"
 to = "c"

@@ -39,7 +39,7 @@ pub struct EngineConfig {
 }
 
 impl Default for EngineConfig {
-    /// One virtual lane, 2 KiB packets, input buffers of 64 KiB, 100 ns per switch.
+    /// One virtual lane, 4 KiB packets, input buffers of 64 KiB, 100 ns per switch.
     fn default() -> Self {
         Self {
             data_vls: 1,
@@ -303,10 +303,10 @@ pub struct PacketParams {
 }
 
 impl Default for PacketParams {
-    /// 2 KiB of payload behind LRH, BTH, ICRC and VCRC (8 + 12 + 4 + 2 bytes, IBA 5.2).
+    /// 4 KiB of payload, the largest MTU, behind LRH, BTH, ICRC and VCRC (8 + 12 + 4 + 2 bytes, IBA 5.2).
     fn default() -> Self {
         Self {
-            mtu: Bytes::from_bytes(2048),
+            mtu: Bytes::from_bytes(4096),
             header: Bytes::from_bytes(26),
         }
     }

@@ -10,6 +10,7 @@ use silvan_fabric::generators::Generator;
 use crate::checks::fabric::has_steps;
 use crate::checks::pfc::input_buffer;
 use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
+use crate::sampling::Spread;
 
 /// Samples of the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
@@ -40,10 +41,10 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     file.vl
         .sl_to_vl
         .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());
-    file.probe.interval.get_or_insert_with(|| {
-        let divisor = common_divisor(file.run.duration.as_ps(), file.run.warm_up.as_ps());
-        Span::from_ps(divisor)
-    });
+    if file.run.warm_up < file.run.duration && !ends_with_programs(&file.traffic) {
+        let spread = Spread::new(file.run.warm_up, file.run.duration);
+        file.probe.interval = file.probe.interval.or_else(|| spread.interval());
+    }
     let switch_buffer = input_buffer(file);
     if let Some(trees) = &mut file.probe.trees {
         let hundredth = file.run.duration.as_ps() / DEFAULT_TREE_LOOKS;
@@ -94,12 +95,10 @@ fn name_entries(file: &mut ScenarioFile) {
     }
 }
 
-/// Euclid's algorithm; a zero divides nothing and is left out.
-fn common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
+/// Returns true if the run ends with its programs, perhaps before its duration.
+fn ends_with_programs(traffic: &TrafficSection) -> bool {
+    let benchmarks = traffic.gpcnet.is_some() || traffic.hpcc.is_some();
+    benchmarks || traffic.program.iter().any(|program| !program.background)
 }
 
 /// The file as TOML with one key a line, sections as `[section]` and lists of tables as

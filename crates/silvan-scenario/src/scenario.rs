@@ -35,6 +35,7 @@ use crate::checks::{at, refused};
 use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
+use crate::sampling::Sampling;
 use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::{KeyPath, Override, ScenarioError};
 
@@ -270,6 +271,11 @@ impl Scenario {
     /// Simulated time from start to end.
     pub fn duration(&self) -> Span {
         self.file.run.duration
+    }
+
+    /// When a run samples its time series.
+    pub fn sampling(&self) -> Sampling {
+        Sampling::of(&self.file.probe, &self.file.run)
     }
 
     /// The seed that the file names; a run may take another one.

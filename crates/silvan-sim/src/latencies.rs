@@ -1,5 +1,8 @@
 //! Latencies over time: those of the packets that arrived in each probe interval.
 
+use std::collections::BTreeMap;
+
+use silvan_core::Time;
 use silvan_model::{Simulation, latency_bucket};
 
 use crate::table::{Table, TableSchema};
@@ -36,6 +39,32 @@ impl LatencySeries {
             }
         }
         std::mem::swap(&mut self.counts, &mut self.before);
+    }
+
+    /// Merges the probe intervals after `start` into longer ones, which end at these instants.
+    pub fn merge_pairs(&mut self, start: Time, ends: &[Time]) {
+        let first = self.time_ps.partition_point(|time| *time <= start.as_ps());
+        let mut merged: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
+        for row in first..self.time_ps.len() {
+            let time = self.time_ps[row];
+            let end = ends[ends.partition_point(|end| end.as_ps() < time)].as_ps();
+            let bucket = (end, self.from_ns[row], self.to_ns[row]);
+            *merged.entry(bucket).or_default() += self.packets[row];
+        }
+        for column in [
+            &mut self.time_ps,
+            &mut self.from_ns,
+            &mut self.to_ns,
+            &mut self.packets,
+        ] {
+            column.truncate(first);
+        }
+        for ((end, from, to), packets) in merged {
+            self.time_ps.push(end);
+            self.from_ns.push(from);
+            self.to_ns.push(to);
+            self.packets.push(packets);
+        }
     }
 
     /// The engine has discarded its latencies.

@@ -393,6 +393,9 @@ impl<'a> Run<'a> {
             if step.sample {
                 measurement.sample(self.engine.as_ref());
             }
+            if step.merge {
+                measurement.merge_pairs(0);
+            }
             if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
                 trees.sample(self.engine.as_ref(), steps.is_last_tree_sample());
             }
@@ -404,11 +407,17 @@ impl<'a> Run<'a> {
                 let at = self.engine.now();
                 return Err(RunError::Interrupted { at });
             }
+            if !step.may_end {
+                continue;
+            }
             match program_state(self.engine.programs()) {
                 ProgramState::Running => {}
                 ProgramState::Finished => break,
                 ProgramState::Failed(fault) => return Err(fault.into()),
             }
+        }
+        if steps.closes_series() {
+            measurement.close(self.engine.as_ref());
         }
         self.check_finished()?;
         self.check_invariants()?;

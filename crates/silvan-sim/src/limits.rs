@@ -1,6 +1,6 @@
 //! Limits that the congestion control sets to flows, at each sample.
 
-use silvan_core::HostId;
+use silvan_core::{HostId, Time};
 use silvan_model::Simulation;
 
 use crate::table::{Table, TableSchema};
@@ -39,6 +39,21 @@ impl FlowLimits {
         }
     }
 
+    /// Drops the samples after `start` that are not at one of these instants.
+    pub fn keep(&mut self, start: Time, instants: &[Time]) {
+        let first = self.time_ps.partition_point(|time| *time <= start.as_ps());
+        let is_kept = |time: &u64| instants.binary_search(&Time::from_ps(*time)).is_ok();
+        let rows: Vec<usize> = (first..self.time_ps.len())
+            .filter(|&row| is_kept(&self.time_ps[row]))
+            .collect();
+        pick(&mut self.time_ps, first, &rows);
+        pick(&mut self.source, first, &rows);
+        pick(&mut self.destination, first, &rows);
+        pick(&mut self.sl, first, &rows);
+        pick(&mut self.ccti, first, &rows);
+        pick(&mut self.rate, first, &rows);
+    }
+
     pub fn table(self) -> Table {
         let mut table = Table::new(&FLOW_LIMITS);
         table.push("time_ps", self.time_ps);
@@ -49,6 +64,14 @@ impl FlowLimits {
         table.push("rate", self.rate);
         table
     }
+}
+
+/// Leaves the values before `first`, and behind them those of the rows.
+fn pick<T: Copy>(column: &mut Vec<T>, first: usize, rows: &[usize]) {
+    for (to, &row) in rows.iter().enumerate() {
+        column[first + to] = column[row];
+    }
+    column.truncate(first + rows.len());
 }
 
 pub(crate) const FLOW_LIMITS: TableSchema = TableSchema {

@@ -12,6 +12,8 @@ use silvan_scenario::Scenario;
 /// What has been measured of a run so far.
 pub(super) struct Measurement<'a> {
     pub scenario: &'a Scenario,
+    /// Instants of the samples of the time series.
+    times: Vec<Time>,
     /// Ports with a cable.
     pub ports: Vec<PortId>,
     /// Counters at the end of the warm-up.
@@ -31,12 +33,11 @@ impl<'a> Measurement<'a> {
         let cabled = |id: &PortId| fabric.ports[*id].link.is_some();
         let ports: Vec<PortId> = fabric.ports.ids().filter(cabled).collect();
         let file = scenario.file();
-        let samples = file.probe.interval.map_or(1, |interval| {
-            file.run.duration.as_ps() / interval.as_ps().max(1)
-        }) as usize;
+        let samples = scenario.sampling().count(scenario.duration()) as usize;
         let hosts = fabric.host_count();
         Self {
             scenario,
+            times: Vec::with_capacity(samples),
             hosts_before: vec![HostCounters::default(); hosts],
             ports_before: vec![PortCounters::default(); ports.len()],
             classes_before: vec![ClassTotals::default(); engine.classes().len()],
@@ -58,6 +59,7 @@ impl<'a> Measurement<'a> {
     /// Adds a sample to the time series.
     pub fn sample(&mut self, engine: &dyn Simulation) {
         let now = engine.now();
+        self.times.push(now);
         let fabric = self.scenario.fabric();
         for host in fabric.host_ids() {
             let delivered = engine.host_counters(host).delivered_bytes;
@@ -78,6 +80,39 @@ impl<'a> Measurement<'a> {
         let data_vls = self.scenario.engine_config().data_vls;
         if let Some(series) = &mut self.port_series {
             series.sample(engine, &self.ports, data_vls);
+        }
+    }
+
+    /// Merges the samples from `first` on in pairs, whose number is even: each pair becomes one sample at the later instant.
+    pub fn merge_pairs(&mut self, first: usize) {
+        let later = self.times[first..].iter().skip(1).step_by(2);
+        let later: Vec<Time> = later.copied().collect();
+        self.times.truncate(first);
+        let start = self.times.last().copied().unwrap_or(Time::ZERO);
+        self.series.merge_pairs(first);
+        if let Some(series) = &mut self.class_series {
+            series.merge_pairs(first);
+        }
+        if let Some(series) = &mut self.port_series {
+            series.merge_pairs(first);
+        }
+        if let Some(series) = &mut self.latency_series {
+            series.merge_pairs(start, &later);
+        }
+        if let Some(limits) = &mut self.flow_limits {
+            limits.keep(start, &later);
+        }
+        self.times.extend(later);
+    }
+
+    /// Ends the time series of a run that ends now: the last sample covers the time since it, too.
+    pub fn close(&mut self, engine: &dyn Simulation) {
+        let Some(&last) = self.times.last() else {
+            return self.sample(engine);
+        };
+        if engine.now() > last {
+            self.sample(engine);
+            self.merge_pairs(self.times.len() - 2);
         }
     }
 

@@ -2,7 +2,8 @@
 
 use silvan_core::{Span, Time};
 
-use silvan_scenario::Scenario;
+use silvan_scenario::{Sampling, Scenario, Spread};
+use silvan_workload::programs::Plan;
 
 /// Simulated time between two calls of the observer, times the number of hosts. At full load a host
 /// sends a packet every microsecond or so; that makes some 500,000 packet-hops, about 50 milliseconds
@@ -22,6 +23,8 @@ pub(crate) struct RunStep {
     pub until: Time,
     /// Take a sample of the time series.
     pub sample: bool,
+    /// Merge pairs of all samples so far.
+    pub merge: bool,
     /// Sample the congestion trees.
     pub trees: bool,
     /// The warm-up is over: totals start.
@@ -35,11 +38,95 @@ pub(crate) struct RunStep {
 pub(crate) struct RunSteps {
     end: Time,
     warm_up: Option<Time>,
-    sample: Ticks,
+    sample: Samples,
     trees: Option<Ticks>,
     check: Span,
+    /// Instant of the last step that was more than a default sample. The next check is `check` later.
+    checked: Time,
     ends_with_programs: bool,
     now: Option<Time>,
+}
+
+/// Instants of the samples of the time series.
+#[derive(Debug)]
+enum Samples {
+    Every(Ticks),
+    Spread(SpreadTicks),
+}
+
+impl Samples {
+    fn new(sampling: Sampling, may_end_early: bool) -> Self {
+        match sampling {
+            Sampling::Every(interval) => Self::Every(Ticks::every(interval)),
+            Sampling::Spread(spread) => {
+                let level = if may_end_early {
+                    spread.first_level()
+                } else {
+                    0
+                };
+                Self::Spread(SpreadTicks::new(spread, level))
+            }
+        }
+    }
+
+    fn next(&self) -> Time {
+        match self {
+            Self::Every(ticks) => ticks.next,
+            Self::Spread(ticks) => ticks.next(),
+        }
+    }
+
+    /// Returns whether a sample is due at `now`, and whether pairs of samples merge then.
+    fn take(&mut self, now: Time) -> (bool, bool) {
+        match self {
+            Self::Every(ticks) => (ticks.take(now), false),
+            Self::Spread(ticks) if ticks.next() == now => (true, ticks.advance()),
+            Self::Spread(_) => (false, false),
+        }
+    }
+}
+
+/// The next sample of a [`Spread`].
+#[derive(Debug)]
+struct SpreadTicks {
+    spread: Spread,
+    level: u32,
+    number: u64,
+}
+
+impl SpreadTicks {
+    fn new(spread: Spread, level: u32) -> Self {
+        let mut ticks = Self {
+            spread,
+            level,
+            number: 0,
+        };
+        ticks.skip_instant();
+        ticks
+    }
+
+    fn next(&self) -> Time {
+        self.spread.instant(self.number, self.level)
+    }
+
+    /// Goes to the next sample. Returns true if pairs of samples merge, because there are enough.
+    fn advance(&mut self) -> bool {
+        let merges = self.level > 0 && self.number == self.spread.capacity();
+        if merges {
+            self.level -= 1;
+            self.number /= 2;
+        }
+        self.skip_instant();
+        merges
+    }
+
+    /// Goes to the next number with a later instant: intervals of less than a picosecond have no sample.
+    fn skip_instant(&mut self) {
+        let last = self.next();
+        while self.next() == last {
+            self.number += 1;
+        }
+    }
 }
 
 /// Instants at equal distances.
@@ -82,7 +169,10 @@ impl RunSteps {
         Self {
             end: Time::ZERO + scenario.duration(),
             warm_up: Some(Time::ZERO + file.run.warm_up),
-            sample: Ticks::every(file.probe.interval.unwrap_or(file.run.duration)),
+            sample: Samples::new(
+                scenario.sampling(),
+                scenario.programs().is_some_and(Plan::ends_run),
+            ),
             trees: trees
                 .filter(|interval| !interval.is_zero())
                 .map(Ticks::every),
@@ -90,6 +180,7 @@ impl RunSteps {
                 Some(_) => per_host(CHECK_PROGRAMS_HOST_TIME).min(CHECK_PROGRAMS),
                 None => per_host(CHECK_HOST_TIME),
             },
+            checked: Time::ZERO,
             ends_with_programs: scenario.programs().is_some(),
             now: None,
         }
@@ -101,20 +192,34 @@ impl RunSteps {
     }
 
     /// The next step, which ends at `due` at the latest; `None` after the end. The first step is at the start.
+    ///
+    /// A step for a default sample alone does not end the run and moves no check: results do not depend on the default.
     pub fn next_step(&mut self, due: Time) -> Option<RunStep> {
-        let until = match self.now {
+        let others = match self.now {
             None => Time::ZERO,
             Some(now) if now >= self.end => return None,
-            Some(now) => self.next_instant(now).min(due),
+            Some(_) => self.next_instant().min(due),
         };
+        let until = others.min(self.sample.next());
         self.now = Some(until);
+        let is_check = until == others || matches!(self.sample, Samples::Every(_));
+        if is_check {
+            self.checked = until;
+        }
+        let (sample, merge) = self.sample.take(until);
         Some(RunStep {
             until,
-            may_end: until == self.end || self.ends_with_programs,
-            sample: self.sample.take(until),
+            may_end: until == self.end || (self.ends_with_programs && is_check),
+            sample,
+            merge,
             trees: self.trees.as_mut().is_some_and(|trees| trees.take(until)),
             warm: self.warm_up.take_if(|at| *at == until).is_some(),
         })
+    }
+
+    /// Whether the last sample of a run that ends early covers its rest.
+    pub fn closes_series(&self) -> bool {
+        matches!(self.sample, Samples::Spread(_))
     }
 
     /// Whether no sample of the trees is due after those up to now.
@@ -122,12 +227,11 @@ impl RunSteps {
         self.trees.is_none_or(|trees| trees.next > self.end)
     }
 
-    /// The earliest instant after `now` at which something is to be done.
-    fn next_instant(&self, now: Time) -> Time {
+    /// The earliest instant at which something else than a sample is to be done.
+    fn next_instant(&self) -> Time {
         let instants = [
             Some(self.end),
-            Some(now.saturating_add(self.check)),
-            Some(self.sample.next),
+            Some(self.checked.saturating_add(self.check)),
             self.trees.map(|trees| trees.next),
             self.warm_up,
         ];
@@ -169,11 +273,12 @@ mod tests {
             let RunStep {
                 until,
                 sample,
+                merge,
                 trees,
                 warm,
                 may_end,
             } = step;
-            assert!(!trees);
+            assert!(!trees && !merge);
             assert_eq!(may_end, until == steps.end());
             now = Some(until);
             seen.push((until.as_ps() / 1_000_000, sample, warm));
@@ -196,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_observer_is_asked_in_between() {
-        let scenario = scenario(&[("run.duration", "1.6 s")]);
+        let scenario = scenario(&[("run.duration", "1.6 s"), ("probe.interval", "1.6 s")]);
         let mut run = RunSteps::new(&scenario);
         let mut steps = Vec::new();
         while let Some(step) = run.next_step(Time::MAX) {

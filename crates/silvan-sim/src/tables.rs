@@ -1,5 +1,7 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
+use std::ops::Add;
+
 use silvan_core::counters::CounterTable;
 use silvan_core::{HostId, PortCounters, PortId, Time};
 use silvan_model::{Latencies, PortReading};
@@ -59,6 +61,20 @@ impl Series {
         *before = delivered;
     }
 
+    /// Merges the samples from `first` on in pairs, whose number is even.
+    pub fn merge_pairs(&mut self, first: usize) {
+        let width = self.before.len();
+        let rows = first * width;
+        let time = |_: u64, later: u64| later;
+        merge_rows(&mut self.time_ps[rows..], width, time);
+        let kept = merge_rows(&mut self.delivered_bytes[rows..], width, Add::add);
+        let rows = rows + kept;
+        self.time_ps.truncate(rows);
+        // The rows of each sample are the same hosts or classes.
+        self.whose.truncate(rows);
+        self.delivered_bytes.truncate(rows);
+    }
+
     fn table(self) -> Table {
         let mut table = Table::new(self.schema);
         table.push("time_ps", self.time_ps);
@@ -109,6 +125,21 @@ impl PortSeries {
         self.times.push(engine.now());
     }
 
+    /// Merges the samples from `first` on in pairs, whose number is even: counts add up, and queues are those of the later.
+    pub fn merge_pairs(&mut self, first: usize) {
+        let ports = self.before.len();
+        let rows = first * ports;
+        for column in &mut self.counted {
+            let kept = merge_rows(&mut column[rows..], ports, Add::add);
+            column.truncate(rows + kept);
+        }
+        let kept = merge_rows(&mut self.queued_bytes[rows..], ports, |_, later| later);
+        self.queued_bytes.truncate(rows + kept);
+        let samples = self.times.drain(first..).skip(1).step_by(2);
+        let later: Vec<Time> = samples.collect();
+        self.times.extend(later);
+    }
+
     fn table(self) -> Table {
         let ports = self.before.len();
         let rows = ports * self.times.len();
@@ -127,6 +158,16 @@ impl PortSeries {
         table.push("queued_bytes", self.queued_bytes);
         table
     }
+}
+
+/// Merges the samples of a column in pairs, each with `width` rows, and returns the number of rows that are left at its start.
+fn merge_rows(column: &mut [u64], width: usize, merge: impl Fn(u64, u64) -> u64) -> usize {
+    let kept = column.len() / 2;
+    for row in 0..kept {
+        let earlier = row / width * 2 * width + row % width;
+        column[row] = merge(column[earlier], column[earlier + width]);
+    }
+    kept
 }
 
 /// Further values of a column, to be set.

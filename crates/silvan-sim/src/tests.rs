@@ -14,7 +14,7 @@ use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
 use super::*;
-use crate::ColumnData;
+use crate::{Column, ColumnData};
 use silvan_scenario::Override;
 
 const MINIMAL: &str = include_str!("../../../examples/incast.toml");
@@ -22,9 +22,21 @@ const PARKING_LOT: &str = include_str!("../../../examples/parking-lot.toml");
 const TWO_VL: &str = include_str!("../../../examples/two-vl.toml");
 const EXPLICIT: &str = include_str!("../../../examples/explicit-fabric.toml");
 
+/// The scenario with packets of 2 KiB, and links of 4x DDR where it states none: the oracles compute with them.
 fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<Override> = overrides
-        .iter()
+    let packets = [
+        ("packet.mtu", "2 KiB"),
+        ("switch.buffer", "64 KiB"),
+        ("host.receive-buffer", "16 KiB"),
+    ];
+    let link = [("link.speed", "DDR")];
+    let link = if text.contains("[link]") {
+        &[]
+    } else {
+        link.as_slice()
+    };
+    let all = packets.iter().chain(link).chain(overrides);
+    let overrides: Vec<Override> = all
         .map(|(key, value)| Override::new(*key, *value))
         .collect();
     Scenario::from_toml(text, "test.toml", &overrides).unwrap()
@@ -198,6 +210,125 @@ fn sampling_changes_nothing() {
     for table in ["hosts", "classes", "ports"] {
         assert_eq!(coarse.table(table), fine.table(table));
     }
+}
+
+/// An allreduce that ends long before the duration, whose intervals are whole numbers of picoseconds at many levels.
+const EARLY: &str = r#"
+[fabric]
+generator = "single-switch"
+hosts = 8
+[link]
+speed = "DDR"
+[[traffic.program]]
+kind = "allreduce"
+bytes = "256 KiB"
+[[traffic.incast]]
+to = "host-0000"
+[control]
+scheme = "ecn"
+[probe]
+ports = true
+classes = true
+flow-limits = true
+latency = "host"
+[run]
+duration = "1048576 us"
+"#;
+
+/// Instants of the host series, each once.
+fn instants(output: &RunOutput) -> Vec<u64> {
+    let mut times = column(output, "host_series", "time_ps").to_vec();
+    times.dedup();
+    times
+}
+
+fn column<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [u64] {
+    output.table(table).unwrap().u64_column(column).unwrap()
+}
+
+/// The columns of a table up to an instant, as text.
+fn until(output: &RunOutput, table: &str, end: u64) -> Vec<String> {
+    let times = column(output, table, "time_ps").iter();
+    let rows = times.filter(|time| **time <= end).count();
+    assert!(rows > 0, "{table}");
+    let columns = output.table(table).unwrap().columns.iter();
+    let text = |column: &Column| match &column.data {
+        ColumnData::U32(values) => format!("{:?}", &values[..rows]),
+        ColumnData::U64(values) => format!("{:?}", &values[..rows]),
+        ColumnData::F64(values) => format!("{:?}", &values[..rows]),
+        ColumnData::OptionalU64(values) => format!("{:?}", &values[..rows]),
+        other => panic!("{}: {other:?}", column.name),
+    };
+    columns.map(text).collect()
+}
+
+/// Oracle: the run with the interval that the default came to, written.
+#[test]
+fn a_run_that_ends_early_has_enough_samples() {
+    let by_default = run_through(&scenario(EARLY, &[]));
+    let times = instants(&by_default);
+    assert!((50..=100).contains(&times.len()), "{} samples", times.len());
+    let (last, whole) = (*times.last().unwrap(), times[times.len() - 2]);
+    assert_eq!(last, by_default.summary.simulated_ps);
+    let interval = times[0];
+    assert!(last - whole < 2 * interval);
+    let written = format!("{interval} ps");
+    let written = run_through(&scenario(EARLY, &[("probe.interval", &written)]));
+    for table in [
+        "host_series",
+        "class_series",
+        "port_series",
+        "latency_series",
+        "flow_limits",
+    ] {
+        let expected = until(&written, table, whole);
+        assert_eq!(until(&by_default, table, whole), expected, "{table}");
+    }
+    for ((series, in_series), (totals, counter)) in [
+        (
+            ("host_series", "delivered_bytes"),
+            ("hosts", "delivered_bytes"),
+        ),
+        (
+            ("class_series", "delivered_bytes"),
+            ("classes", "delivered_bytes"),
+        ),
+        (("port_series", "xmit_bytes"), ("ports", "xmit_bytes")),
+        (
+            ("latency_series", "packets"),
+            ("classes", "delivered_packets"),
+        ),
+    ] {
+        let total = sum(&by_default, totals, counter);
+        assert_eq!(sum(&by_default, series, in_series), total, "{series}");
+    }
+}
+
+/// The default interval only looks: totals and the end of the run are those of a run without samples.
+#[test]
+fn default_samples_change_nothing() {
+    let by_default = run_through(&scenario(EARLY, &[]));
+    let without = run_through(&scenario(EARLY, &[("probe.interval", "1048576 us")]));
+    assert_eq!(without.table("host_series").unwrap().rows(), 0);
+    for table in ["hosts", "classes", "ports", "programs", "ranks"] {
+        assert_eq!(by_default.table(table), without.table(table));
+    }
+}
+
+/// Oracle: the totals, which count from the end of the warm-up. No interval divides both times here.
+#[test]
+fn samples_of_unequal_intervals_meet_the_warm_up() {
+    let times = [("run.warm-up", "333333 ns"), ("run.duration", "1000001 ns")];
+    let output = run_through(&scenario(MINIMAL, &times));
+    let instants = instants(&output);
+    assert_eq!(instants.len(), 100);
+    assert!(instants.contains(&333_333_000));
+    assert_eq!(instants.last(), Some(&1_000_001_000));
+    let ends = column(&output, "host_series", "time_ps").iter();
+    let rows = ends.zip(column(&output, "host_series", "delivered_bytes"));
+    let later = rows.filter(|(end, _)| **end > 333_333_000);
+    let received: u64 = later.map(|(_, bytes)| bytes).sum();
+    assert_eq!(received, sum(&output, "hosts", "delivered_bytes"));
 }
 
 #[test]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.live import LiveBenchmark, socket_name
+from silvan.bench.studies import live_scenario
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached
-from silvan.scenario import Scenario
 
 INCASTS = 4
 """Receivers of the traffic, each of the hosts of another part of the fabric."""
@@ -53,7 +53,7 @@ def diagnosis_seconds(fabric: dict[str, Any], hosts: int) -> float:
         }
         for first in range(0, part * INCASTS, part)
     ]
-    scenario = Scenario(fabric=fabric, traffic={"incast": incasts})
+    scenario = live_scenario(fabric, traffic={"incast": incasts})
     words = [sys.executable, "-m", "silvan", "diagnose", "--json", "--interval", "2 s"]
     with (
         tempfile.TemporaryDirectory(prefix="silvan-") as folder,

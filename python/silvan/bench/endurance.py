@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from silvan.bench.live import LiveBenchmark, socket_name
+from silvan.bench.studies import live_scenario
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached
@@ -102,7 +103,7 @@ def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
     EmulationError
         If one fails, or does not find every node.
     """
-    scenario = Scenario(fabric=fabric)
+    scenario = live_scenario(fabric)
     facts = scenario.describe()
     nodes = facts["hosts"] + facts["switches"]
     with (
@@ -129,8 +130,8 @@ def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
     return seconds
 
 
-_TWO_TIERS = Scenario(
-    fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4, 4, 4], "spine-cables": [1, 1]},
+_TWO_TIERS = live_scenario(
+    {"generator": "leaf-spine", "leaf-hosts": [4, 4, 4, 4], "spine-cables": [1, 1]},
     traffic={"uniform": [{"load": "100 kbit/s"}]},
 )
 

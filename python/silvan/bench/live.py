@@ -18,7 +18,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from silvan.bench.studies import bench_scenario
+from silvan.bench.studies import bench_scenario, live_scenario
 from silvan.emulation import Emulation, umad2sim_library
 from silvan.errors import EmulationError
 from silvan.scenario import Scenario
@@ -222,7 +222,7 @@ class _BesideIbsim:
         self._own_first = cycle((True, False))
 
     def __call__(self) -> tuple[float, float]:
-        scenario = Scenario(fabric=dict(self._fabric))
+        scenario = live_scenario(self._fabric)
         if next(self._own_first):
             own, theirs = self._own(scenario), self._theirs(scenario)
         else:
@@ -390,7 +390,7 @@ LIVE_BENCHMARKS = (
         "datagrams answered, 648 hosts without traffic",
         "1/s",
         50_000,
-        lambda: (datagrams_per_second(Scenario(fabric={"generator": "fat-tree-648"})), None),
+        lambda: (datagrams_per_second(live_scenario({"generator": "fat-tree-648"})), None),
     ),
     LiveBenchmark(
         "live-mads-running",

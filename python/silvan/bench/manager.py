@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from silvan.bench.live import LiveBenchmark, socket_name
+from silvan.bench.studies import live_scenario
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached, opensm
@@ -148,7 +149,7 @@ def _output(emulation: Emulation, folder: Path, words: Sequence[str]) -> str:
 
 
 def _fabric() -> Scenario:
-    return Scenario(fabric={"generator": "fat-tree-648"})
+    return live_scenario({"generator": "fat-tree-648"})
 
 
 _PORTS = "1,944 switch ports of 648 hosts"

@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 from silvan.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LINKS: Mapping[str, Mapping[str, str]] = {
+    "link": {"width": "4x", "speed": "DDR", "length": "2 m"},
+    "switch": {"buffer": "64 KiB"},
+    "host": {"receive-buffer": "16 KiB"},
+    "packet": {"mtu": "2 KiB"},
+}
+
+
+def live_scenario(fabric: Mapping[str, Any], **tables: Mapping[str, Any]) -> Scenario:
+    """Describe a live fabric of links that ibsim can serve: 4x DDR, with packets of 2 KiB.
+
+    Examples
+    --------
+    >>> live_scenario({"generator": "single-switch"}).link_gbps
+    16.0
+    """
+    return Scenario(fabric=dict(fabric), **_LINKS, **tables)
 
 
 def bench_scenario(name: str) -> Scenario:

@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 from silvan.bench.live import LiveBenchmark
+from silvan.bench.studies import live_scenario
 from silvan.errors import EmulationError
 
-_FABRIC = '[fabric]\ngenerator = "fat-tree-648"\n'
+_FABRIC = live_scenario({"generator": "fat-tree-648"}).to_toml()
 
 
 def whatif_seconds(fabric: str) -> float:

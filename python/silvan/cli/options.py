@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import pwd
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -251,8 +249,6 @@ _READS_PER_HOP = 0.1
 def with_view(scenario: Scenario) -> Scenario:
     """Make a scenario record all that `silvan view` shows.
 
-    Where the scenario states no probe interval, ports and hosts are sampled as often as trees, or
-    somewhat more often, as the interval must divide the warm-up.
     Where it has no ``[probe.trees]``, samples of trees that stand still and hold more than 4,096
     packets are left out (``reads-per-hop``): in a full fabric, each of them reads as many packets
     as the run forwards meanwhile.
@@ -267,12 +263,4 @@ def with_view(scenario: Scenario) -> Scenario:
     }
     if "trees" not in probe:
         recorded["probe.trees"] = {"reads-per-hop": _READS_PER_HOP}
-    recording = scenario.override(recorded)
-    if "interval" in tomllib.loads(scenario.to_toml()).get("probe", {}):
-        return recording
-    whole = math.gcd(recording.duration_ps, recording.run.warm_up.ps)
-    wanted = -(-whole // recording.probe.trees.interval.ps)
-    # Times have few prime factors, so that a divisor is near; those that have not keep one sample.
-    counts = (count for count in range(wanted, 20 * wanted) if whole % count == 0)
-    count = next(counts, 1)
-    return recording.override({"probe.interval": f"{whole // count} ps"})
+    return scenario.override(recorded)

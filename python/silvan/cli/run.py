@@ -32,6 +32,7 @@ from silvan.cli.packets import (
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
+from silvan.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -185,6 +186,7 @@ def run(
                 }
             )
             return
+        put(_setting(loaded, used))
         put_table(_table(loaded.name, ordered))
         if len(ordered) == 1:
             _put_details(ordered[0], resolution)
@@ -194,6 +196,30 @@ def run(
     finally:
         # Neither is lost if the other cannot be written: a disk may be full, a trace of no packet.
         write_capture(shown, pcap)
+
+
+def _setting(scenario: Scenario, threads: int) -> str:
+    """Say in a line what the numbers of a run rest on."""
+    facts, tables = scenario.describe(), scenario.to_dict()
+    link, fabric = tables["link"], tables["fabric"]
+    rates = [bits / 1e9 for bits in facts["cable_rates_bits_per_s"]]
+    named = "rate" not in link and rates == [scenario.link_gbps]
+    links = f"{link['width']} {link['speed']}, " if named else ""
+    links += f"{' and '.join(f'{rate:,g}' for rate in rates)} Gbit/s"
+    if link.get("flow-control") == "pfc":
+        links += ", PFC"
+    choice = fabric["path-choice"]
+    adaptive = "" if choice == "table" else f" ({choice})"
+    parts = (
+        counted(facts["hosts"], "host"),
+        counted(facts["switches"], "switch", "switches"),
+        f"links {links}",
+        f"MTU {tables['packet']['mtu']}",
+        f"routing {fabric['routing']}{adaptive}",
+        f"scheme {tables['control']['scheme']}",
+        counted(threads, "thread"),
+    )
+    return "; ".join(parts)
 
 
 def _put_details(report: Mapping[str, Any], resolution: float) -> None:

@@ -29,6 +29,14 @@ const PROGRAM: &str = r#"
 generator = "xgft"
 children = [4, 2]
 parents = [1, 1]
+[link]
+speed = "DDR"
+[switch]
+buffer = "64 KiB"
+[host]
+receive-buffer = "16 KiB"
+[packet]
+mtu = "2 KiB"
 [control]
 scheme = "ib-cc"
 [[traffic.program]]
@@ -53,6 +61,14 @@ const CHANGES: &str = r#"
 [fabric]
 generator = "single-switch"
 hosts = 3
+[link]
+speed = "DDR"
+[switch]
+buffer = "64 KiB"
+[host]
+receive-buffer = "16 KiB"
+[packet]
+mtu = "2 KiB"
 [control]
 scheme = "ib-cc"
 [control.ib-cc.switch]
@@ -73,6 +89,14 @@ const MANAGED: &str = r#"
 [fabric]
 generator = "two-switch-testbed"
 routing = "min-hop"
+[link]
+speed = "SDR"
+[switch]
+buffer = "64 KiB"
+[host]
+receive-buffer = "16 KiB"
+[packet]
+mtu = "2 KiB"
 [traffic]
 flow = [
     { name = "B-D", from = "B", to = "D" },

@@ -18,6 +18,14 @@ cable = [
     { from = "left:4", to = "right:4" },
 ]
 routing = "min-hop"
+[link]
+speed = "DDR"
+[switch]
+buffer = "64 KiB"
+[host]
+receive-buffer = "16 KiB"
+[packet]
+mtu = "2 KiB"
 [vl]
 data-vls = 2
 [[traffic.flow]]

@@ -4,7 +4,7 @@ use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Span};
 use silvan_engine::{BecnCarrier, EngineConfig};
 
-use crate::common::{MTU, Routed, at, cable, periods, ser, through_fabric};
+use crate::common::{MTU, Routed, at, cable, ddr_config, periods, ser, through_fabric};
 use crate::script::Flow;
 
 const NOTIFICATION: u64 = 64;
@@ -15,7 +15,7 @@ fn acknowledging() -> EngineConfig {
     feedback.carrier = Some(BecnCarrier::AckPerPacket);
     EngineConfig {
         feedback,
-        ..EngineConfig::default()
+        ..ddr_config()
     }
 }
 

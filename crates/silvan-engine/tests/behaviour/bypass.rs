@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use silvan_cc::hooks::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
 use silvan_core::{PortId, Span, Time};
-use silvan_engine::{Arbitration, EngineConfig, Queueing};
+use silvan_engine::{Arbitration, Queueing};
 
-use crate::common::{Routed, at, cable, room};
+use crate::common::{Routed, at, cable, ddr_config, room};
 use crate::script::Flow;
 
 /// Plays an input buffer along: every packet in the order of its arrival.
@@ -49,7 +49,7 @@ impl SwitchControl for Buffers {
 /// Five hosts send to host 5, which takes one packet at a time; hosts 0 and 1 send to 6 and 7 as
 /// well, past their packets for 5.
 fn most_overtaken(queueing: Queueing, limit: Option<u8>) -> u32 {
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(8);
     config.switch.arbitration = Arbitration::OldestFirst;
     config.switch.queueing = queueing;

@@ -4,7 +4,9 @@ use silvan_cc::hooks::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
 use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
 
-use crate::common::{MTU, Routed, at, cable, mbit, past_fabric, payload_time, through_fabric};
+use crate::common::{
+    MTU, Routed, at, cable, ddr_config, mbit, past_fabric, payload_time, through_fabric,
+};
 use crate::script::{Flow, Script};
 
 const FROM: Span = Span::from_ms(1);
@@ -33,7 +35,7 @@ fn config(path: FeedbackParams, charge: u64) -> EngineConfig {
     let charge = Bytes::from_bytes(charge);
     EngineConfig {
         feedback: FeedbackParams { charge, ..path },
-        ..EngineConfig::default()
+        ..ddr_config()
     }
 }
 

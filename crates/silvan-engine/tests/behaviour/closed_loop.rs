@@ -6,7 +6,9 @@ use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{Engine, EngineConfig, FeedbackParams};
 use silvan_fabric::generators::{Chain, Generator, TwoSwitchTestbed};
 
-use crate::common::{MTU, Routed, WIRE, at, cable, room, ser, through_fabric, two_lanes};
+use crate::common::{
+    MTU, Routed, WIRE, at, cable, ddr_config, room, ser, through_fabric, two_lanes,
+};
 use crate::script::{Flow, Script};
 
 type Controlled = Engine<IbSwitch, IbAdapter, Script>;
@@ -68,7 +70,7 @@ fn the_index_rises_and_falls() {
             ..Flow::saturating(source, 8)
         })
         .collect();
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let mut engine = controlled(&routed, &config, &parameters(), &flows);
     let ccti = |engine: &Controlled, now: Time| -> Vec<u16> {
         let adapter = engine.source_control();
@@ -116,7 +118,7 @@ fn throttled_flows_share_fairly() {
     let flows: Vec<_> = (0..4)
         .map(|switch| Flow::saturating(2 * switch, 7))
         .collect();
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let (from, to) = (Span::from_ms(40), Span::from_ms(140));
 
     let script = routed.run(&config, &flows, to);
@@ -133,16 +135,16 @@ fn throttled_flows_share_fairly() {
 
 /// Paths of a notification.
 fn paths() -> [(&'static str, EngineConfig); 3] {
-    let mut own_lane = two_lanes(EngineConfig::default());
+    let mut own_lane = two_lanes(ddr_config());
     let bytes = Bytes::from_bytes(64);
     own_lane.feedback = through_fabric(Some(Sl::try_from(1).unwrap()), bytes, true);
     let with_the_data = EngineConfig {
         feedback: through_fabric(None, bytes, false),
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     let out_of_band = EngineConfig {
         feedback: FeedbackParams::default(),
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     [
         ("out of band", out_of_band),
@@ -192,7 +194,7 @@ fn queue_pairs_of_one_host_do_not_block_each_other() {
     let routed = Routed::star(&[kind; 6]);
     let mut flows: Vec<_> = (0..4).map(|source| Flow::saturating(source, 4)).collect();
     flows.push(Flow::saturating(0, 5));
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(64);
     let mut engine = controlled(&routed, &config, &parameters(), &flows);
     let (from, to) = (Span::from_ms(40), Span::from_ms(80));

@@ -8,11 +8,21 @@ use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 
 use crate::script::{Flow, Script};
 
-/// Payload of a full packet, and the header on top, as [`EngineConfig::default`] has them.
+/// Payload of a full packet, and the header on top, as [`ddr_config`] has them.
 pub const MTU: u32 = 2048;
 pub const HEADER: u64 = 26;
 /// A full packet on the wire.
 pub const WIRE: u64 = MTU as u64 + HEADER;
+
+/// Parameters for links of 4x DDR: packets of 2 KiB, input buffers of 64 KiB at switches and 16 KiB at hosts.
+pub fn ddr_config() -> EngineConfig {
+    let mut config = EngineConfig::default();
+    config.packet.mtu = Bytes::from_bytes(u64::from(MTU));
+    config.packet.header = Bytes::from_bytes(HEADER);
+    config.switch.buffer = Bytes::from_bytes(64 << 10);
+    config.host.receive_buffer = Bytes::from_bytes(16 << 10);
+    config
+}
 
 /// A cable such as `"4x DDR 2 m"`.
 pub fn cable(text: &str) -> LinkKind {

@@ -6,7 +6,8 @@ use silvan_fabric::generators::{Chain, Generator, Ring};
 use silvan_fabric::routing::{ExplicitTable, explicit};
 
 use crate::common::{
-    MTU, PlainEngine, Routed, at, cable, mbit, payload_time, periods, room, two_lanes, vl,
+    MTU, PlainEngine, Routed, at, cable, ddr_config, mbit, payload_time, periods, room, two_lanes,
+    vl,
 };
 use crate::script::Flow;
 
@@ -56,7 +57,7 @@ pub fn round(
 }
 
 fn tight(packets: u64) -> EngineConfig {
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(packets);
     config
 }

@@ -6,10 +6,12 @@ use silvan_cc::schemes::ib_cc::{
     IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap, ThresholdWeight,
 };
 use silvan_core::{Bytes, HostId, PortCounters, Sl, Span, Time};
-use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams, HostCounters};
+use silvan_engine::{BecnCarrier, Engine, FeedbackParams, HostCounters};
 use silvan_fabric::generators::{Chain, Generator};
 
-use crate::common::{MTU, Routed, at, cable, mbit, room, through_fabric, two_lanes, vl};
+use crate::common::{
+    MTU, Routed, at, cable, ddr_config, mbit, room, through_fabric, two_lanes, vl,
+};
 use crate::lossless::runner;
 use crate::script::{Flow, Record, Script};
 
@@ -24,7 +26,7 @@ fn engine(seed: u64) -> (Routed, Controlled) {
         hosts_per_switch: 3,
     };
     let routed = Routed::new(chain.build(cable("4x DDR 3 m")).unwrap());
-    let mut config = two_lanes(EngineConfig::default());
+    let mut config = two_lanes(ddr_config());
     config.switch.buffer = room(6);
     config.switch.read_limit = Some(2);
     config.host.injection_rate = Some(mbit(13_500));
@@ -160,7 +162,7 @@ fn a_delivery_at_the_boundary_comes_after_it() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::star(&[kind; 2]);
     let flow = [Flow::burst(0, 1, 1)];
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let done = routed.run(&config, &flow, Span::from_ms(1)).records[0].delivered[0];
     let mut engine = routed.engine(&config, &flow);
     let delivered = |engine: &crate::common::PlainEngine| {

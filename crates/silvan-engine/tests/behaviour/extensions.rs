@@ -14,7 +14,7 @@ use silvan_fabric::routing::{PathChoice, Routes, d_mod_k, minimal_alternatives};
 use silvan_model::InvariantError;
 
 use crate::common::{
-    MTU, Routed, WIRE, at, cable, mbit, only_lane, past_fabric, propagation, room, ser,
+    MTU, Routed, WIRE, at, cable, ddr_config, mbit, only_lane, past_fabric, propagation, room, ser,
     through_fabric,
 };
 use crate::script::{Flow, Script};
@@ -81,7 +81,7 @@ fn acknowledged(path: FeedbackParams) -> EngineConfig {
     let carrier = Some(BecnCarrier::AckPerPacket);
     EngineConfig {
         feedback: FeedbackParams { carrier, ..path },
-        ..EngineConfig::default()
+        ..ddr_config()
     }
 }
 
@@ -230,7 +230,7 @@ fn grants_travel_as_notifications_do() {
     };
     let bytes = Bytes::from_bytes(64);
     let delay = Span::from_us(3);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     let latency = propagation(kind) * 2 + config.switch.latency;
     let through = latency + kind.data_rate().span_for(bytes);
     for (path, way) in [
@@ -269,7 +269,7 @@ fn grants_without_a_receiver_are_errors() {
             to: Some(HostId::new(to)),
             ..Granting::default()
         };
-        let config = EngineConfig::default();
+        let config = ddr_config();
         let mut engine = routed.controlled(&config, NoControl, granting, &[Flow::burst(0, 1, 1)]);
         let error = engine.run_until(at(Span::from_ms(1))).unwrap_err();
         let expected = InvariantError::GrantTo { host: 1, to };
@@ -361,7 +361,7 @@ fn tree<S: SwitchControl, C: SourceControl>(
     };
     let mut script = Script::new(flows, fabric.host_count());
     script.follows = false;
-    let config = EngineConfig::default();
+    let config = ddr_config();
     Engine::new(&fabric, routes, &config, switch, source, script).unwrap()
 }
 
@@ -445,7 +445,7 @@ fn lanes_by_destination_keep_flows_apart() {
     let flows = [Flow::saturating(0, 1), Flow::saturating(0, 2)];
     let mut config = EngineConfig {
         data_vls: 2,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     config.switch.buffer = room(8);
     let delivered = |lanes| {
@@ -502,7 +502,7 @@ fn lanes_are_chosen_hop_by_hop() {
     let routed = Routed::row(&[&[kind; 2], &[kind], &[kind; 2]], &[kind; 2]);
     let mut config = EngineConfig {
         data_vls: 3,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     config.switch.buffer = room(8);
     // One at a time: the hops of a packet follow each other.

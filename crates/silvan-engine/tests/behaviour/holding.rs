@@ -12,7 +12,7 @@ use silvan_core::stream::SplitMix64;
 use silvan_core::{PortId, Span, Time, Vl};
 use silvan_engine::EngineConfig;
 
-use crate::common::{MTU, Routed, at, cable, room, two_lanes};
+use crate::common::{MTU, Routed, at, cable, ddr_config, room, two_lanes};
 use crate::script::Flow;
 
 /// Draws a lane for each packet, and holds what has not come first to its output from its input.
@@ -78,7 +78,7 @@ proptest! {
         bypass in prop::sample::select(vec![None, Some(1), Some(4)]),
         seed in any::<u64>(),
     ) {
-        let mut config = two_lanes(EngineConfig::default());
+        let mut config = two_lanes(ddr_config());
         config.switch.buffer = room(buffer);
         config.switch.bypass_limit = bypass;
         let kind = cable("4x DDR 2 m");
@@ -148,7 +148,7 @@ fn a_flow_waits_for_the_lane_that_switches_choose_while_others_go() {
     let routed = Routed::star(&[kind; 5]);
     let mut config = EngineConfig {
         data_vls: 2,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     config.switch.buffer = room(8);
     let flows: Vec<Flow> = [(0, 3), (1, 3), (2, 3), (0, 4)]

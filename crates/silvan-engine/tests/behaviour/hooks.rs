@@ -11,7 +11,8 @@ use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
 use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
 
 use crate::common::{
-    MTU, Routed, WIRE, at, blocks, cable, mbit, past_fabric, propagation, room, ser, through_fabric,
+    MTU, Routed, WIRE, at, blocks, cable, ddr_config, mbit, past_fabric, propagation, room, ser,
+    through_fabric,
 };
 use crate::script::{Flow, Script};
 
@@ -126,7 +127,7 @@ fn five_hosts() -> Routed {
 }
 
 fn watched(target: Target, flows: &[Flow]) -> Engine<Watcher, NoControl, Script> {
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(8);
     let watcher = Watcher::new(target);
     let mut engine = five_hosts().controlled(&config, watcher, NoControl, flows);
@@ -229,7 +230,7 @@ fn a_scheme_that_watches_no_queues_is_shown_no_packet() {
     let flows = CONGESTED.map(|(from, to)| Flow::burst(from, to, 200));
     for watches in [true, false] {
         let switch = Chosen::Counting(Counting { watches, shown: 0 });
-        let config = EngineConfig::default();
+        let config = ddr_config();
         let mut engine = five_hosts().controlled(&config, switch, NoControl, &flows);
         engine.run_until(at(Span::from_ms(2))).unwrap();
         let Chosen::Counting(Counting { shown, .. }) = engine.switch_control();
@@ -286,7 +287,7 @@ fn acknowledged(path: FeedbackParams) -> EngineConfig {
     let carrier = Some(BecnCarrier::AckPerPacket);
     EngineConfig {
         feedback: FeedbackParams { carrier, ..path },
-        ..EngineConfig::default()
+        ..ddr_config()
     }
 }
 
@@ -391,7 +392,7 @@ fn a_host_can_be_held_back_as_a_whole() {
     let routed = Routed::star(&[kind; 3]);
     let gap = Span::from_us(5);
     let flows = [Flow::burst(0, 1, 30), Flow::burst(0, 2, 30)];
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let pace = HostPace {
         gap,
         next: BTreeMap::new(),

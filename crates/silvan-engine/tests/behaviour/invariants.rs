@@ -10,7 +10,7 @@ use silvan_engine::{
 };
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 
-use crate::common::{HEADER, MTU, Routed, at, cable, room};
+use crate::common::{HEADER, MTU, Routed, at, cable, ddr_config, room};
 
 /// Host 0 answers every request with this, and sends none.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ fn packets_of(bytes: u32) -> Poll {
 /// The error with which a run ends, and ends again if it is continued.
 fn fault(answer: Poll, header: u64) -> InvariantError {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.packet.header = Bytes::from_bytes(header);
     config.switch.buffer = room(2);
     config.switch.credit_delay = Span::from_us(100);
@@ -140,7 +140,7 @@ fn refused(fabric: &(Fabric, ForwardingTables), config: &EngineConfig) -> BuildE
 #[test]
 fn more_credit_delays_than_can_be_numbered_are_refused() {
     let fabric = row(600, 254, 127, u32::MAX);
-    let error = refused(&fabric, &EngineConfig::default());
+    let error = refused(&fabric, &ddr_config());
     let BuildError::TooMany { which, found, most } = error else {
         panic!("{error}");
     };
@@ -155,7 +155,7 @@ fn more_queues_than_can_be_numbered_are_refused() {
     let fabric = row(3000, 254, 1, 1);
     let mut config = EngineConfig {
         data_vls: 15,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     config.switch.output_buffer = Some(OutputBuffer {
         size: Bytes::from_bytes(1 << 20),

@@ -1,10 +1,10 @@
 //! Virtual lanes: one does not feel the congestion of another, and they divide a link by weight.
 
 use silvan_core::Span;
-use silvan_engine::{EngineConfig, VlArbitration};
+use silvan_engine::VlArbitration;
 use silvan_fabric::generators::{Generator, TwoSwitchTestbed};
 
-use crate::common::{MTU, Routed, at, cable, periods, ser, two_lanes, vl};
+use crate::common::{MTU, Routed, at, cable, ddr_config, periods, ser, two_lanes, vl};
 use crate::script::{Flow, Script};
 
 const RUN: Span = Span::from_ms(2);
@@ -19,7 +19,7 @@ fn testbed(congested: bool, sl: u8) -> Script {
     if congested {
         flows.extend((0..3).map(|source| Flow::saturating(source, 3)));
     }
-    let mut config = two_lanes(EngineConfig::default());
+    let mut config = two_lanes(ddr_config());
     config.vl_arbitration = VlArbitration {
         high: vec![(vl(1), 255)],
         low: vec![(vl(0), 255)],
@@ -66,7 +66,7 @@ fn contest(tables: VlArbitration) -> Vec<usize> {
         sl: source as u8,
         ..Flow::saturating(source, 2)
     });
-    let mut config = two_lanes(EngineConfig::default());
+    let mut config = two_lanes(ddr_config());
     config.vl_arbitration = tables;
     let script = routed.run(&config, &flows, RUN);
     let mut all: Vec<_> = (0..2)
@@ -147,7 +147,7 @@ fn the_limit_of_high_priority_lets_low_packets_through() {
 #[test]
 fn an_idle_lane_leaves_the_link_to_the_other() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
-    let mut config = two_lanes(EngineConfig::default());
+    let mut config = two_lanes(ddr_config());
     config.vl_arbitration = VlArbitration {
         high: vec![(vl(1), 255)],
         low: vec![(vl(0), 1)],
@@ -170,7 +170,7 @@ fn service_levels_of_one_lane_share_it() {
         sl: 2 * source as u8,
         ..Flow::saturating(source, 2)
     });
-    let mut config = two_lanes(EngineConfig::default());
+    let mut config = two_lanes(ddr_config());
     config.vl_arbitration = VlArbitration {
         high: vec![],
         low: vec![(vl(0), 33), (vl(1), 99)],

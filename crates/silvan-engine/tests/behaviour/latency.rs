@@ -4,7 +4,9 @@ use silvan_core::{Bytes, Span};
 use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer, Sink};
 use silvan_fabric::LinkKind;
 
-use crate::common::{HEADER, MTU, Routed, at, cable, mbit, payload_time, propagation, room, ser};
+use crate::common::{
+    HEADER, MTU, Routed, at, cable, ddr_config, mbit, payload_time, propagation, room, ser,
+};
 use crate::script::Flow;
 
 /// Latency of one packet of `payload` from the first host of a row to the last.
@@ -43,7 +45,7 @@ fn path(cables: &[LinkKind]) -> Routed {
 fn through_one_to_six_switches() {
     let kind = cable("4x DDR 7 m");
     for sink_rate in [None, Some(mbit(13_600))] {
-        let mut config = EngineConfig::default();
+        let mut config = ddr_config();
         config.host.sink_rate = sink_rate;
         config.host.injection_rate = Some(mbit(13_500));
         for switches in 1..=6 {
@@ -69,7 +71,7 @@ fn every_cable_counts_its_own_length() {
         .iter()
         .map(|metres| cable(&format!("4x EDR {metres} m")))
         .collect();
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let switches = lengths.len() as u64 - 1;
     let expected = Span::from_ns(5) * lengths.iter().sum::<u64>()
         + config.switch.latency * switches
@@ -82,7 +84,7 @@ fn every_cable_counts_its_own_length() {
 /// the switch latency after the tail came in. The slower last cable starts on the head.
 #[test]
 fn cut_through_into_a_faster_cable_never_runs_dry() {
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let (sdr, qdr) = (cable("4x SDR 2 m"), cable("4x QDR 2 m"));
     let (slow, fast) = (ser(sdr, MTU), ser(qdr, MTU));
     let there = propagation(sdr) + config.switch.latency;
@@ -101,7 +103,7 @@ fn cut_through_into_a_faster_cable_never_runs_dry() {
 /// end(k) = start(k-1) + propagation + latency + max(ser(k-1), ser(k)).
 #[test]
 fn any_order_of_speeds() {
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let kinds = ["1x SDR 3 m", "4x DDR 5 m", "4x QDR 1 m", "4x NDR 9 m"].map(cable);
     for code in 0..4_usize.pow(4) {
         let cables: Vec<_> = (0..4)
@@ -127,7 +129,7 @@ fn any_order_of_speeds() {
 fn an_output_buffer_adds_the_wait_for_its_faster_crossbar() {
     let kind = cable("4x DDR 7 m");
     for speedup in [100_u64, 150, 200] {
-        let mut config = EngineConfig::default();
+        let mut config = ddr_config();
         config.switch.output_buffer = Some(OutputBuffer {
             crossbar: CrossbarFeed::FullRate,
             size: room(4),
@@ -152,10 +154,10 @@ fn an_output_buffer_adds_the_wait_for_its_faster_crossbar() {
 #[test]
 fn a_crossbar_that_cuts_through_adds_nothing() {
     let kinds = ["4x SDR 3 m", "4x DDR 5 m", "4x QDR 1 m"].map(cable);
-    let plain = EngineConfig::default();
+    let plain = ddr_config();
     for cables in [[kinds[1]; 3], kinds, [kinds[2], kinds[1], kinds[0]]] {
         for speedup_percent in [100, 150, 400] {
-            let mut config = EngineConfig::default();
+            let mut config = ddr_config();
             config.switch.output_buffer = Some(OutputBuffer {
                 crossbar: CrossbarFeed::CutThrough,
                 size: room(4),
@@ -175,7 +177,7 @@ fn a_crossbar_that_cuts_through_adds_nothing() {
 fn a_sink_that_cuts_through_begins_with_the_first_block() {
     let kind = cable("4x DDR 7 m");
     for rate in [None, Some(mbit(8_000)), Some(mbit(40_000))] {
-        let mut config = EngineConfig::default();
+        let mut config = ddr_config();
         config.host.sink = Sink::CutThrough;
         config.host.sink_rate = rate;
         let taking_in =

@@ -7,7 +7,7 @@ use silvan_fabric::generators::Grid;
 use silvan_fabric::routing::{PathLanes, PathServiceLevels, Routes, SlToVlTables, dimension_order};
 use silvan_fabric::{Fabric, ForwardingTables};
 
-use crate::common::{PlainEngine, at, cable, room};
+use crate::common::{PlainEngine, at, cable, ddr_config, room};
 use crate::script::{Flow, Script};
 
 const SWITCHES: usize = 5;
@@ -35,7 +35,7 @@ fn start(fabric: &Fabric, routes: Routes<'_>, sl_to_vl: [u8; 16]) -> PlainEngine
     let mut config = EngineConfig {
         data_vls: 2,
         sl_to_vl,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     config.switch.buffer = room(1);
     let flows: Vec<Flow> = (0..fabric.host_count())

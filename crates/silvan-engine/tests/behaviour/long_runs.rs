@@ -1,9 +1,8 @@
 //! Runs in which clocks of fewer bits come round: credits and packets keep 56 bits of the time, 20 hours.
 
 use silvan_core::{Span, Time};
-use silvan_engine::EngineConfig;
 
-use crate::common::{MTU, Routed, cable};
+use crate::common::{MTU, Routed, cable, ddr_config};
 use crate::script::{Flow, Record};
 
 /// Three hosts send to a fourth one with a slow sink: some packets at the start of the run, and many from 20 us before an
@@ -11,7 +10,7 @@ use crate::script::{Flow, Record};
 fn around(instant: Time) -> Vec<Record> {
     let kind = cable("4x DDR 7 m");
     let routed = Routed::star(&[kind; 4]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.host.sink_rate = Some(crate::common::mbit(3_000));
     let flows: Vec<Flow> = [Time::ZERO, instant.saturating_sub(Span::from_us(20))]
         .into_iter()

@@ -6,9 +6,9 @@ use silvan_cc::schemes::ib_cc::{
     StarvationSetting, SwitchParameters, ThresholdMap, ThresholdWeight,
 };
 use silvan_core::{HostId, PortId, Span};
-use silvan_engine::{Engine, EngineConfig};
+use silvan_engine::Engine;
 
-use crate::common::{MTU, Routed, at, cable, mbit, only_lane, room};
+use crate::common::{MTU, Routed, at, cable, ddr_config, mbit, only_lane, room};
 use crate::script::{Flow, Script};
 
 type Marking = Engine<IbSwitch, NoControl, Script>;
@@ -58,7 +58,7 @@ fn incast() -> Vec<Flow> {
 fn saturated(marking: MarkingSetting, mode: MarkingMode) -> (Marking, MarkingCounters, PortId) {
     let routed = star();
     let control = switch(&routed, marking, PortSelection::ToHosts, mode);
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let mut engine = routed.controlled(&config, control, NoControl, &incast());
     engine.run_until(at(Span::from_ms(4))).unwrap();
     let root = routed.port_to(SENDERS);
@@ -129,7 +129,7 @@ fn small_packets_are_not_marked() {
             ..Flow::burst(source, SENDERS, 50)
         })
         .collect();
-    let mut engine = routed.controlled(&EngineConfig::default(), control, NoControl, &flows);
+    let mut engine = routed.controlled(&ddr_config(), control, NoControl, &flows);
     engine.run_until(at(Span::from_ms(4))).unwrap();
     let marked = |class| engine.class(class).unwrap().marked_packets;
     assert_eq!([0, 1, 2, 3].map(marked), [0, 50, 0, 50]);
@@ -178,7 +178,7 @@ fn a_port_marks_from_its_threshold_on() {
     ] {
         let ports = routed.switch_ports();
         let control = IbSwitch::new(&parameters(lowest_bytes), &ports, 1, 0).unwrap();
-        let config = EngineConfig::default();
+        let config = ddr_config();
         let mut engine = routed.controlled(&config, control, NoControl, &flows);
         engine.run_until(at(Span::from_ms(1))).unwrap();
         let noticed = engine.host_counters(HostId::new(SENDERS)).fecn_received;
@@ -194,7 +194,7 @@ fn a_victim_does_not_mark_unless_masked() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::row(&[&[kind; 2], &[kind; 3]], &[kind]);
     let flows: Vec<_> = (0..4).map(|source| Flow::saturating(source, 4)).collect();
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(1);
     let (victim, root) = (routed.port("S0", 4), routed.port_to(4));
     for masked in [PortSelection::None, PortSelection::All] {
@@ -225,7 +225,7 @@ fn a_victim_does_not_mark_unless_masked() {
 #[test]
 fn a_slow_host_needs_the_mask() {
     let routed = star();
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.host.sink_rate = Some(mbit(100));
     config.host.receive_buffer = room(4);
     for (masked, expected) in [
@@ -300,7 +300,7 @@ fn settings_change_while_packets_move() {
 fn the_congested_time_is_that_of_the_saturation() {
     let (engine, _, root) = saturated(setting(0), MarkingMode::Counter);
     let congested = engine.port_counters(root).xmit_cong;
-    let start = Span::from_ns(10) + EngineConfig::default().switch.latency;
+    let start = Span::from_ns(10) + ddr_config().switch.latency;
     assert_eq!(congested, Span::from_ms(4).checked_sub(start).unwrap());
     let routed = star();
     for sender in 0..SENDERS {

@@ -9,7 +9,7 @@ use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
 use silvan_fabric::generators::{Generator, TwoSwitchTestbed};
 
-use crate::common::{MTU, Routed, at, past_fabric, through_fabric, two_lanes};
+use crate::common::{MTU, Routed, at, ddr_config, past_fabric, through_fabric, two_lanes};
 use crate::script::{Flow, Script};
 
 const STOP: Span = Span::from_ms(3);
@@ -95,7 +95,7 @@ fn paths() -> Vec<FeedbackParams> {
 #[test]
 fn every_mark_comes_back_once() {
     for path in paths() {
-        let mut config = two_lanes(EngineConfig::default());
+        let mut config = two_lanes(ddr_config());
         config.feedback = path;
         let engine = drained(&config);
         let mut total = 0;
@@ -120,7 +120,7 @@ fn every_mark_comes_back_once() {
 #[test]
 fn acknowledgements_per_packet_add_up() {
     for path in paths() {
-        let mut config = two_lanes(EngineConfig::default());
+        let mut config = two_lanes(ddr_config());
         config.feedback = path;
         config.feedback.carrier = Some(BecnCarrier::AckPerPacket);
         let engine = drained(&config);
@@ -150,7 +150,7 @@ fn acknowledgements_per_packet_add_up() {
 #[test]
 fn acknowledgements_per_message_add_up() {
     for path in paths() {
-        let mut config = two_lanes(EngineConfig::default());
+        let mut config = two_lanes(ddr_config());
         config.feedback = path;
         config.feedback.carrier = Some(BecnCarrier::AckPerMessage);
         let engine = drained(&config);
@@ -183,7 +183,7 @@ fn coalescing_bounds_the_number_of_notifications() {
     feedback.coalesce = Some(Limit::At(interval));
     let config = EngineConfig {
         feedback,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     let engine = drained(&config);
     for flow in 0..3 {
@@ -206,7 +206,7 @@ fn out_of_band_the_delay_is_constant() {
     feedback.carrier = Some(BecnCarrier::AckPerPacket);
     let config = EngineConfig {
         feedback,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     let engine = drained(&config);
     for flow in 0..5 {

@@ -5,11 +5,9 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl};
 use silvan_core::{Bytes, HostId, Span, SwitchId, Time, Vl};
-use silvan_engine::{
-    CompiledFabric, Engine, EngineConfig, EngineError, EngineVariant, Partitioned,
-};
+use silvan_engine::{CompiledFabric, Engine, EngineError, EngineVariant, Partitioned};
 
-use crate::common::{Routed, at, room};
+use crate::common::{Routed, at, ddr_config, room};
 use crate::deadlock::one_way_ring;
 use crate::lossless::case::{Case, cases};
 use crate::lossless::runner;
@@ -258,7 +256,7 @@ fn partitioned_engine_finds_the_deadlock_of_a_ring() {
     let flows: Vec<_> = (0..7)
         .map(|host| Flow::saturating(host, (host + 3) % 7))
         .collect();
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(1);
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
     let script = || {
@@ -293,7 +291,7 @@ fn the_earliest_error_ends_a_partitioned_run() {
             ..Flow::saturating(host, 0)
         })
         .collect();
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
     let script = || {
         let mut script = Script::new(&flows, 7);

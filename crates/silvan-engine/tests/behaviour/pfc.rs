@@ -7,7 +7,9 @@ use silvan_core::{Bytes, HostId, Length, PortId, Rate, Span, Time, Vl};
 use silvan_engine::{CompiledFabric, EngineConfig, EngineError, Loss, PfcLimits, PfcParams};
 use silvan_fabric::{LinkKind, Speed, Width};
 
-use crate::common::{HEADER, MTU, Routed, WIRE, at, cable, periods, propagation, ser, vl};
+use crate::common::{
+    HEADER, MTU, Routed, WIRE, at, cable, ddr_config, periods, propagation, ser, vl,
+};
 use crate::deadlock::{assert_is_ring, deadlock_of, one_way_ring, round};
 use crate::lossless::case::cases;
 use crate::lossless::runner;
@@ -20,7 +22,7 @@ fn bytes(bytes: u64) -> Option<Bytes> {
 fn with(pfc: PfcParams) -> EngineConfig {
     EngineConfig {
         pfc: Some(pfc),
-        ..EngineConfig::default()
+        ..ddr_config()
     }
 }
 
@@ -388,7 +390,7 @@ fn pfc_has_windows_in_the_engine_for_every_fabric() {
         let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, config).unwrap();
         (fabric.is_plain(), fabric.has_windows())
     };
-    assert_eq!(fits(&EngineConfig::default()), (true, true));
+    assert_eq!(fits(&ddr_config()), (true, true));
     assert_eq!(fits(&with(PfcParams::default())), (false, true));
 }
 

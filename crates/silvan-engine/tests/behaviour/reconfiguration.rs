@@ -11,7 +11,7 @@ use silvan_engine::workload::Workload;
 use silvan_engine::{Engine, EngineConfig, EngineError, OnWire, Queueing, VlArbitration};
 use silvan_fabric::Fabric;
 
-use crate::common::{MTU, Routed, WIRE, at, cable, periods, room, ser, two_lanes, vl};
+use crate::common::{MTU, Routed, WIRE, at, cable, ddr_config, periods, room, ser, two_lanes, vl};
 use crate::lossless::case::{Case, cases};
 use crate::lossless::runner;
 use crate::script::{Flow, Script};
@@ -73,7 +73,7 @@ fn node(routed: &Routed, name: &str) -> NodeId {
 fn packets_for_a_closed_port_are_discarded() {
     let routed = Routed::star(&[cable(CABLE); 3]);
     let flows = [Flow::saturating(0, 2), Flow::saturating(1, 2)];
-    let mut engine = routed.engine(&EngineConfig::default(), &flows);
+    let mut engine = routed.engine(&ddr_config(), &flows);
     engine.run_until(us(50)).unwrap();
     let to = routed.port_to(2);
     engine.close_port(to, OnWire::Arrive);
@@ -127,7 +127,7 @@ fn packets_for_a_closed_port_are_discarded() {
 #[test]
 fn a_closed_host_keeps_its_packets() {
     let routed = Routed::star(&[cable(CABLE); 2]);
-    let mut engine = routed.engine(&EngineConfig::default(), &[Flow::saturating(0, 1)]);
+    let mut engine = routed.engine(&ddr_config(), &[Flow::saturating(0, 1)]);
     engine.run_until(us(20)).unwrap();
     let port = routed.fabric.host_port(HostId::new(0));
     engine.close_port(port, OnWire::Arrive);
@@ -156,7 +156,7 @@ fn a_closed_host_keeps_its_packets() {
 fn traffic_follows_a_changed_route_around_a_cut_cable() {
     let routed = two_trunks();
     // Propagation of 200 m is as long as a packet and a little: there always is one on the wire.
-    let mut engine = routed.engine(&EngineConfig::default(), &[Flow::saturating(0, 3)]);
+    let mut engine = routed.engine(&ddr_config(), &[Flow::saturating(0, 3)]);
     let target = HostId::new(3);
     let used = routed.tables.get(
         routed.fabric.nodes[node(&routed, "S0")]
@@ -219,7 +219,7 @@ impl SwitchControl for Told {
 #[test]
 fn schemes_know_the_routes_from_the_start_and_when_they_change() {
     let routed = two_trunks();
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let mut engine = routed.controlled(&config, Told::default(), NoControl, &[]);
     let mut tables = routed.tables.clone();
     let check = |engine: &Engine<Told, NoControl, Script>,
@@ -260,7 +260,7 @@ fn schemes_know_the_routes_from_the_start_and_when_they_change() {
 fn packets_without_a_route_end_the_run_or_are_counted() {
     let routed = Routed::star(&[cable(CABLE); 3]);
     let run = |discard: bool| {
-        let mut engine = routed.engine(&EngineConfig::default(), &[Flow::saturating(0, 1)]);
+        let mut engine = routed.engine(&ddr_config(), &[Flow::saturating(0, 1)]);
         engine.discard_unroutable(discard);
         engine.run_until(us(10)).unwrap();
         // Host 2 would drop what is for host 1.
@@ -293,7 +293,7 @@ fn packets_without_a_route_end_the_run_or_are_counted() {
 #[test]
 fn a_port_can_have_its_own_arbitration_tables() {
     let routed = Routed::star(&[cable(CABLE); 3]);
-    let config = two_lanes(EngineConfig::default());
+    let config = two_lanes(ddr_config());
     let flows = [0, 1].map(|sl| Flow {
         sl,
         ..Flow::saturating(usize::from(sl), 2)
@@ -333,7 +333,7 @@ fn switches_map_service_levels_to_lanes_port_by_port() {
     let routed = Routed::star(&[cable(CABLE); 3]);
     let config = EngineConfig {
         data_vls: 2,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     let flows = [0, 1].map(|sl| Flow {
         sl,
@@ -392,7 +392,7 @@ fn hosts_map_service_levels_to_lanes() {
     let routed = Routed::star(&[cable(CABLE); 2]);
     let config = EngineConfig {
         data_vls: 2,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     let mut engine = routed.engine(&config, &[Flow::saturating(0, 1)]);
     engine.run_until(us(50)).unwrap();
@@ -432,7 +432,7 @@ fn break_deadlocks(queueing: Queueing) {
     let flows: Vec<Flow> = (0..4)
         .map(|host| Flow::burst(host, (host + 2) % 4, 200))
         .collect();
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(1);
     config.switch.queueing = queueing;
     let mut engine = ring.engine(&config, &flows);

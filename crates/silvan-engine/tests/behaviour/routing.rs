@@ -11,7 +11,7 @@ use silvan_fabric::routing::{
 };
 use silvan_fabric::{Fabric, ForwardingTables};
 
-use crate::common::{PlainEngine, Routed, at, cable, room};
+use crate::common::{PlainEngine, Routed, at, cable, ddr_config, room};
 use crate::script::{Flow, Script};
 
 fn torus(sizes: &[usize], hosts_per_switch: usize) -> (Fabric, ForwardingTables, PathLanes) {
@@ -29,7 +29,7 @@ fn torus(sizes: &[usize], hosts_per_switch: usize) -> (Fabric, ForwardingTables,
 fn tight() -> EngineConfig {
     let mut config = EngineConfig {
         data_vls: 2,
-        ..EngineConfig::default()
+        ..ddr_config()
     };
     config.switch.buffer = room(1);
     config
@@ -195,7 +195,7 @@ fn choosing_doubles_an_unlucky_pair() {
     let routed = two_spines(2, "4x DDR 2 m");
     let alternatives = minimal_alternatives(&routed.fabric).unwrap();
     let flows = [Flow::saturating(0, 4), Flow::saturating(1, 6)];
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let delivered = |routes| {
         let mut engine = start(&routed.fabric, routes, &config, &flows);
         engine.run_until(at(Span::from_ms(4))).unwrap();
@@ -227,7 +227,7 @@ fn an_adversarial_permutation_is_spread() {
     let flows: Vec<_> = (0..4)
         .map(|host| Flow::saturating(host, 4 * (host + 1)))
         .collect();
-    let config = EngineConfig::default();
+    let config = ddr_config();
     let delivered = |routes| {
         let mut engine = start(&routed.fabric, routes, &config, &flows);
         engine.run_until(at(Span::from_ms(4))).unwrap();
@@ -254,7 +254,7 @@ fn without_alternatives_nothing_changes() {
         .map(|host| Flow::saturating(host, (host + 2) % 5))
         .collect();
     let run = |routes| {
-        let mut engine = start(&routed.fabric, routes, &EngineConfig::default(), &flows);
+        let mut engine = start(&routed.fabric, routes, &ddr_config(), &flows);
         engine.run_until(at(Span::from_ms(1))).unwrap();
         (engine.events(), engine.workload().records.clone())
     };
@@ -315,7 +315,7 @@ proptest! {
                 Flow::saturating(source, (source + 1 + step % (hosts - 1)) % hosts)
             })
             .collect();
-        let config = EngineConfig::default();
+        let config = ddr_config();
         let run = |tables: &ForwardingTables| {
             let mut engine = start(&fabric, tables.into(), &config, &flows);
             engine.discard_unroutable(true);

@@ -1,10 +1,10 @@
 //! How flows share what they meet in: round-robin, oldest-first, read limits.
 
 use silvan_core::Span;
-use silvan_engine::{Arbitration, CrossbarFeed, EngineConfig, OutputBuffer};
+use silvan_engine::{Arbitration, CrossbarFeed, OutputBuffer};
 use silvan_fabric::generators::{Chain, Generator};
 
-use crate::common::{MTU, Routed, at, cable, periods, room, ser};
+use crate::common::{MTU, Routed, at, cable, ddr_config, periods, room, ser};
 use crate::script::{Flow, Script};
 
 const RUN: Span = Span::from_us(600);
@@ -33,7 +33,7 @@ fn parking_lot(switches: usize) -> (Routed, Vec<Flow>) {
 fn a_parking_lot_halves_at_every_switch() {
     for switches in 2..=5 {
         let (routed, flows) = parking_lot(switches);
-        let script = routed.run(&EngineConfig::default(), &flows, RUN);
+        let script = routed.run(&ddr_config(), &flows, RUN);
         let mut order = script.order[WARM_UP..].to_vec();
         for own in (1..switches).rev() {
             assert!(order.len() >= 16);
@@ -57,7 +57,7 @@ fn hosts_of_one_switch_alternate() {
         let flows: Vec<_> = (0..senders)
             .map(|source| Flow::saturating(source, senders))
             .collect();
-        let script = routed.run(&EngineConfig::default(), &flows, RUN);
+        let script = routed.run(&ddr_config(), &flows, RUN);
         let order = &script.order[WARM_UP..];
         for (place, &flow) in order.iter().enumerate() {
             assert_eq!(flow, (order[0] + place) % senders);
@@ -97,7 +97,7 @@ fn fan_out(outputs: usize) -> (Routed, Vec<Flow>) {
 fn a_read_limit_of_one_halves_two_outputs() {
     let (routed, flows) = fan_out(2);
     let slow = ser(cable("4x SDR 2 m"), MTU);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     let free = routed.run(&config, &flows, RUN);
     config.switch.read_limit = Some(1);
     let limited = routed.run(&config, &flows, RUN);
@@ -116,7 +116,7 @@ fn a_read_limit_of_one_halves_two_outputs() {
 fn a_read_limit_of_two_leaves_three_outputs_two_thirds() {
     let (routed, flows) = fan_out(3);
     let slow = ser(cable("4x SDR 2 m"), MTU);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.read_limit = Some(2);
     let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let serialisations = RUN.as_ps() / 2 / slow.as_ps();
@@ -136,7 +136,7 @@ fn a_read_limit_of_two_leaves_three_outputs_two_thirds() {
 fn a_faster_crossbar_makes_up_for_the_read_limit() {
     let (routed, flows) = fan_out(2);
     let slow = ser(cable("4x SDR 2 m"), MTU);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.read_limit = Some(1);
     config.switch.output_buffer = Some(OutputBuffer {
         crossbar: CrossbarFeed::FullRate,
@@ -155,7 +155,7 @@ fn a_faster_crossbar_makes_up_for_the_read_limit() {
 #[test]
 fn a_read_limit_is_nothing_to_single_outputs() {
     let (routed, flows) = parking_lot(4);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     let free = routed.run(&config, &flows, RUN);
     config.switch.read_limit = Some(1);
     let limited = routed.run(&config, &flows, RUN);
@@ -173,7 +173,7 @@ fn oldest_first_serves_in_the_order_of_arrival() {
     for flow in &mut flows {
         flow.gap = Span::from_ps(full.as_ps() * 20 / 9);
     }
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(4096);
     config.switch.arbitration = Arbitration::OldestFirst;
     let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
@@ -198,7 +198,7 @@ fn oldest_first_serves_in_the_order_of_arrival() {
 #[test]
 fn oldest_first_shares_by_buffers_where_they_are_full() {
     let (routed, flows) = parking_lot(3);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.arbitration = Arbitration::OldestFirst;
     let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let total: u64 = counts.iter().sum();

@@ -6,9 +6,9 @@ use silvan_cc::hooks::{
 };
 use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, Span, Time};
-use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer, Queueing};
+use silvan_engine::{CrossbarFeed, OutputBuffer, Queueing};
 
-use crate::common::{MTU, Routed, at, cable, two_lanes};
+use crate::common::{MTU, Routed, at, cable, ddr_config, two_lanes};
 use crate::script::Flow;
 
 /// Discards one packet in so many, at random, and numbers the discards.
@@ -94,7 +94,7 @@ proptest! {
         lanes in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let mut config = EngineConfig::default();
+        let mut config = ddr_config();
         config.switch.queueing = queueing;
         if output_buffer {
             config.switch.output_buffer = Some(OutputBuffer {

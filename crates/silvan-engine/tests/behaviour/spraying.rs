@@ -2,12 +2,12 @@
 
 use silvan_cc::hooks::NoControl;
 use silvan_core::{HostId, PortNumber, Span, Time};
-use silvan_engine::{Engine, EngineConfig};
+use silvan_engine::Engine;
 use silvan_fabric::generators::{Generator, Xgft};
 use silvan_fabric::routing::{PathChoice, Routes, d_mod_k, minimal_alternatives};
 use silvan_fabric::{Fabric, Node};
 
-use crate::common::{at, cable};
+use crate::common::{at, cable, ddr_config};
 use crate::script::{Flow, Script};
 
 /// Two leaves with so many hosts each, and four spines.
@@ -30,7 +30,7 @@ fn run(fabric: &Fabric, choice: PathChoice, in_order: bool, flows: &[Flow]) -> T
         choice,
         ..(&tables).into()
     };
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.host.in_order = in_order;
     let mut script = Script::new(flows, fabric.host_count());
     script.in_order = in_order || !choice.reorders();

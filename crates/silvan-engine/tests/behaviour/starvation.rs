@@ -8,7 +8,7 @@ use silvan_cc::schemes::ib_cc::{
 use silvan_core::{PortId, Span, Time};
 use silvan_engine::EngineConfig;
 
-use crate::common::{MTU, Routed, at, cable, periods, propagation, room, ser};
+use crate::common::{MTU, Routed, at, cable, ddr_config, periods, propagation, room, ser};
 use crate::script::{Flow, Script};
 
 const RUN: Span = Span::from_us(500);
@@ -67,7 +67,7 @@ fn every_nth(instants: &[Time], from: usize, nth: usize, period: Span) {
 #[test]
 fn late_credits_lengthen_the_round_trip() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     let round_trip =
         propagation(long) * 2 + config.switch.latency + ser(long, MTU) + config.switch.credit_delay;
     for (shift, multiplier, halves) in [(0, 0, 0), (1, 1, 1), (0, 3, 6), (3, 60, 15)] {
@@ -94,7 +94,7 @@ fn late_credits_lengthen_the_round_trip() {
 #[test]
 fn the_threshold_is_the_first_late_byte() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(2);
     let routed = Routed::star(&[long, short]);
     let flows = [Flow::saturating(0, 1)];
@@ -124,7 +124,7 @@ fn a_starved_host_sends_less_often() {
     let flows = [Flow::saturating(0, 2), Flow::saturating(1, 2)];
     let turn = ser(kind, MTU);
     for (buffer, multiplier) in [(2_u32, 3), (4, 8), (4, 20)] {
-        let mut config = EngineConfig::default();
+        let mut config = ddr_config();
         config.switch.buffer = room(u64::from(buffer));
         let way = propagation(kind) * 2 + config.switch.credit_delay + config.switch.latency;
         assert!(way < turn);
@@ -154,7 +154,7 @@ fn a_starved_host_sends_less_often() {
 #[test]
 fn an_unblocked_host_is_not_starved() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 3]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(4);
     let flows = [Flow::saturating(0, 2)];
     let entry = CctEntry::try_new(0, 20).unwrap();

@@ -4,7 +4,8 @@ use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer};
 
 use crate::common::{
-    HEADER, MTU, Routed, at, blocks, cable, mbit, payload_time, periods, propagation, room, ser,
+    HEADER, MTU, Routed, at, blocks, cable, ddr_config, mbit, payload_time, periods, propagation,
+    room, ser,
 };
 use crate::script::{Flow, Record};
 
@@ -25,7 +26,7 @@ fn all_equal(instants: &[Time], period: Span) {
 fn limited_by_the_injection_rate() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::star(&[kind; 2]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.host.injection_rate = Some(mbit(13_500));
     for payload in [500, MTU] {
         let flow = Flow {
@@ -50,7 +51,7 @@ fn limited_by_the_cable_with_its_headers() {
             sizes: vec![payload],
             ..Flow::saturating(0, 1)
         };
-        let record = one_flow(&routed, &EngineConfig::default(), flow);
+        let record = one_flow(&routed, &ddr_config(), flow);
         let wire = Bytes::from_bytes(u64::from(payload) + HEADER);
         let period = mbit(32_000).span_for(wire);
         all_equal(&record.injected, period);
@@ -64,7 +65,7 @@ fn limited_by_the_cable_with_its_headers() {
 #[test]
 fn limited_by_the_sink() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.host.sink_rate = Some(mbit(9_000));
     let period = payload_time(mbit(9_000), MTU);
     let record = one_flow(&routed, &config, Flow::saturating(0, 1));
@@ -93,7 +94,7 @@ fn every_nth(instants: &[Time], nth: usize, round_trip: Span) {
 #[test]
 fn limited_by_a_switch_buffer_behind_a_long_cable() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     let round_trip =
         propagation(long) * 2 + config.switch.latency + ser(long, MTU) + config.switch.credit_delay;
     for packets in [1, 2, 5] {
@@ -130,7 +131,7 @@ fn limited_by_a_switch_buffer_behind_a_long_cable() {
 fn limited_by_a_receive_buffer() {
     let (short, long) = (cable("4x DDR 1 m"), cable("4x DDR 500 m"));
     let routed = Routed::star(&[short, long]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     for sink_rate in [None, Some(mbit(14_000))] {
         config.host.sink_rate = sink_rate;
         let service = sink_rate.map_or(Span::ZERO, |rate| payload_time(rate, MTU));
@@ -154,7 +155,7 @@ fn limited_by_a_receive_buffer() {
 fn small_packets_occupy_whole_blocks() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
     let routed = Routed::star(&[long, short]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(1);
     let payload = 100;
     assert_eq!(blocks(payload), 2);
@@ -180,7 +181,7 @@ fn the_first_credits_to_come_wake_the_sender() {
         cable("1x SDR 2 m"),
         cable("4x QDR 2 m"),
     );
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.buffer = room(2);
     // The second packet starts when the first has left, and goes straight through the switch.
     let round_trip =
@@ -215,7 +216,7 @@ fn an_output_buffer_leaves_the_throughput_as_it_is() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::row(&[&[kind], &[kind]], &[kind]);
     for speedup_percent in [100, 170, 300] {
-        let mut config = EngineConfig::default();
+        let mut config = ddr_config();
         config.switch.output_buffer = Some(OutputBuffer {
             crossbar: CrossbarFeed::FullRate,
             size: room(2),
@@ -236,7 +237,7 @@ fn counters_agree_with_the_packets() {
         sizes: vec![100, MTU, 700],
         ..Flow::saturating(0, 1)
     };
-    let mut engine = routed.engine(&EngineConfig::default(), &[flow]);
+    let mut engine = routed.engine(&ddr_config(), &[flow]);
     for step in 1..=20 {
         let now = at(Span::from_ps(7_777_777) * step);
         engine.run_until(now).unwrap();
@@ -271,7 +272,7 @@ fn counters_agree_with_the_packets() {
 fn packets_to_the_sender_stay_in_the_host() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::star(&[kind; 2]);
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.host.sink_rate = Some(mbit(1_000));
     for rate in [None, Some(mbit(9_000))] {
         config.host.injection_rate = rate;

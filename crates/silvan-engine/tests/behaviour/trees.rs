@@ -6,11 +6,11 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use silvan_core::{Bytes, HostId, PortId, Span, Time};
-use silvan_engine::{EngineConfig, Forest, HostShare, Member, Queueing, Role, Tree};
+use silvan_engine::{Forest, HostShare, Member, Queueing, Role, Tree};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::{generators, routing};
 
-use crate::common::{PlainEngine, Routed, WIRE, at, cable, vl};
+use crate::common::{PlainEngine, Routed, WIRE, at, cable, ddr_config, vl};
 use crate::lossless::{case::cases, runner};
 use crate::script::Flow;
 
@@ -21,7 +21,7 @@ const SLOW: &str = "4x SDR 2 m";
 /// One input buffer of the default configuration, and half of it: a root that a single buffer feeds
 /// cannot have more waiting than that holds.
 fn buffer() -> Bytes {
-    EngineConfig::default().switch.buffer
+    ddr_config().switch.buffer
 }
 
 fn threshold() -> Bytes {
@@ -29,7 +29,7 @@ fn threshold() -> Bytes {
 }
 
 fn forest(routed: &Routed, flows: &[Flow]) -> Forest {
-    let mut engine = routed.engine(&EngineConfig::default(), flows);
+    let mut engine = routed.engine(&ddr_config(), flows);
     engine.run_until(at(RUN)).unwrap();
     engine.forest(threshold())
 }
@@ -128,7 +128,7 @@ fn packets_behind_others_in_a_fifo_are_victims_of_their_root() {
         &[cable(FAST)],
     );
     let flows = [(0, 3), (1, 3), (2, 4)].map(|(from, to)| Flow::saturating(from, to));
-    let mut config = EngineConfig::default();
+    let mut config = ddr_config();
     config.switch.queueing = Queueing::Fifo;
     let mut engine = routed.engine(&config, &flows);
     let (mut seen, mut behind) = (0, 0);
@@ -217,7 +217,7 @@ fn there_is_no_tree_without_congestion() {
             ..Flow::saturating(host, (host + 3) % 8)
         })
         .collect();
-    let mut engine = routed.engine(&EngineConfig::default(), &flows);
+    let mut engine = routed.engine(&ddr_config(), &flows);
     for step in 1..200 {
         engine.run_until(at(Span::from_us(3 * step))).unwrap();
         assert_eq!(engine.forest(Bytes::from_bytes(2 * WIRE)).trees, []);
@@ -229,7 +229,7 @@ fn there_is_no_tree_without_congestion() {
 fn the_threshold_is_inclusive() {
     let routed = Routed::star(&[cable(FAST); 4]);
     let flows: Vec<_> = (0..3).map(|host| Flow::burst(host, 3, 5)).collect();
-    let mut engine = routed.engine(&EngineConfig::default(), &flows);
+    let mut engine = routed.engine(&ddr_config(), &flows);
     let mut seen = 0;
     for step in 1..40 {
         engine.run_until(at(Span::from_ns(500 * step))).unwrap();

@@ -16,6 +16,7 @@ use silvan_workload::traffic::Traffic;
 use super::at;
 use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
+use crate::sampling::Sampling;
 
 /// Largest file of a fabric, of a GOAL schedule, or of a scheme in Python.
 pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
@@ -120,8 +121,8 @@ pub(crate) fn check_series(
     classes: usize,
 ) -> Result<(), ScenarioError> {
     let duration = file.run.duration;
-    let interval = file.probe.interval.unwrap_or(duration);
-    let samples = u128::from(duration.as_ps() / interval.as_ps().max(1));
+    let sampling = Sampling::of(&file.probe, &file.run);
+    let samples = u128::from(sampling.count(duration));
     let hosts = fabric.host_count() as u64;
     let ports = fabric.links.len() as u64 * 2;
     let class_rows = if file.probe.classes {
@@ -154,8 +155,7 @@ fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError
         format!("{samples} samples take {bytes} bytes of memory; at most {limit} are supported");
     let hint = match key {
         "probe.interval" => {
-            "lengthen it, or shorten run.duration; by default it is the longest time that divides \
-             both run.warm-up and run.duration"
+            "lengthen it, or shorten run.duration; by default there are 100 to 1,000 samples"
         }
         _ => "lengthen it, or shorten run.duration",
     };

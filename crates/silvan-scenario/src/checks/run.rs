@@ -26,17 +26,8 @@ pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
         let error = ScenarioError::new(at("run.warm-up"), message);
         return Err(error.with_hint("shorten it, or lengthen run.duration"));
     }
-    let interval = file.probe.interval.unwrap_or(duration);
-    if interval.is_zero() {
-        let error = ScenarioError::new(at("probe.interval"), "it is zero");
-        return Err(error.with_hint("write e.g. \"100 us\", or leave it out"));
-    }
-    for (what, span) in [("duration", duration), ("warm-up", warm_up)] {
-        if span.as_ps() % interval.as_ps() != 0 {
-            let message = format!("{interval} does not divide the {what}, {span}");
-            let error = ScenarioError::new(at("probe.interval"), message);
-            return Err(error.with_hint("leave it out for one that does"));
-        }
+    if let Some(interval) = file.probe.interval {
+        check_interval(interval, warm_up, duration)?;
     }
     let trees = file.probe.trees.as_ref();
     if let Some(interval) = trees.and_then(|trees| trees.interval) {
@@ -54,6 +45,21 @@ pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
             let message = format!("{reads} is not a number above 0");
             let error = ScenarioError::new(at("probe.trees.reads-per-hop"), message);
             return Err(error.with_hint("write e.g. 0.2, or leave it out"));
+        }
+    }
+    Ok(())
+}
+
+fn check_interval(interval: Span, warm_up: Span, duration: Span) -> Result<(), ScenarioError> {
+    if interval.is_zero() {
+        let error = ScenarioError::new(at("probe.interval"), "it is zero");
+        return Err(error.with_hint("write e.g. \"100 us\", or leave it out"));
+    }
+    for (what, span) in [("duration", duration), ("warm-up", warm_up)] {
+        if span.as_ps() % interval.as_ps() != 0 {
+            let message = format!("{interval} does not divide the {what}, {span}");
+            let error = ScenarioError::new(at("probe.interval"), message);
+            return Err(error.with_hint("leave it out for 100 to 1,000 samples"));
         }
     }
     Ok(())

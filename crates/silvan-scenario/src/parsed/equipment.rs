@@ -72,10 +72,11 @@ impl LinkSection {
 }
 
 impl Default for LinkSection {
+    /// 4x NDR, 400 Gbit/s, over 2 m.
     fn default() -> Self {
         Self {
             width: Width::X4,
-            speed: Speed::Ddr,
+            speed: Speed::Ndr,
             rate: None,
             length: Length::from_mm(2_000),
             latency: None,

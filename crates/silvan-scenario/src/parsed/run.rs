@@ -19,8 +19,10 @@ use crate::schema;
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbeSection {
     /// Time between samples of the time series. Must divide both the warm-up and the duration of
-    /// the run. The time series and congestion trees of a run may take 4 GiB. Default: the largest
-    /// interval that divides both.
+    /// the run. The time series and congestion trees of a run may take 4 GiB. Default: the longest
+    /// that divides both and gives 100 to 1,000 samples; without one, 100 intervals that differ. By default a run that
+    /// ends with its programs starts with short intervals and merges pairs of them as it goes, so that it has at least
+    /// 50 samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub interval: Option<Span>,

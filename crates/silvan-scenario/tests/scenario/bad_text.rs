@@ -189,7 +189,7 @@ fn overrides_are_named_as_their_source() {
     assert_eq!(
         with("switch.buffer", "1 KiB"),
         "--set switch.buffer=1 KiB: switch.buffer: switch input buffer of 1024 bytes cannot hold \
-         one packet of 2074 bytes on the wire (hint: make it at least 2112 B, or lower \
+         one packet of 4122 bytes on the wire (hint: make it at least 4160 B, or lower \
          packet.mtu)"
     );
     assert_eq!(

@@ -31,20 +31,20 @@ fn packets_and_buffers() {
     check(
         "switch",
         "buffer = \"2 KiB\"",
-        "switch.buffer: switch input buffer of 2048 bytes cannot hold one packet of 2074 bytes on \
-         the wire (hint: make it at least 2112 B, or lower packet.mtu)",
+        "switch.buffer: switch input buffer of 2048 bytes cannot hold one packet of 4122 bytes on \
+         the wire (hint: make it at least 4160 B, or lower packet.mtu)",
     );
     check(
         "host",
         "receive-buffer = \"64 B\"",
-        "host.receive-buffer: host receive buffer of 64 bytes cannot hold one packet of 2074 \
-         bytes on the wire (hint: make it at least 2112 B, or lower packet.mtu)",
+        "host.receive-buffer: host receive buffer of 64 bytes cannot hold one packet of 4122 \
+         bytes on the wire (hint: make it at least 4160 B, or lower packet.mtu)",
     );
     check(
         "switch",
         "output-buffer = { size = \"1 KiB\" }",
         "switch.output-buffer.size: switch output buffer of 1024 bytes cannot hold one packet of \
-         2074 bytes on the wire (hint: make it at least 2112 B, or lower packet.mtu)",
+         4122 bytes on the wire (hint: make it at least 4160 B, or lower packet.mtu)",
     );
     check(
         "switch",
@@ -179,8 +179,8 @@ fn duration_warm_up_and_interval() {
     check(
         "probe",
         "interval = \"3 ms\"",
-        "probe.interval: 3 ms does not divide the duration, 10 ms (hint: leave it out for one that \
-         does)",
+        "probe.interval: 3 ms does not divide the duration, 10 ms (hint: leave it out for 100 to \
+         1,000 samples)",
     );
     check(
         "probe",
@@ -201,7 +201,7 @@ fn duration_warm_up_and_interval() {
     assert_eq!(
         message("[run]\nwarm-up = \"1 ms\"\n[probe]\ninterval = \"2 ms\""),
         "file.toml:4: probe.interval: 2 ms does not divide the warm-up, 1 ms (hint: leave it out \
-         for one that does)"
+         for 100 to 1,000 samples)"
     );
 }
 

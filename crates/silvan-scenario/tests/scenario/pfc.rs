@@ -44,11 +44,15 @@ fn headers_are_those_of_roce_unless_they_are_given() {
 /// with twice the cable and 614.4 ns to respond that is 991.52 ns or 12,394 B, and a frame.
 #[test]
 fn headroom_follows_from_the_cable() {
-    let scenario = pfc("rate = \"100 Gbit/s\"\nlength = \"20 m\"");
+    let cable = "rate = \"100 Gbit/s\"\nlength = \"20 m\"";
+    let packet = "[packet]\nmtu = \"2 KiB\"";
+    let scenario = pfc(&format!("{cable}\n{packet}"));
     let link = scenario.fabric().links.iter().next().unwrap();
     let limits = scenario.engine_config().pfc_limits(link).unwrap().unwrap();
     assert_eq!(limits.headroom.as_u64(), 12_394 + 2_130);
-    let same = pfc("rate = \"100 Gbit/s\"\nlength = \"20 m\"\npfc = { headroom = \"14524 B\" }");
+    let same = pfc(&format!(
+        "{cable}\npfc = {{ headroom = \"14524 B\" }}\n{packet}"
+    ));
     let link = same.fabric().links.iter().next().unwrap();
     assert_eq!(
         same.engine_config().pfc_limits(link).unwrap().unwrap(),

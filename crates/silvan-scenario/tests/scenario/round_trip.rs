@@ -105,7 +105,7 @@ fn defaults_are_written_as_comments() {
     let written = read(text).unwrap().to_toml();
     for line in [
         "# name = \"scenario\"",
-        "# interval = \"4 ms\"",
+        "# interval = \"40 us\"",
         "[run]",
         "duration = \"4 ms\"",
         "# [fabric]",
@@ -230,11 +230,11 @@ fn overrides_set_values_sections_and_list_entries() {
 #[test]
 fn later_overrides_win_and_defaults_follow() {
     let scenario = read_with("", &[("run.duration", "4 ms"), ("run.duration", "6 ms")]).unwrap();
-    assert_eq!(scenario.to_json()["probe"]["interval"], "6 ms");
+    assert_eq!(scenario.to_json()["probe"]["interval"], "60 us");
     let longer = scenario
         .with_overrides(&[Override::new("run.warm-up", "4 ms")])
         .unwrap();
-    assert_eq!(longer.to_json()["probe"]["interval"], "2 ms");
+    assert_eq!(longer.to_json()["probe"]["interval"], "50 us");
     assert_eq!(longer.to_json()["run"]["duration"], "6 ms");
     let trees = scenario.with_overrides(&[Override::new("probe.trees", "{}")]);
     let trees = &trees.unwrap().to_json()["probe"]["trees"];

@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 
 use silvan_instances::{Fastest, Shared};
 use silvan_model::Engines;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, Table, run};
+
+use crate::on_ddr;
 
 /// A flow alone on a fabric of three levels, and what a run may change.
 const ALONE: &str = r#"
@@ -21,10 +23,7 @@ const ALONE: &str = r#"
 "#;
 
 fn flows(engines: &dyn Engines, text: &str, overrides: &[(&str, &str)]) -> Option<Table> {
-    let overrides: Vec<_> = overrides
-        .iter()
-        .map(|(key, value)| Override::new(*key, *value))
-        .collect();
+    let overrides = on_ddr(overrides);
     let scenario = Scenario::from_toml(text, "flows.toml", &overrides).unwrap();
     let output = run(engines, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
     output.table("flows").cloned()

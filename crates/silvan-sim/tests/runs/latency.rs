@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 
 use silvan_instances::Fastest;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, RunOutput, run};
+
+use crate::on_ddr;
 
 /// Host 0 sends to host 1 and never waits. Hosts 2 and 3 both send all they can to host 4 until the
 /// warm-up is over, and host 2 then goes on at its ease.
@@ -51,7 +53,7 @@ const TEXT: &str = r#"
 const ALONE_NS: u64 = 100 + 150 + 100 + 1_037;
 
 fn output(latency: &str) -> RunOutput {
-    let overrides = [Override::new("probe.latency", latency)];
+    let overrides = on_ddr(&[("probe.latency", latency)]);
     let scenario = Scenario::from_toml(TEXT, "latency.toml", &overrides).unwrap();
     run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
@@ -110,7 +112,8 @@ fn known_latencies() {
 #[test]
 fn latencies_one_nanosecond_apart_differ() {
     for (payload, expected) in [(2016, 1_371.0), (2018, 1_372.0), (2020, 1_373.0)] {
-        let overrides = [Override::new("traffic.message", format!("\"{payload} B\""))];
+        let message = format!("{payload} B");
+        let overrides = on_ddr(&[("traffic.message", &message)]);
         let scenario = Scenario::from_toml(TEXT, "latency.toml", &overrides).unwrap();
         let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
         let classes = output.table("classes").unwrap();

@@ -12,3 +12,18 @@ mod sequences;
 mod session;
 mod settings;
 mod trees;
+
+use silvan_scenario::Override;
+
+/// Overrides for links of 4x DDR with packets of 2 KiB, whose numbers the oracles compute with; further overrides follow.
+fn on_ddr(overrides: &[(&str, &str)]) -> Vec<Override> {
+    let links = [
+        ("link.speed", "DDR"),
+        ("packet.mtu", "2 KiB"),
+        ("switch.buffer", "64 KiB"),
+        ("host.receive-buffer", "16 KiB"),
+    ];
+    let all = links.iter().chain(overrides);
+    all.map(|(key, value)| Override::new(*key, *value))
+        .collect()
+}

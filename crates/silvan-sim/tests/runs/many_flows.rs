@@ -6,11 +6,10 @@ use silvan_instances::Fastest;
 use silvan_scenario::{Override, Scenario};
 use silvan_sim::{ColumnData, RunOutput, Table, run};
 
+use crate::on_ddr;
+
 fn output(text: &str, overrides: &[(&str, &str)], seed: u64) -> RunOutput {
-    let overrides: Vec<_> = overrides
-        .iter()
-        .map(|(key, value)| Override::new(*key, *value))
-        .collect();
+    let overrides = on_ddr(overrides);
     let scenario = Scenario::from_toml(text, "flows.toml", &overrides).unwrap();
     run(
         &Fastest,

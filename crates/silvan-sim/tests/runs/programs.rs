@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 
 use silvan_instances::Fastest;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, RunError, RunOutput, Table, run};
+
+use crate::on_ddr;
 
 const QUIET: &str = r#"
 [fabric]
@@ -17,10 +19,7 @@ iterations = 3
 "#;
 
 fn output(text: &str, overrides: &[(&str, &str)]) -> Result<RunOutput, RunError> {
-    let overrides = overrides
-        .iter()
-        .map(|(key, value)| Override::new(*key, *value));
-    let overrides: Vec<Override> = overrides.collect();
+    let overrides = on_ddr(overrides);
     let scenario = Scenario::from_toml(text, "test.toml", &overrides).unwrap();
     run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(()))
 }

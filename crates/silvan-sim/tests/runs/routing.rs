@@ -14,6 +14,10 @@ const BASE: &str = r#"
     length = "2 m"
     [switch]
     buffer = "256 KiB"
+    [host]
+    receive-buffer = "16 KiB"
+    [packet]
+    mtu = "2 KiB"
     [vl]
     data-vls = 5
     [run]

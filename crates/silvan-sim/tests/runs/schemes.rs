@@ -8,9 +8,11 @@ use silvan_cc::schemes::SchemeName;
 use silvan_core::stream::SplitMix64;
 use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, Session, run};
 use silvan_workload::programs::{Driver, Request};
+
+use crate::on_ddr;
 
 /// Fabrics with traffic that each scheme runs on.
 const DRAWS: u64 = 8;
@@ -333,10 +335,7 @@ impl Driver for Idle {
 }
 
 fn scenario(text: &str, promise: &Promise, more: &[(&str, &str)]) -> Scenario {
-    let keys = promise.keys.iter().chain(more);
-    let keys: Vec<Override> = keys
-        .map(|(key, value)| Override::new(*key, *value))
-        .collect();
+    let keys = on_ddr(&[promise.keys, more].concat());
     Scenario::from_toml(text, "schemes.toml", &keys).unwrap()
 }
 

@@ -4,14 +4,13 @@ use std::ops::ControlFlow;
 
 use silvan_instances::{Fastest, Shared};
 use silvan_model::Engines;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, RunOutput, run};
 
+use crate::on_ddr;
+
 fn output(engines: &dyn Engines, text: &str, overrides: &[(&str, &str)]) -> RunOutput {
-    let overrides: Vec<_> = overrides
-        .iter()
-        .map(|(key, value)| Override::new(*key, *value))
-        .collect();
+    let overrides = on_ddr(overrides);
     let scenario = Scenario::from_toml(text, "sequences.toml", &overrides).unwrap();
     run(engines, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }

@@ -9,6 +9,8 @@ use silvan_scenario::Scenario;
 use silvan_sim::{Pause, RunError, Session, has_route};
 use silvan_workload::programs::{Driver, Request};
 
+use crate::on_ddr;
+
 const SWITCH: &str = "[fabric]\ngenerator = \"single-switch\"\nhosts = 3\n";
 
 /// Runs the action of each token, and records the notifications.
@@ -48,7 +50,7 @@ fn open(engines: &dyn Engines, text: &str, then: &[(u32, Request)]) -> (Session,
         ..Script::default()
     };
     let log = script.log.clone();
-    let scenario = Scenario::from_toml(text, "test", &[]).unwrap();
+    let scenario = Scenario::from_toml(text, "test", &on_ddr(&[])).unwrap();
     let session = Session::open(engines, scenario, 1, Box::new(script)).unwrap();
     (session, log)
 }

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 
 use silvan_core::{Bytes, Rate, Span};
 use silvan_instances::Fastest;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, RunOutput, run};
+
+use crate::on_ddr;
 
 /// Time between samples, and samples in each phase of a run.
 const SAMPLE: Span = Span::from_us(100);
@@ -55,10 +57,8 @@ const BASE: &str = r#"
 "#;
 
 fn run_with(overrides: &[(&str, &str)], changes: &str) -> RunOutput {
-    let changes = Override::new("control.ib-cc.change", changes);
-    let overrides = overrides.iter();
-    let overrides = overrides.map(|(key, value)| Override::new(*key, *value));
-    let overrides: Vec<Override> = overrides.chain([changes]).collect();
+    let changes = [("control.ib-cc.change", changes)];
+    let overrides = on_ddr(&[overrides, &changes].concat());
     let scenario = Scenario::from_toml(BASE, "base.toml", &overrides).unwrap();
     run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }

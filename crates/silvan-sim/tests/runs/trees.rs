@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 
 use silvan_core::{Span, Time};
 use silvan_instances::Fastest;
-use silvan_scenario::{Override, Scenario};
+use silvan_scenario::Scenario;
 use silvan_sim::{ColumnData, RunOutput, Table, run};
 use silvan_workload::traffic::Traffic;
+
+use crate::on_ddr;
 
 /// A silent tree in a fat tree of 16 hosts: twelve C nodes send to host 0, whose sink is slower than
 /// its link, and two V nodes to everyone.
@@ -65,11 +67,7 @@ const TRUNK: &str = r#"
 "#;
 
 fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<Override> = overrides
-        .iter()
-        .map(|(key, value)| Override::new(*key, *value))
-        .collect();
-    Scenario::from_toml(text, "trees.toml", &overrides).unwrap()
+    Scenario::from_toml(text, "trees.toml", &on_ddr(overrides)).unwrap()
 }
 
 fn output(scenario: &Scenario) -> RunOutput {

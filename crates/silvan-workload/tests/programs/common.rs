@@ -36,8 +36,18 @@ pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
 }
 
 pub const MTU: Bytes = Bytes::from_bytes(2048);
-/// Bytes of a packet besides its payload, by default.
+/// Bytes of a packet besides its payload.
 const HEADER: u64 = 26;
+
+/// Parameters for links of 4x DDR: packets of 2 KiB, input buffers of 64 KiB at switches and 16 KiB at hosts.
+fn config() -> EngineConfig {
+    let mut config = EngineConfig::default();
+    config.packet.mtu = MTU;
+    config.packet.header = Bytes::from_bytes(HEADER);
+    config.switch.buffer = Bytes::from_bytes(64 << 10);
+    config.host.receive_buffer = Bytes::from_bytes(16 << 10);
+    config
+}
 
 pub fn messaging() -> Messaging {
     Messaging {
@@ -106,7 +116,7 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
     let payload = Payload::new(MTU, Bytes::from_bytes(HEADER));
     let programs = Programs::new(jobs, messaging, payload, hosts);
     let load = Load::new(traffic, programs, vec!["job".to_owned()], hosts);
-    let config = EngineConfig::default();
+    let config = config();
     let mut engine = Engine::new(&fabric, &tables, &config, NoControl, NoControl, load).unwrap();
     engine.run_until(Time::ZERO + Span::from_ms(10)).unwrap();
     engine.audit().unwrap();
@@ -138,7 +148,7 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
 pub fn wire(payload: u64) -> Span {
     let kind = cable();
     kind.length.propagation() * 2
-        + EngineConfig::default().switch.latency
+        + config().switch.latency
         + kind
             .data_rate()
             .span_for(Bytes::from_bytes(payload + HEADER))

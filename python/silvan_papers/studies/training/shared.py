@@ -79,11 +79,13 @@ def scenario(case: str, scheme: str, layers: int) -> silvan.Scenario:
             "spines": SERVERS // 4,
             "server-link": {"rate": "3.6 Tbit/s", "latency": "100 ns"},
         },
-        link={"speed": "NDR"},
+        link={"width": "4x", "speed": "NDR", "length": "2 m"},
+        switch={"buffer": "64 KiB"},
+        host={"receive-buffer": "16 KiB"},
         packet={"mtu": "4 KiB"},
         traffic=traffic,
         control={"scheme": scheme},
-        probe={"latency": "off"},
+        probe={"interval": "20 s", "latency": "off"},
         run={"duration": "20 s"},
     )
 

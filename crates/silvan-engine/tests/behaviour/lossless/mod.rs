@@ -15,7 +15,7 @@ use silvan_engine::{
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
 use self::case::{Case, cases};
-use crate::common::{Routed, at, two_lanes};
+use crate::common::{Routed, at, ddr_config, two_lanes};
 use crate::script::Script;
 use silvan_core::Span;
 
@@ -486,7 +486,7 @@ fn settings_make_fabrics_less_plain() {
         let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, config);
         fabric.unwrap().is_plain()
     };
-    let defaults = EngineConfig::default();
+    let defaults = ddr_config();
     assert!(is_plain(&alike, &defaults));
     let speeds = [cable(Speed::Sdr), cable(Speed::Ddr)];
     assert!(!is_plain(&Routed::star(&speeds), &defaults));
@@ -519,7 +519,7 @@ fn immediate_effects_prevent_lookahead() {
         let fabric = fabric.unwrap();
         (fabric.has_lookahead(), fabric.has_windows())
     };
-    let lookahead = EngineConfig::default();
+    let lookahead = ddr_config();
     assert_eq!(has_lookahead(&lookahead), (true, true));
     assert_eq!(has_lookahead(&two_lanes(lookahead.clone())), (false, true));
     let with = |change: fn(&mut EngineConfig)| {
