@@ -163,6 +163,7 @@ SIZES = Experiment(
 _ECN: Mapping[str, TomlValue] = {
     "control.scheme": "ecn",
     "control.feedback.carrier": "ack-per-packet",
+    "control.ecn.marking": "proposed-counters",
 }
 _SCHEMES: Mapping[str, Mapping[str, TomlValue]] = {
     "none": {"control.scheme": "none"},

@@ -13,6 +13,7 @@ that a build refuses counts with the text of the refusal.
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import json
 import random
@@ -53,6 +54,49 @@ SCHEMES = [
     *("none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn"),
     *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
+# What a scheme would take from the fabric: digests compare what builds compute from equal settings.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ib-cc": {
+        "switch": {"packet-size": 0},
+        "adapter": {
+            "ccti-increase": 1,
+            "ccti-limit": 127,
+            "ccti-min": 0,
+            "ccti-timer": 150,
+            "trigger-threshold": 0,
+            "cct": {"shape": "linear", "slope": 1.0},
+        },
+    },
+    "pft": {
+        "threshold": "average",
+        "enter": 592,
+        "escape": 672,
+        "interval": "random",
+        "m": 18,
+        "n": 0,
+        "k": 0,
+        "credit": "64 B",
+    },
+    "ecn": {"marking": "proposed-counters", "response": "lipd", "window": 1},
+    "dcqcn": {
+        "k-min": "5 kB",
+        "k-max": "200 kB",
+        "rate-ai": "40 Mbit/s",
+        "rate-hai": "400 Mbit/s",
+    },
+    "timely": {
+        "patched": False,
+        "beta": 0.8,
+        "t-low": "50 us",
+        "t-high": "500 us",
+        "min-rtt": "20 us",
+        "delta": "10 Mbit/s",
+        "min-rate": "10 Mbit/s",
+    },
+    "hpcc": {"base-rtt": "13 us"},
+    "nscc": {"base-rtt": "12 us"},
+    "pair-backpressure": {"window": "64 KiB", "threshold": "64 KiB"},
+}
 OUTPUT_BUFFER = {"output-buffer": {"size": "16 KiB", "speedup": 2.0}}
 EQUAL = {"sizes": {"fixed": "20 KiB"}}
 PACES: list[dict[str, Any]] = [
@@ -90,7 +134,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
         "host": {"receive-buffer": "16 KiB"},
         "packet": {"mtu": rng.choice(["256 B", "1 KiB", "2 KiB"])},
         "vl": {"data-vls": 5 if dragonfly else 2 if torus else rng.choice([1, 1, 2])},
-        "control": {"scheme": scheme},
+        "control": control(scheme),
         "traffic": traffic(rng),
         "probe": {
             "interval": "50 us",
@@ -109,9 +153,9 @@ def drawn(rng: random.Random) -> dict[str, Any]:
             "threshold": rng.randrange(1, 16),
             "marking-rate": rng.choice([0, 3, 128]),
         }
-        sections["control"]["ib-cc"] = {"switch": switch}
+        sections["control"]["ib-cc"]["switch"].update(switch)
         if rng.random() < 0.3:
-            switch["marking-rate"] = 128
+            sections["control"]["ib-cc"]["switch"]["marking-rate"] = 128
             sections["control"]["dcms"] = {
                 "interval": "40 us",
                 "tick": "4 ns",
@@ -133,6 +177,13 @@ def drawn(rng: random.Random) -> dict[str, Any]:
         limits = ["read-limit", "bypass-limit"] if sections["switch"]["queueing"] == "voq" else []
         sections["switch"].update(rng.choice([{one: 1} for one in limits] + [OUTPUT_BUFFER]))
     return sections
+
+
+def control(scheme: str) -> dict[str, Any]:
+    """Write a scheme with its settings."""
+    parts = ("ib-cc", "pft") if scheme == "ib-cc-pft" else (scheme,)
+    settings = {part: SETTINGS[part] for part in parts if part in SETTINGS}
+    return {"scheme": scheme, **copy.deepcopy(settings)}
 
 
 def port_setting(rng: random.Random) -> dict[str, Any]:
