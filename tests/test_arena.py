@@ -23,7 +23,7 @@ from silvan.arena.settings import search_of
 from silvan.arena.store import Store
 from silvan.baselines import baselines
 from silvan.cache import build_id
-from silvan.compare import compare, watched
+from silvan.comparison import compare, watched
 from silvan.figures.arena import draw_arena, percent
 from silvan.tuning.space import Searched, searches
 from tests.conftest import Command

@@ -19,7 +19,7 @@ from silvan.arena.run import prepared, require_python_scheme
 from silvan.arena.store import Measured, Store
 from silvan.baselines import baselines, fitting
 from silvan.cache import build_id
-from silvan.compare import watched
+from silvan.comparison import watched
 from silvan.processes import Pool, Returned
 from silvan.worker_process import echo
 from tests.conftest import Command

@@ -13,7 +13,7 @@ import pytest
 
 import silvan
 from silvan.baselines import Fitting, baselines
-from silvan.compare import QUANTITIES, Sampled, _smooth, compare, watched
+from silvan.comparison import QUANTITIES, Sampled, _smooth, compare, watched
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
 
@@ -297,7 +297,7 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     # A barrier of four hosts takes two rounds of more than a microsecond.
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
     suit = Fitting((none, short, last), {})
-    monkeypatch.setattr("silvan.compare.fitting", lambda *_: suit)
+    monkeypatch.setattr("silvan.comparison.fitting", lambda *_: suit)
     ranking = compare(scenario, root=tmp_path)
     assert [bool(one.failure) for one in ranking] == [False, True, False]
     assert 'job "work" has not ended' in ranking[1].failure
@@ -306,7 +306,7 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     assert ranking[2].numbers["programs_ms"] > 0
 
     failing = Fitting((dataclasses.replace(none, overrides=short.overrides), last), {})
-    monkeypatch.setattr("silvan.compare.fitting", lambda *_: failing)
+    monkeypatch.setattr("silvan.comparison.fitting", lambda *_: failing)
     with pytest.raises(silvan.SimulationError, match="has not ended"):
         compare(scenario, root=tmp_path)
 

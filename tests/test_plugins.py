@@ -22,7 +22,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
-from silvan.compare import choose, compare
+from silvan.comparison import choose, compare
 from silvan.emulation import Emulation
 from silvan.errors import ScenarioError, SilvanError
 from silvan.opensm_routing import free_sockname, with_tables

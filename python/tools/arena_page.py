@@ -21,7 +21,7 @@ from marked import replaced
 from silvan.arena.judge import BEST, common_cases, mean_share
 from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.page import link_title, takes_no_part
-from silvan.compare import measured
+from silvan.comparison import measured
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "arena_page"

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 import silvan
 from silvan.cli import main
-from silvan.compare import measured
+from silvan.comparison import measured
 from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.reproduce import find_paper
 from silvan.reproduce.plan import ReproductionPlan

@@ -12,7 +12,7 @@ from silvan.arena.definition import Case
 from silvan.arena.measure import ARENA_QUANTITIES, as_sampled
 from silvan.arena.store import Measured, Run
 from silvan.baselines import Baseline
-from silvan.compare import References
+from silvan.comparison import References
 from silvan.errors import SimulationError
 
 BEST = 0.95

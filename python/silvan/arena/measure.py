@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from silvan.compare import PROGRAMS, QUANTITIES, Quantity, Sampled
+from silvan.comparison import PROGRAMS, QUANTITIES, Quantity, Sampled
 from silvan.measures import PS_PER_MS
 from silvan.result import Result
 
@@ -45,7 +45,7 @@ def numbers(result: Result) -> dict[str, Any]:
     Parameters
     ----------
     result : Result
-        The run of a scenario that is :func:`silvan.compare.watched`.
+        The run of a scenario that is :func:`silvan.comparison.watched`.
 
     Returns
     -------

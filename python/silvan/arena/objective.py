@@ -6,7 +6,7 @@ import math
 
 from silvan.arena.measure import FORMULA_NAMES, as_sampled
 from silvan.arena.store import Measured
-from silvan.compare import References
+from silvan.comparison import References
 from silvan.errors import ScenarioError, shown
 from silvan.tuning.tune import Objective
 

@@ -17,7 +17,7 @@ from silvan.arena.judge import Entry, common_cases, mean_share
 from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.run import PUBLISHED, ArenaResult
 from silvan.cache import build_id
-from silvan.compare import measured
+from silvan.comparison import measured
 from silvan.folders import write_text
 from silvan.toml_text import literal
 from silvan.viewer.report import Report, ReportRun, Section, Table, write_report

@@ -17,7 +17,7 @@ from silvan.arena.objective import require_quantities
 from silvan.arena.settings import BATCH, SAMPLER_SEED, search_of
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline, fitting
-from silvan.compare import choose_among, watched
+from silvan.comparison import choose_among, watched
 from silvan.errors import ScenarioError
 from silvan.extras import require_extra
 from silvan.folders import exclusive, require_writable

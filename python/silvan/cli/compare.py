@@ -17,7 +17,7 @@ from silvan.cli.searches import Scheduler, Workers
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.compare import Quantity, RankingRow
+    from silvan.comparison import Quantity, RankingRow
 
 
 _SETTLED_PS = 20_000_000_000
@@ -204,8 +204,8 @@ def _compare_scenario(
     as_json: bool,
 ) -> None:
     from silvan import _silvan
-    from silvan.compare import choose
-    from silvan.compare import compare as do_compare
+    from silvan.comparison import choose
+    from silvan.comparison import compare as do_compare
     from silvan.figures.compare import draw_comparison
     from silvan.folders import Origin, claim_figures
     from silvan.sweeping.plan import require_few
@@ -255,7 +255,7 @@ def _over(seeds: int) -> str:
 def _table(name: str, ranking: Sequence[RankingRow]) -> Table:
     from rich.table import Table
 
-    from silvan.compare import quantities
+    from silvan.comparison import quantities
 
     shown = quantities(ranking)
     table = Table(

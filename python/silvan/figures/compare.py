@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.compare import quantities
+from silvan.comparison import quantities
 from silvan.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
-    from silvan.compare import Quantity, RankingRow
+    from silvan.comparison import Quantity, RankingRow
 
 _BEST = "#009E73"
 _DOT = "#0072B2"

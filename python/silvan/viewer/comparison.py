@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from silvan import _silvan
 from silvan.cache import build_id, kept_result
-from silvan.compare import RankingRow, courses, measured
+from silvan.comparison import RankingRow, courses, measured
 from silvan.errors import OutputError
 from silvan.folders import write_text
 from silvan.reproduce.curves import over_time
