@@ -23,13 +23,15 @@ INCAST = {"incast": [{"to": "server-00-gpu-00"}]}
 
 
 def rails(**sections: Any) -> silvan.Scenario:
-    return silvan.Scenario(fabric=RAILS, traffic=INCAST, **sections)
+    return silvan.Scenario(**{"link": {"speed": "DDR"}, **sections}, fabric=RAILS, traffic=INCAST)
 
 
 def test_the_rates_of_all_cables_are_listed() -> None:
-    # 4x NDR carries 400 Gbit/s of data, 4x DDR, the default, 16.
+    # 4x NDR, the default, carries 400 Gbit/s of data, 4x DDR 16.
     assert rails().describe()["cable_rates_bits_per_s"] == [400_000_000_000, 3_600_000_000_000]
-    assert silvan.Scenario().describe()["cable_rates_bits_per_s"] == [16_000_000_000]
+    assert silvan.Scenario().describe()["cable_rates_bits_per_s"] == [400_000_000_000]
+    slower = silvan.Scenario(link={"speed": "DDR"})
+    assert slower.describe()["cable_rates_bits_per_s"] == [16_000_000_000]
 
 
 @pytest.mark.parametrize("scheme", ["nscc", "rccc", "dcqcn", "pft", "ib-cc-pft"])

@@ -153,7 +153,7 @@ def test_a_credit_loop_ends_the_run_and_is_named(command: Command, tmp_path: Pat
         "[fabric]\n"
         'generator = "ring"\nswitches = 5\nhosts-per-switch = 1\n'
         'routing = "min-hop"\nallow-credit-loops = true\n'
-        '[switch]\nbuffer = "4 KiB"\n'
+        '[switch]\nbuffer = "4 KiB"\n[packet]\nmtu = "2 KiB"\n'
         '[[traffic.permutation]]\npattern = "shift"\nshift = 2\n'
     )
     outcome = command("run", path, "--out", tmp_path / "out")

@@ -221,7 +221,7 @@ def test_sequences_that_make_no_sense_are_refused(command: Command, tmp_path: Pa
     path.write_text(SEQUENCES.replace('["host-0000"]', "[]"))
     refused = command("run", path)
     assert refused.status == 2
-    place = f"{path}:24: traffic.sequence.1.to: at least one host is needed"
+    place = f"{path}:27: traffic.sequence.1.to: at least one host is needed"
     assert place in refused.stderr
 
 

@@ -38,4 +38,4 @@ def test_the_page_names_command_picture_and_number(tmp_path: Path) -> None:
     text = tool.page([(shown, picture)])
     assert "silvan example victim\nsilvan run victim.toml\n" in text
     assert f"(gallery/{picture.name})" in text
-    assert "**victim: 2.63 Gbit/s received.**" in text
+    assert "**victim: 66.26 Gbit/s received.**" in text

@@ -142,7 +142,8 @@ LINK_GBPS = 100 * 2048 / 2130
 
 @pytest.fixture(scope="module")
 def incast() -> silvan.Scenario:
-    return silvan.Scenario.from_file(example("pfc-incast").path)
+    packets = {"packet.mtu": "2 KiB"}
+    return silvan.Scenario.from_file(example("pfc-incast").path, overrides=packets)
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,8 @@ pattern = "shift"
 shift = 2
 [switch]
 buffer = "4 KiB"
+[packet]
+mtu = "2 KiB"
 """
 """A fabric that a credit loop stalls, unless each host sends to itself's neighbour only."""
 

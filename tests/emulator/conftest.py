@@ -39,6 +39,14 @@ routing = "min-hop"
 """
 """Two switches with two cables between them, two hosts each, no traffic."""
 
+LINKS = """\
+[link]
+speed = "DDR"
+[packet]
+mtu = "2 KiB"
+"""
+"""Links that all tools and ibsim know, and packets whose number tests compute."""
+
 
 # Tools of infiniband-diags give up an answer after a second, and the request after three: a machine
 # that stops for so long would make them fail.
@@ -100,7 +108,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Serve scenarios until the test is over."""
     running = []
 
-    def start(text: str = LINE, **options: Any) -> Fabric:
+    def start(text: str = LINE + LINKS, **options: Any) -> Fabric:
         name = f"test-{os.getpid()}-{next(_numbers)}"
         scenario = silvan.Scenario.from_toml(text)
         options = {"sockname": name} | options

@@ -27,6 +27,8 @@ hosts-per-switch = 2
 data-vls = 4
 [switch]
 buffer = "4 KiB"
+[packet]
+mtu = "2 KiB"
 [[traffic.uniform]]
 load = "saturating"
 """
@@ -40,6 +42,8 @@ hosts-per-switch = 1
 data-vls = 4
 [switch]
 buffer = "4 KiB"
+[packet]
+mtu = "2 KiB"
 [[traffic.uniform]]
 load = "saturating"
 """

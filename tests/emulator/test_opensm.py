@@ -11,7 +11,7 @@ import pytest
 
 import silvan
 from silvan.opensm_routing import route
-from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve, values
+from tests.emulator.conftest import LINE, LINKS, REAL_TOOLS, Fabric, Serve, values
 from tests.gate import PATIENCE_S
 
 pytestmark = REAL_TOOLS
@@ -85,7 +85,7 @@ def opensm(fabric: Fabric, host: str, config: str = "", sign: str = "SUBNET UP")
         ("dnup", TREE),
         ("ftree", TREE),
         ("lash", RING),
-        ("dor", LINE),
+        ("dor", LINE + LINKS),
     ],
 )
 def test_opensm_brings_up_a_blank_fabric(serve: Serve, engine: str, text: str) -> None:
@@ -131,7 +131,7 @@ def test_torus_2qos_keeps_a_loaded_torus_moving(serve: Serve) -> None:
 
 
 def test_traffic_waits_for_a_subnet_manager(serve: Serve) -> None:
-    fabric = serve(LINE + FLOW, blank=True)
+    fabric = serve(LINE + LINKS + FLOW, blank=True)
     fabric.pass_time(0.002)
     assert fabric.emulation.control("status")["delivered_bytes"] == 0
     bring_up(fabric)
@@ -152,7 +152,7 @@ def test_queries_to_the_subnet_manager_are_answered(line: Fabric) -> None:
 
 
 def test_a_cut_cable_is_trapped_and_traffic_follows_the_new_route(serve: Serve) -> None:
-    fabric = serve(LINE + FLOW)
+    fabric = serve(LINE + LINKS + FLOW)
     trunks = ("left:5", "left:7")
     with opensm(fabric, "d") as log:
         lids = fabric.lids()

@@ -8,11 +8,12 @@ import pytest
 
 from silvan.live_programs import opensm
 from tests.conftest import Command
-from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
+from tests.emulator.conftest import LINE, LINKS, REAL_TOOLS, Fabric, Serve
 
 # As much as the link to b carries, of which payload is 2048 of 2074 bytes. Hosts could do more.
 SATURATED = f"""
 {LINE}
+{LINKS}
 [host]
 injection-rate = "100 Gbit/s"
 sink-rate = "100 Gbit/s"

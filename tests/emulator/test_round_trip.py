@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from tests.emulator.conftest import LINE, REAL_TOOLS, Serve
+from tests.emulator.conftest import LINE, LINKS, REAL_TOOLS, Serve
 
 pytestmark = REAL_TOOLS
 
@@ -50,7 +50,7 @@ def blocks(text: str) -> list[str]:
     return sorted(block.strip() for block in nodes if block.strip())
 
 
-@pytest.mark.parametrize("text", [LINE, TREE, TESTBED, ADAPTERS])
+@pytest.mark.parametrize("text", [LINE + LINKS, TREE + LINKS, TESTBED, ADAPTERS + LINKS])
 @pytest.mark.parametrize("group", [(), ("-g",)], ids=["plain", "grouped"])
 def test_a_discovered_fabric_is_the_same(
     serve: Serve, tmp_path: Path, text: str, group: tuple[str, ...]

@@ -18,6 +18,8 @@ OWN = 'routing = "min-hop"\nallow-credit-loops = true\n'
 LOAD = """\
 [switch]
 buffer = "4 KiB"
+[packet]
+mtu = "2 KiB"
 [[traffic.uniform]]
 load = "saturating"
 [run]

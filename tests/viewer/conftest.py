@@ -20,6 +20,7 @@ from silvan.toml_text import TomlValue
 from silvan.viewer import write_page
 from silvan.viewer.report import write_report
 from silvan.viewer.reproduction import reproduction_report
+from tests.conftest import DDR_TOML
 from tests.gate import PATIENCE_S
 
 PROGRAM = "/usr/bin/chromium"
@@ -35,14 +36,14 @@ CHROMIUM = (
     "--force-color-profile=srgb",
 )
 
-SCENARIO = """\
+SCENARIO = f"""\
 name = "sixteen"
 
 [fabric]
 generator = "k-ary-n-tree"
 k = 4
 n = 2
-
+{DDR_TOML}
 [[traffic.incast]]
 to = "host-0000"
 from = ["host-0004", "host-0005", "host-0008", "host-0012"]
@@ -64,7 +65,7 @@ interval = "20 us"
 ports = true
 classes = true
 latency = "host"
-trees = { interval = "20 us" }
+trees = {{ interval = "20 us" }}
 
 [run]
 duration = "400 us"

@@ -30,6 +30,12 @@ cable = [
     { from = "f", to = "t:4", speed = "FDR" },
 ]
 
+[link]
+speed = "DDR"
+
+[packet]
+mtu = "2 KiB"
+
 [[traffic.incast]]
 name = "in, \"cast\"\n"
 to = "a, \"b\"\n=cmd()"

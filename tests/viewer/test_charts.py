@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 import silvan
 from silvan.viewer import write_page
 from silvan.viewer.report import Report, ReportRun, Section, write_report
+from tests.conftest import ddr_scenario
 from tests.viewer.conftest import Opener
 
 pytestmark = pytest.mark.needs("chromium")
@@ -41,7 +42,7 @@ def test_dots_at_both_ends_are_whole(open_page: Opener, tmp_path: Path, ratio: i
     """Oracle: a dot in the middle of the chart has the same width."""
     instants = [0, 50_000_000, 100_000_000]
     run = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={"incast": [{"to": "host-0000"}]},
             probe={"interval": "10 us", "ports": True, "trees": {}},

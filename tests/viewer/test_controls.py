@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 import silvan
 from silvan.viewer import write_page
+from tests.conftest import ddr_scenario
 from tests.viewer.conftest import Opener, table_csv, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
@@ -146,7 +147,7 @@ def test_a_window_of_a_picosecond_is_in_the_address(open_page: Opener, page_file
 def test_an_empty_distribution_is_not_said_to_be_unrecorded(
     open_page: Opener, tmp_path: Path
 ) -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 3},
         traffic={"incast": [{"to": "host-0000"}]},
         probe={"latency": "host"},
@@ -164,7 +165,7 @@ def test_a_selection_says_of_which_instants_its_numbers_are(
     open_page: Opener, tmp_path: Path
 ) -> None:
     """Oracle: ports are sampled each 10 us, trees each 300 us; at 5 us both come later."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4], "spine-cables": [1, 1]},
         traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0005"]}]},
         probe={"interval": "10 us", "ports": True, "trees": {"interval": "300 us"}},

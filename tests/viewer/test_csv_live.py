@@ -16,6 +16,7 @@ import silvan
 from silvan.emulation import ControlChannel, Emulation
 from silvan.viewer.samples import LiveFabric, Sample, message
 from silvan.viewer.tables import page_tables
+from tests.conftest import ddr_scenario
 from tests.viewer.conftest import PATIENCE_MS
 from tests.viewer.csv_files import (
     FLOAT32,
@@ -47,7 +48,7 @@ class Replayed:
     kept = 0
 
     def __init__(self) -> None:
-        scenario = silvan.Scenario(
+        scenario = ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 3},
             link={"speed": "FDR"},
             traffic={"incast": [{"to": "host-0000"}]},
@@ -326,7 +327,7 @@ def test_facts_of_a_live_page(live: dict[str, CsvFile], replayed: Replayed) -> N
 
 
 def test_links_of_a_live_fabric_have_their_own_rates() -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={
             "switch": [{"name": "s", "ports": 2}],
             "host": [{"name": "a"}, {"name": "b"}],

@@ -27,18 +27,19 @@ from silvan.emulation import ControlChannel, Emulation
 from silvan.live_programs import opensm
 from silvan.viewer.dcms_log import DcmsLog
 from silvan.viewer.samples import LiveFabric, message, unpacked
-from tests.emulator.conftest import LINE
+from tests.conftest import DDR_TOML
+from tests.emulator.conftest import LINE, LINKS
 from tests.gate import PATIENCE_S, wait_until
 from tests.viewer.conftest import PATIENCE_MS
 
-INCAST = """\
+INCAST = f"""\
 name = "sixteen"
 
 [fabric]
 generator = "k-ary-n-tree"
 k = 4
 n = 2
-
+{DDR_TOML}
 [[traffic.incast]]
 to = "host-0000"
 from = ["host-0001", "host-0004", "host-0005", "host-0008", "host-0012"]
@@ -46,6 +47,7 @@ from = ["host-0001", "host-0004", "host-0005", "host-0008", "host-0012"]
 
 CROSSING = (
     LINE
+    + LINKS
     + """
 [[traffic.flow]]
 from = "a"

@@ -12,11 +12,12 @@ from playwright.sync_api import Page, expect
 import silvan
 from silvan.viewer import write_page
 from silvan.viewer.page import differences
+from tests.conftest import ddr_scenario
 from tests.viewer.conftest import Opener, downloaded, table_csv, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
-SMALL = silvan.Scenario(
+SMALL = ddr_scenario(
     name="small",
     fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4], "spine-cables": [1, 1]},
     traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0005"]}]},
@@ -35,7 +36,7 @@ def _page(open_page: Opener, folder: Path, *settings: Plain, address: str = "") 
 def _named(names: tuple[str, str, str], switch: str = "s") -> silvan.Scenario:
     """Three hosts at a switch, two of which send to the first one."""
     cables = [{"from": name, "to": f"{switch}:{port}"} for port, name in enumerate(names, start=1)]
-    return silvan.Scenario(
+    return ddr_scenario(
         name="named",
         fabric={
             "switch": [{"name": switch, "ports": 3}],

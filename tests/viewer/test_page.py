@@ -16,6 +16,7 @@ from playwright.sync_api import Page, Playwright, expect
 import silvan
 from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.viewer import write_page
+from tests.conftest import ddr_scenario
 from tests.viewer.conftest import (
     PATIENCE_MS,
     PROGRAM,
@@ -656,7 +657,7 @@ def test_names_on_a_drawing_cover_none(open_page: Opener, tmp_path: Path) -> Non
     fabric = {"generator": "hyper-x", "sizes": [3, 3, 3], "hosts-per-switch": 1}
     run = {"duration": "10 us"}
     result = silvan.run(
-        silvan.Scenario(fabric=fabric, traffic={"incast": [{"to": "host-0000"}]}, run=run)
+        ddr_scenario(fabric=fabric, traffic={"incast": [{"to": "host-0000"}]}, run=run)
     )
     page = open_page(write_page([result], tmp_path / "grid.html"), "layout=cabled")
     button = page.get_by_role("button", name="Download the map as SVG")
@@ -677,7 +678,7 @@ HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 
 def test_names_of_a_fabric_are_text(open_page: Opener, tmp_path: Path) -> None:
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             name="hostile",
             fabric={
                 "switch": [{"name": "s", "ports": 3}],

@@ -15,6 +15,7 @@ from silvan.cli.app import run_command
 from silvan.example_files import copy_example
 from silvan.example_files import example as find_example
 from silvan.viewer import write_trace
+from tests.conftest import ddr_scenario
 
 # Keys that "Trace Event Format" wants of each kind of event, beyond those of all kinds.
 WANTED = {"X": {"ts", "dur"}, "C": {"ts", "args"}, "i": {"ts", "s"}, "M": {"args"}}
@@ -111,7 +112,7 @@ def test_trees_and_queues_are_those_of_the_result(run: silvan.Result, tmp_path: 
 def test_messages_of_recorded_flows_last_from_start_to_delivery(tmp_path: Path) -> None:
     pair = {"from": "host-0001", "to": "host-0002"}
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={
                 "flow": [{**pair, "bytes": "40 KiB"}],
@@ -137,7 +138,7 @@ def test_messages_of_recorded_flows_last_from_start_to_delivery(tmp_path: Path) 
 
 def test_ranks_have_the_time_of_their_program(tmp_path: Path) -> None:
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={"program": [{"kind": "allreduce", "bytes": "64 KiB"}]},
             run={"duration": "1 ms"},
@@ -156,7 +157,7 @@ def test_ranks_have_the_time_of_their_program(tmp_path: Path) -> None:
 def test_steps_and_messages_of_a_ring_allreduce(tmp_path: Path) -> None:
     """Oracle: the ring's 2 (n - 1) steps, in each of which a rank sends an n-th to its right."""
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={
                 "program": [
@@ -201,7 +202,7 @@ def test_operations_of_a_schedule_are_events(tmp_path: Path) -> None:
     send, receive = "l1: send 10b to 1 tag 3", "l1: recv 10b from 0 tag 3"
     goal = f"num_ranks 2\nrank 0 {{\n{send}\n}}\nrank 1 {{\n{receive}\n}}\n"
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 2},
             traffic={"program": [{"kind": "goal", "trace": goal}]},
             probe={"messages": True},
@@ -270,7 +271,7 @@ def test_operations_of_a_trace_are_named_by_it(
 def test_iterations_of_training_are_its_steps(tmp_path: Path) -> None:
     model = {"layers": 1, "hidden": 64, "sequence": 16, "vocabulary": 64, "tensor": 2}
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 2},
             traffic={"program": [{"kind": "training", "iterations": 2, "model": model}]},
             run={"duration": "5 ms"},
@@ -283,7 +284,7 @@ def test_iterations_of_training_are_its_steps(tmp_path: Path) -> None:
 
 
 def test_messages_are_not_recorded_unasked() -> None:
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 4},
         traffic={"program": [{"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}]},
         run={"duration": "1 ms"},
@@ -300,7 +301,7 @@ def test_messages_are_not_recorded_unasked() -> None:
 def test_an_unfinished_flow_lasts_to_the_end(tmp_path: Path) -> None:
     flow = {"name": "long", "from": "host-0000", "to": "host-0001", "bytes": "1 GiB"}
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 2},
             traffic={"flow": [flow]},
             run={"duration": "50 us"},

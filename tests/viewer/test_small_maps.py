@@ -14,6 +14,7 @@ from PIL import Image
 
 import silvan
 from silvan.viewer import write_page
+from tests.conftest import ddr_scenario
 from tests.viewer.conftest import Opener, downloaded, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
@@ -41,7 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     made = {}
     for name, fabric in FABRICS.items():
         run = silvan.run(
-            silvan.Scenario(
+            ddr_scenario(
                 fabric=dict(fabric),
                 traffic={"incast": [{"to": "host-0000"}]},
                 probe={"interval": "20 us", "ports": True, "trees": {"interval": "20 us"}},

@@ -17,6 +17,7 @@ from silvan.cli import main
 from silvan.cli.options import with_view
 from silvan.viewer.page import page_html, run_labels
 from silvan.viewer.tables import page_tables
+from tests.conftest import ddr_scenario
 
 
 def _matrix(result: silvan.Result, name: str) -> npt.NDArray[np.uint64]:
@@ -96,7 +97,7 @@ def test_links_have_their_own_rates() -> None:
     """Oracle: FDR has four lanes of 14.0625 Gbit/s, of which 64 bits of 66 are data."""
     cables = [("a", "s:1", "SDR"), ("b", "s:2", "QDR"), ("c", "s:3", "FDR")]
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={
                 "switch": [{"name": "s", "ports": 3}],
                 "host": [{"name": name} for name, _, _ in cables],
@@ -155,7 +156,7 @@ def test_tables_are_arrow_files_in_base64(run: silvan.Result) -> None:
 def test_no_text_of_a_scenario_ends_the_data() -> None:
     name = "</script><script>alert(1)</script>"
     result = silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             description=name,
             fabric={"generator": "single-switch", "hosts": 2},
             traffic={"flow": [{"from": "host-0000", "to": "host-0001"}]},
@@ -230,7 +231,7 @@ def test_options_of_live_pages_need_live(
 @pytest.mark.parametrize("interval", ["10 us", "50 us"])
 def test_a_page_has_all_trees_of_a_small_fabric(duration: str, interval: str) -> None:
     """Oracle: the tables of a run with `[probe.trees]`, which takes every sample."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4, 4, 4], "spine-cables": [1, 1]},
         traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0008", "host-0012"]}]},
         probe={"interval": interval},
@@ -248,7 +249,7 @@ def test_samples_are_left_out_where_they_read_many_packets(
     buffer: str, *, is_thinned: bool
 ) -> None:
     """Oracle: packets of 282 bytes in the samples, more or fewer than 4,096."""
-    scenario = silvan.Scenario(
+    scenario = ddr_scenario(
         fabric={"generator": "leaf-spine", "leaf-hosts": [4, 4], "spine-cables": [1, 1]},
         traffic={"incast": [{"to": "host-0000", "from": ["host-0004", "host-0005"]}]},
         packet={"mtu": "256 B"},
