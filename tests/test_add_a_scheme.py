@@ -7,8 +7,8 @@ from pathlib import Path
 
 import silvan
 from silvan._silvan import schemes
-from silvan.arena.settings import search_of
 from silvan.baselines import chosen, fitting
+from silvan.tuning.settings import search_of
 from tests.extended_sources import scheme_file, scheme_line
 from tests.test_guide import ROOT
 
@@ -53,7 +53,7 @@ ALLOWED = {
     "python/silvan/scheme_file.py": {"python"},
     "python/silvan/cli/options.py": {"python"},
     # A chain states the settings of both its schemes.
-    "crates/silvan-cc/src/schemes/pft/scheme.rs": {"ib-cc", "ib-cc-pft"},
+    "crates/silvan-cc/src/schemes/pft/scheme.rs": {"ib-cc", "ib-cc+pft"},
     "crates/silvan-cc/src/schemes/reps.rs": {"nscc"},
     # Lanes are free if this scheme can use them.
     "crates/silvan-scenario/src/variants.rs": {"vl-mapping"},
@@ -146,7 +146,7 @@ def test_the_arena_tunes_what_the_file_declares() -> None:
     """Oracle: the ranges in the listing of the page."""
     scenario = silvan.Scenario()
     (half,) = chosen(scenario, fitting(scenario), ["half"])
-    search = search_of(scenario, half)
+    search = search_of(scenario.override(half.overrides))
     assert search is not None
     found = [(one.key, one.low, one.high, one.unit, one.log) for one in search.space.parameters]
     assert found == [

@@ -59,7 +59,7 @@ def test_a_scheme_that_no_fabric_suits_is_left_out(command: Command, folder: Pat
     assert "single switch" in facts["cases"][0]["left_out"]["reps"]
     assert "Takes no part, as the fabric has a single switch" in (path / "arena.html").read_text()
     # In a comparison it is an error, which says the same.
-    done = command("compare", "small.toml", "--schemes", "ib-cc+vendor+adaptive", cwd=folder)
+    done = command("compare", "small.toml", "--schemes", "ib-cc+adaptive", cwd=folder)
     assert done.status == 2
     assert "takes no part: the fabric has a single switch" in " ".join(done.stderr.split())
 

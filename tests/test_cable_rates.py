@@ -34,7 +34,7 @@ def test_the_rates_of_all_cables_are_listed() -> None:
     assert slower.describe()["cable_rates_bits_per_s"] == [16_000_000_000]
 
 
-@pytest.mark.parametrize("scheme", ["nscc", "rccc", "dcqcn", "pft", "ib-cc-pft"])
+@pytest.mark.parametrize("scheme", ["nscc", "rccc", "dcqcn", "pft", "ib-cc+pft"])
 def test_control_for_cables_that_do_not_exist_is_warned_of(scheme: str) -> None:
     control = {"scheme": scheme}
     (warning,) = rails(control=control).warnings

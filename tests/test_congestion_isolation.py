@@ -53,11 +53,12 @@ def test_a_flow_returns_when_the_hotspot_has_ended() -> None:
 
 
 def test_compared_with_the_memory_of_one_lane() -> None:
-    """Oracle: lanes times their buffers are the buffer of the scenario."""
-    one_lane = crossing(1, **{"control.scheme": "none"})
+    """Oracle: the buffer of the scenario, which the lanes share."""
+    one_lane = crossing(0, **{"control.scheme": "none"})
     settings = {one.name: one for one in baselines(one_lane)}["congestion-isolation"].overrides
     scenario = one_lane.override(settings)
-    assert scenario.vl.data_vls * scenario.switch.buffer.bytes == one_lane.switch.buffer.bytes
+    assert scenario.switch.buffer == one_lane.switch.buffer
+    assert (scenario.vl.data_vls, scenario.vl.share_buffer) == (2, True)
     for other in ({"switch.queueing": "fifo"}, {"switch.output-buffer": {"size": "8 KiB"}}):
         names = {one.name for one in baselines(one_lane.override(other))}
         assert "dftree" in names

@@ -167,9 +167,9 @@ def test_schemes_that_need_credits_take_no_part(incast: silvan.Scenario) -> None
     assert {"dcqcn", "hpcc", "timely", "swift", "nscc", "ecn+lipd"} <= names
     by_lanes = {"vftree", "flow2sl", "dbbm", "obqa", "dftree"}
     by_hop = {"congestion-isolation", "recn", "fbicm"}
-    assert not {"pft", "ib-cc-pft", "srp", *by_lanes, *by_hop} & names
+    assert not {"pft", "ib-cc+pft", "srp", *by_lanes, *by_hop} & names
     with_credits = incast.override({"link.flow-control": "credits"})
-    assert {"pft", "ib-cc-pft"} <= {one.name for one in baselines(with_credits)}
+    assert {"pft", "ib-cc+pft"} <= {one.name for one in baselines(with_credits)}
 
 
 # By scheme: the least and the most share of its link that the victim has, and the least of the
@@ -240,9 +240,9 @@ def test_headers_are_those_of_roce_unless_they_are_given(incast: silvan.Scenario
             'choose another scheme, e.g. "dcqcn"',
         ),
         (
-            '[control]\nscheme = "ib-cc-pft"',
+            '[control]\nscheme = "ib-cc+pft"',
             4,
-            "scheme: ib-cc-pft reads the credits",
+            "scheme: ib-cc+pft reads the credits",
             'choose another scheme, e.g. "dcqcn"',
         ),
         (

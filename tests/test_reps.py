@@ -78,7 +78,7 @@ def test_entropies_below_the_paths_leave_some_out() -> None:
     assert sum(received(result)) == pytest.approx(2, rel=0.01)
 
 
-@pytest.mark.parametrize("chain", ["nscc-reps", "swift-reps"])
+@pytest.mark.parametrize("chain", ["nscc+reps", "swift+reps"])
 def test_windows_and_paths_together(chain: str) -> None:
     """Oracle: more than a hash gives, and no flow starves."""
     result = silvan.run(across(chain, {**MARKS, "control.nscc.base-rtt": "4 us"}))
@@ -115,7 +115,7 @@ def test_windows_below_the_marks_leave_flows_on_full_cables(
         fabric={"generator": "k-ary-n-tree", "k": 3, "n": 2, "path-choice": "ecmp"},
         link={"rate": "25 Gbit/s"},
         traffic={"flow": flows},
-        control={"scheme": "nscc-reps"},
+        control={"scheme": "nscc+reps"},
         run={"warm-up": f"{from_ms} ms", "duration": f"{from_ms + 1} ms", "seed": 4},
     ).override({"control.nscc.base-rtt": "4 us", **marks})
     result = silvan.run(scenario)

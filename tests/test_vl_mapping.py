@@ -20,12 +20,15 @@ TORUS = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
 
 
 def crossing(lanes: int = 2, fabric: Any = TREE, **keys: Any) -> silvan.Scenario:
-    """Let host-0000 send to a hotspot of three senders, and host-0001 next to it."""
+    """Let host-0000 send to a hotspot of three senders, and host-0001 next to it.
+
+    With 0 lanes the scenario does not write how many it has.
+    """
     scenario = ddr_scenario(
         fabric=fabric,
         link={"speed": "EDR"},
         switch={"buffer": "64 KiB"},
-        vl={"data-vls": lanes},
+        vl={"data-vls": lanes} if lanes else {},
         traffic={
             "flow": [
                 {"name": "hot", "from": "host-0000", "to": HOT},
@@ -98,12 +101,13 @@ def test_a_fabric_without_lanes_for_it_is_refused(
 
 
 def test_compared_with_the_memory_of_one_lane() -> None:
-    """Oracle: lanes times their buffers are the buffer of the scenario."""
-    one_lane = crossing(1, **{"control.scheme": "none"})
+    """Oracle: the buffer of the scenario, which the lanes share."""
+    one_lane = crossing(0, **{"control.scheme": "none"})
     settings = {one.name: one for one in baselines(one_lane)}["vftree"].overrides
     scenario = one_lane.override(settings)
-    assert scenario.vl.data_vls * scenario.switch.buffer.bytes == one_lane.switch.buffer.bytes
-    torus = crossing(1, TORUS, **{"control.scheme": "none"})
+    assert scenario.switch.buffer == one_lane.switch.buffer
+    assert (scenario.vl.data_vls, scenario.vl.share_buffer) == (8, True)
+    torus = crossing(2, TORUS, **{"control.scheme": "none"})
     assert "vftree" not in {one.name for one in baselines(torus)}
 
 
@@ -214,7 +218,7 @@ def by_output(mapping: str, lanes: int, hot: int, victim: int) -> silvan.Scenari
         fabric=LEAVES,
         link={"speed": "EDR"},
         switch={"buffer": "64 KiB"},
-        vl={"data-vls": lanes},
+        vl={"data-vls": lanes} if lanes > 1 else {},
         control={"scheme": "vl-mapping", "vl-mapping": {"mapping": mapping}},
         traffic={
             "flow": [

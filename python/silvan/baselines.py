@@ -1,7 +1,7 @@
-"""The schemes that are compared with each other: their settings on a fabric, and what they cost.
+"""The schemes that are compared with each other, and what they cost.
 
 Each scheme states its variants with published settings beside its code. They take part by default.
-Any other registered scheme takes part if it is named, with the settings of the scenario.
+Any other name that ``control.scheme`` takes takes part if it is named.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from silvan._silvan import schemes
+from silvan._silvan import scheme_names, schemes
 from silvan.errors import ScenarioError, SilvanError, shown
 
 if TYPE_CHECKING:
@@ -56,11 +56,12 @@ class Baseline:
     Attributes
     ----------
     name : str
-        Its name in commands, tables and figures: that of the scheme, or with what is added to it.
+        Its name, as ``control.scheme`` takes it.
     summary : str
         Which settings these are.
     overrides : Mapping
-        What a scenario's keys become.
+        Keys that choose it. Its published settings are the defaults of what the scenario does not
+        write.
     cost : Cost
         What it needs.
     """
@@ -72,11 +73,10 @@ class Baseline:
 
 
 def baselines(scenario: Scenario) -> list[Baseline]:
-    """Set up every scheme for the links and the duration of a scenario.
+    """List every scheme that suits the links and the fabric of a scenario.
 
-    What a scenario says about a scheme beyond its own published settings, such as a calibrated
-    Congestion Control Table, stays. A scheme in a Python file that the scenario names stands last.
-    Those that its links or its fabric do not suit are left out.
+    Settings that the scenario writes, such as a calibrated Congestion Control Table, hold for each
+    variant of their scheme. A scheme in a Python file that the scenario names stands last.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def baselines(scenario: Scenario) -> list[Baseline]:
     Examples
     --------
     >>> import silvan
-    >>> [one.name for one in baselines(silvan.Scenario())][:3]
-    ['none', 'ib-cc', 'ib-cc+dcms']
+    >>> [one.name for one in baselines(silvan.Scenario())][:2]
+    ['none', 'ib-cc']
     """
     return list(fitting(scenario).every)
 
@@ -116,7 +116,7 @@ class Fitting:
     on_links : frozenset of str
         Those of them that the links leave out.
     by_hand : Mapping of str to str
-        Options of the command line for variants that need settings of one's own, by their names.
+        What to write for variants that need settings that no rule gives, by their names.
     """
 
     every: tuple[Baseline, ...]
@@ -149,7 +149,7 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
             unsuited[one["unsuited"]["kind"]][one["name"]] = one["unsuited"]["why"]
         else:
             overrides = dict(one["overrides"])
-            every.append(Baseline(one["name"], one["summary"], overrides, Cost(**one["cost"])))
+            every.append(Baseline(one["name"], _summary(one), overrides, Cost(**one["cost"])))
     absent = {**unsuited["fabric"], **unsuited["links"]}
     name, summary = "", ""
     keys: Mapping[str, TomlValue] = {}
@@ -170,9 +170,16 @@ def fitting(scenario: Scenario, added: Mapping[str, TomlValue] | None = None) ->
     return Fitting(tuple(every), absent, frozenset(unsuited["links"]), unsuited["by-hand"])
 
 
+def _summary(variant: Mapping[str, Any]) -> str:
+    """Say which settings a variant has, and which of them the scenario writes."""
+    written = [key.removeprefix("control.") for key in variant["written"]]
+    own = f"; {', '.join(written)} as the scenario has it" if written else ""
+    return f"{variant['summary']}{own}"
+
+
 def _require_own_name(name: str, names: Collection[str]) -> None:
     """Refuse a scheme in a Python file that would pass for another one."""
-    if name in {*names, *(registered for registered, _ in schemes())}:
+    if name in {*names, *scheme_names()}:
         raise ScenarioError(
             f"the scheme in the Python file has the name {shown(name)}, which another scheme has",
             hint="give the file another name",
@@ -197,7 +204,7 @@ def left_out(scenario: Scenario) -> Mapping[str, str]:
 
 
 def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Baseline]:
-    """Find baselines by their names; a registered scheme without published settings is one, too.
+    """Find baselines by their names, those that take no part by default included.
 
     Raises
     ------
@@ -206,7 +213,12 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
     """
     known = {one.name: one for one in fits.every}
     # A Python file takes part by the name of the file.
-    others = {name: summary for name, summary in schemes() if name not in {"python", *known}}
+    summaries = dict(schemes())
+    others = {
+        name: summaries.get(name, fits.by_hand.get(name, ""))
+        for name in scheme_names()
+        if name not in {"python", *known, *(fits.left_out.keys() - summaries.keys())}
+    }
     for name in names:
         if name in fits.on_links:
             raise SilvanError(
@@ -227,8 +239,7 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
     missing = [name for name in names if name not in {*known, *others}]
     if missing:
         listed = ", ".join([*known, *others])
-        hint = fits.by_hand.get(missing[0], f"known: {listed}")
-        raise SilvanError(f"no scheme {missing[0]!r} to compare", hint)
+        raise SilvanError(f"no scheme {missing[0]!r} to compare", f"known: {listed}")
     for name in names:
         if name in others:
             overrides: dict[str, TomlValue] = {"control.scheme": name}

@@ -98,6 +98,8 @@ class RankingRow:
         or where a seed has no finite value.
     failure : str
         Why a run has no result; then no number is one. Empty if all have.
+    idle : str
+        Why the scheme never acted in any run. Empty if it did in one.
     folders : tuple of Path
         Folders of the results of its runs.
     """
@@ -107,6 +109,7 @@ class RankingRow:
     seeds: int
     deviations: Numbers
     failure: str = ""
+    idle: str = ""
     folders: tuple[Path, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,6 +125,7 @@ class RankingRow:
             "message_kinds": self.baseline.cost.messages,
             "seeds": self.seeds,
             "failure": self.failure or None,
+            "idle": self.idle or None,
         }
 
 
@@ -221,7 +225,11 @@ def _standing(
         for one, reference in zip(group, references, strict=True)
         if isinstance(one, Sampled)
     ]
-    return RankingRow(baseline, _mean(rows), len(group), _deviations(rows), folders=tuple(folders))
+    reasons = {one.idle for one in group if isinstance(one, Sampled)}
+    idle = "" if None in reasons else "; ".join(sorted(filter(None, reasons)))
+    return RankingRow(
+        baseline, _mean(rows), len(group), _deviations(rows), idle=idle, folders=tuple(folders)
+    )
 
 
 def choose(
@@ -330,12 +338,15 @@ class Sampled:
         Port VLs in congestion trees at each sample.
     own : Mapping of str to float
         The quantities that need no other run.
+    idle : str, optional
+        Why the scheme never acted; None if it did.
     """
 
     times_ms: FloatArray
     victims_gbps: FloatArray
     tree_ports: FloatArray
     own: Numbers
+    idle: str | None = None
 
     @classmethod
     def at(cls, result: Result) -> Sampled:
@@ -365,6 +376,7 @@ class Sampled:
                 "programs_ms": _programs_ms(result),
                 **_gpcnet(result),
             },
+            result.summary.get("idle_scheme"),
         )
 
     def numbers(self, references: References) -> Numbers:
@@ -513,7 +525,7 @@ def _messages(result: Result) -> float:
     if not packets:
         return math.nan
     count = sum(result.hosts["becn_received"].to_pylist())
-    if keys["feedback"]["carrier"] == "ack-per-packet":
+    if keys["feedback"]["carrier"] == "ack-per-packet" and keys["scheme"] != "none":
         count = packets
     if "grants_received" in result.hosts.column_names:
         count += sum(result.hosts["grants_received"].to_pylist())

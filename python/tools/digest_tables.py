@@ -51,7 +51,7 @@ FIRST_SWITCH = {
     "dragonfly": "group-00-switch-00",
 }
 SCHEMES = [
-    *("none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn"),
+    *("none", "ib-cc", "ib-cc+pft", "pft", "ecn", "dcqcn"),
     *("timely", "hpcc", "swift", "nscc", "half", "pair-backpressure"),
 ]
 # What a scheme would take from the fabric: digests compare what builds compute from equal settings.
@@ -93,7 +93,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "delta": "10 Mbit/s",
         "min-rate": "10 Mbit/s",
     },
-    "hpcc": {"base-rtt": "13 us"},
+    "hpcc": {"base-rtt": "13 us", "telemetry": "0 B"},
     "nscc": {"base-rtt": "12 us"},
     "pair-backpressure": {"window": "64 KiB", "threshold": "64 KiB"},
 }
@@ -148,7 +148,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
         sections["vl"]["sl-to-vl"] = [0, 1] * 8
     if rng.random() < 0.3:
         sections["probe"]["trees"] = {"interval": "20 us", "threshold": "8 KiB"}
-    if scheme in {"ib-cc", "ib-cc-pft"}:
+    if scheme in {"ib-cc", "ib-cc+pft"}:
         switch = {
             "threshold": rng.randrange(1, 16),
             "marking-rate": rng.choice([0, 3, 128]),
@@ -181,7 +181,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
 
 def control(scheme: str) -> dict[str, Any]:
     """Write a scheme with its settings."""
-    parts = ("ib-cc", "pft") if scheme == "ib-cc-pft" else (scheme,)
+    parts = ("ib-cc", "pft") if scheme == "ib-cc+pft" else (scheme,)
     settings = {part: SETTINGS[part] for part in parts if part in SETTINGS}
     return {"scheme": scheme, **copy.deepcopy(settings)}
 

@@ -326,7 +326,7 @@ def test_keys_of_schemes_that_are_not_in_effect_do_not_differ() -> None:
         control("none", "1 kB", "1", "unlimited"),
         control("ib-cc", "2 kB", "2", "50 us"),
         control("pft", "3 kB", "3", "50 us"),
-        control("ib-cc-pft", "4 kB", "3", "50 us"),
+        control("ib-cc+pft", "4 kB", "3", "50 us"),
     )
     assert differences([none, marking, throttling]) == [
         {"control.scheme": "none"},
@@ -337,7 +337,7 @@ def test_keys_of_schemes_that_are_not_in_effect_do_not_differ() -> None:
         {"control.scheme": "none", "control.ib-cc.mark": ""},
         {"control.scheme": "ib-cc", "control.ib-cc.mark": "2 kB"},
         {"control.scheme": "pft", "control.ib-cc.mark": ""},
-        {"control.scheme": "ib-cc-pft", "control.ib-cc.mark": "4 kB"},
+        {"control.scheme": "ib-cc+pft", "control.ib-cc.mark": "4 kB"},
     ]
 
 

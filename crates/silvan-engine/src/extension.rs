@@ -244,6 +244,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             None
         };
+        self.stats.control_acted |= path.is_some();
         self.plane
             .extensions
             .attach(now, &mut packet, path, offer.behind);

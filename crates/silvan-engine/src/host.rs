@@ -54,6 +54,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if C::ACTIVE {
             let release = self.source.host_release(time(now), host_id);
             if release > time(now) {
+                self.stats.control_acted = true;
                 if F::TRACES {
                     self.trace_throttled(now, host, &[NONE]);
                 }
@@ -86,11 +87,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             port_of_flows: asks_for_flows.then(|| PortId::new(port as usize)),
             keeps_lanes: self.needs.keeps_lanes,
             awaited: None,
+            holds_back: false,
             throttled: Vec::new(),
             variant: PhantomData::<F>,
         };
         let answer = self.workload.poll(host_id, time(now), &mut gate);
         let (starved, wanted) = (gate.starved, gate.wanted);
+        if C::ACTIVE {
+            self.stats.control_acted |= gate.holds_back;
+        }
         if F::TRACES {
             let throttled = std::mem::take(&mut gate.throttled);
             self.trace_throttled(now, host, &throttled);
@@ -229,6 +234,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         let by_level = Vl::try_new(vl).ok()?;
         let chosen = self.source.select_vl(time(now), flow, by_level);
+        self.stats.control_acted |= chosen.is_some_and(|chosen| chosen != by_level);
         let mut vl = chosen.map_or(vl, Vl::as_u8);
         if self.plane.routing.scheme_chooses_lanes() {
             let port = self.plane.hosts[host as usize].port;

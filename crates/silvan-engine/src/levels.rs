@@ -151,6 +151,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         let before = Vl::try_new(vl).ok()?;
         let chosen = self.switch.select_next_vl(time(now), hop, flow, before);
+        self.stats.control_acted |= chosen.is_some_and(|chosen| chosen != before);
         let vl = chosen.map_or(vl, Vl::as_u8);
         let vls = self.plane.vls;
         if usize::from(vl) >= vls {

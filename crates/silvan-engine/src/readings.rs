@@ -27,6 +27,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.packet_hops
     }
 
+    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays
+    /// credits.
+    pub fn control_acted(&self) -> bool {
+        self.stats.control_acted || self.switch.delays_credits()
+    }
+
     /// Data packets delivered.
     pub fn delivered_packets(&self) -> u64 {
         self.stats.delivered_packets

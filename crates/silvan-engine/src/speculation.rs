@@ -76,7 +76,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(notice) = chosen else {
             return false;
         };
-        let payload = (wire - plane.header) as u16;
+        self.stats.control_acted = true;
+        let payload = (wire - self.plane.header) as u16;
         self.plane
             .count(now, output as u32, packet, |counts| counts.xmit += 1);
         self.return_discarded(now, input, packet);

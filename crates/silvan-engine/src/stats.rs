@@ -119,6 +119,8 @@ pub(crate) struct Statistics {
     uncounted: usize,
     pub delivered_packets: u64,
     pub packet_hops: u64,
+    /// Whether congestion control has held a flow back, moved a packet to another lane or path, or discarded one.
+    pub control_acted: bool,
 }
 
 impl Statistics {
@@ -147,6 +149,7 @@ impl Statistics {
             uncounted: 0,
             delivered_packets: 0,
             packet_hops: 0,
+            control_acted: false,
         }
     }
 

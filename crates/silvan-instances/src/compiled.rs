@@ -232,6 +232,7 @@ where
         now() -> Time;
         events() -> u64;
         packet_hops() -> u64;
+        control_acted() -> bool;
         delivered_packets() -> u64;
         memory_bytes() -> usize;
         port_counters(port: PortId) -> PortCounters;
@@ -309,6 +310,7 @@ where
         now() -> Time;
         events() -> u64;
         packet_hops() -> u64;
+        control_acted() -> bool;
         delivered_packets() -> u64;
         memory_bytes() -> usize;
         port_counters(port: PortId) -> PortCounters;

@@ -85,6 +85,10 @@ pub trait Simulation {
     /// Delivered packets, each times the links it crossed.
     fn packet_hops(&self) -> u64;
 
+    /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays
+    /// credits.
+    fn control_acted(&self) -> bool;
+
     /// Data packets delivered.
     fn delivered_packets(&self) -> u64;
 

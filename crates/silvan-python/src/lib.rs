@@ -23,7 +23,7 @@ mod shutdown;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use silvan_cc::schemes::SchemeName;
+use silvan_cc::schemes::{SchemeChoice, SchemeName};
 use silvan_core::{Bytes, Length, Rate, Span};
 
 use crate::errors::quantity_error;
@@ -90,13 +90,23 @@ fn schemes() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
+/// Names that `control.scheme` takes: the schemes and their variants.
+#[pyfunction]
+fn scheme_names() -> Vec<&'static str> {
+    SchemeChoice::all().iter().map(|one| one.name()).collect()
+}
+
+/// The tables within `[control]` that the scheme of this name has its parameters in; none for a name that is none.
+#[pyfunction]
+fn scheme_tables(name: &str) -> Vec<&'static str> {
+    let parts = SchemeChoice::find(name).map_or(&[][..], |one| one.scheme().parts());
+    parts.iter().map(|part| part.as_str()).collect()
+}
+
 /// The parameters of a scheme that are searched, as JSON text; empty for a name that is none.
 #[pyfunction]
 fn scheme_searches(name: &str) -> String {
-    let scheme = SchemeName::ALL
-        .iter()
-        .find(|scheme| scheme.as_str() == name);
-    let searches = scheme.map(|scheme| silvan_scenario::scheme_searches(*scheme));
+    let searches = SchemeChoice::find(name).map(silvan_scenario::scheme_searches);
     searches.map_or_else(|| "[]".to_owned(), |searches| searches.to_string())
 }
 
@@ -143,7 +153,11 @@ mod _silvan {
     #[pymodule_export]
     use super::schema;
     #[pymodule_export]
+    use super::scheme_names;
+    #[pymodule_export]
     use super::scheme_searches;
+    #[pymodule_export]
+    use super::scheme_tables;
     #[pymodule_export]
     use super::schemes;
     #[pymodule_export]

@@ -104,9 +104,11 @@ impl Scenario {
     }
 
     /// The variants of all schemes with published settings, or why they take no part, as JSON text.
-    fn scheme_variants(&self, py: Python<'_>) -> String {
+    fn scheme_variants(&self, py: Python<'_>) -> PyResult<String> {
         // Some are tried on the fabric, which takes a while to check if it is large.
-        py.detach(|| self.0.scheme_variants()).to_string()
+        py.detach(|| self.0.scheme_variants())
+            .map(|variants| variants.to_string())
+            .map_err(|error| scenario_error(py, &error))
     }
 
     /// The longest round trip without queues, in seconds.

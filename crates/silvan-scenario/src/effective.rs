@@ -67,7 +67,7 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
 
 /// Fills in what the scheme needs of the feedback.
 fn fill_feedback(control: &mut ControlSection) {
-    let defaults = control.scheme.defaults();
+    let defaults = control.scheme.scheme().defaults();
     control.feedback.carrier.get_or_insert(defaults.carrier);
     let coalesce = defaults.coalesce.map_or(Limit::Unlimited, Limit::At);
     control.feedback.coalesce.get_or_insert(coalesce);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use toml_edit::{Array, InlineTable, Item, Key, Table, Value};
 
+use crate::KeyPath;
 use crate::effective::is_list_of_tables;
 
 /// The values that are given, as a tree of the keys.
@@ -129,25 +130,52 @@ impl Given {
     }
 }
 
+/// The origins of values of the scheme that are not given.
+pub(crate) struct Origins<'a> {
+    /// Keys that have published settings.
+    pub published: &'a [KeyPath],
+    /// The variant whose settings these are.
+    pub variant: &'a str,
+    /// The tables of the scheme in force, within `[control]`.
+    pub tables: Vec<&'a str>,
+}
+
+impl Origins<'_> {
+    /// The origin of the value of a key that is not given, if the key concerns the scheme.
+    fn of(&self, path: &str) -> Option<String> {
+        let path = KeyPath::from(path);
+        if self.published.iter().any(|key| path.starts_with(key)) {
+            return Some(format!("published settings of {} here", self.variant));
+        }
+        let control = KeyPath::ROOT.key("control");
+        let mut tables = self.tables.iter();
+        let is_own = tables.any(|table| path.starts_with(&control.key(*table)));
+        is_own.then(|| "default of the parameter".to_owned())
+    }
+}
+
 /// A document, laid out in sections, with all values that are not given as comments.
-pub(crate) fn to_toml(document: &Table, given: &Given) -> String {
+pub(crate) fn to_toml(document: &Table, given: &Given, origins: &Origins<'_>) -> String {
     let mut writer = Writer {
         text: String::new(),
+        origins,
     };
     writer.table(document, "", Some(given));
     writer.text.trim_start().to_owned()
 }
 
-struct Writer {
+struct Writer<'a> {
     text: String,
+    origins: &'a Origins<'a>,
 }
 
-impl Writer {
+impl Writer<'_> {
     /// Writes the keys of a table, then the tables in it; `path` is that of its header.
     fn table(&mut self, table: &Table, path: &str, given: Option<&Given>) {
         for (key, item) in table {
             if let Item::Value(value) = item {
-                self.value(key, value, given.and_then(|given| given.get(key)));
+                let origin = self.origins.of(&format!("{path}.{}", key_text(key)));
+                self.value(key, value, given.and_then(|given| given.get(key)), origin);
             }
         }
         for (key, item) in table {
@@ -182,10 +210,11 @@ impl Writer {
         self.line(text, is_given);
     }
 
-    fn value(&mut self, key: &str, value: &Value, given: Option<&Given>) {
+    fn value(&mut self, key: &str, value: &Value, given: Option<&Given>, origin: Option<String>) {
         let assignment = |value: &Value| format!("{} = {}", key_text(key), plain(value));
         let Some(given) = given else {
-            return self.line(&assignment(value), false);
+            let origin = origin.map_or_else(String::new, |origin| format!("  # {origin}"));
+            return self.line(&format!("{}{origin}", assignment(value)), false);
         };
         let some = given_part(value, given);
         let (some, all) = (assignment(&some), assignment(value));

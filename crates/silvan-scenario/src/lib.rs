@@ -33,6 +33,7 @@ mod checks;
 mod effective;
 mod given;
 mod graph;
+mod layout;
 pub mod parsed;
 mod reference;
 mod sampling;

@@ -16,27 +16,27 @@ use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
 use crate::checks::classes::check_classes;
-use crate::checks::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
-use crate::checks::engine::{build_engine, check_engine_routes};
-use crate::checks::fabric::{build_fabric, build_routes, check_lids, tabulate};
-use crate::checks::import::{import_fabric, import_tables};
-use crate::checks::kept::{RoutedFabric, keep, kept};
-use crate::checks::limits::{check_flows, check_name, check_runs, check_series};
+use crate::checks::control::{
+    ControlPlan, build_control, check_setup, setup, switch_ports, warn_of_tables,
+};
+use crate::checks::engine::check_engine_routes;
+use crate::checks::fabric::{check_lids, tabulate};
+use crate::checks::kept::RoutedFabric;
+use crate::checks::limits::{check_flows, check_series};
 use crate::checks::packets::build_packets;
-use crate::checks::pfc::{check_pfc, fill_ethernet, warn_of_credits};
+use crate::checks::pfc::{check_pfc, warn_of_credits};
 use crate::checks::programs::build_programs;
 use crate::checks::python::import_python;
 use crate::checks::rates::{cable_rates, warn_of_rate};
-use crate::checks::run::check_run;
+use crate::checks::refused;
 use crate::checks::sweep::{assignment, check_sweep};
 use crate::checks::traces::import_traces;
 use crate::checks::traffic::{check_traffic, environment, import_sizes};
-use crate::checks::{at, refused};
 use crate::effective;
-use crate::given::{self, Given};
+use crate::given::{self, Given, Origins};
+use crate::layout::{Layout, lay_out};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::sampling::Sampling;
-use crate::topology::{check_fabric_keys, read_routing, read_topology};
 use crate::{KeyPath, Override, ScenarioError};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
@@ -74,6 +74,8 @@ pub struct Scenario {
     overrides: Vec<Override>,
     effective: String,
     given: Given,
+    /// Keys whose values are published settings of the scheme.
+    published: Vec<KeyPath>,
     routed: RoutedFabric,
     /// The tables, where routes follow a rule and somebody has asked for tables.
     tabulated: OnceLock<Arc<ForwardingTables>>,
@@ -156,43 +158,19 @@ impl Scenario {
         source_name: &str,
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
-        check_fabric_keys(source)?;
-        let mut file: ScenarioFile = source.read()?;
-        file.fabric.topology = read_topology(source)?;
-        file.fabric.routing = read_routing(source)?;
-        check_name(&file.name)?;
-        check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
-        let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
+        let (layout, published) = lay_out(source, base)?;
+        let Layout {
+            mut file,
+            mut warnings,
+            fabric,
+            routed,
+            engine,
+            ..
+        } = layout;
         import_sizes(&mut file.traffic, base)?;
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
-        let lanes_are_given = file.vl.sl_to_vl.is_some();
-        fill_ethernet(source, &mut file);
-        effective::fill_defaults(&mut file);
-        check_run(&file)?;
-        let kept = kept(&file);
-        let fabric = match &kept {
-            Some(routed) => Arc::clone(&routed.fabric),
-            None => Arc::new(build_fabric(&file.fabric, &file.link)?),
-        };
-        let origin = file.fabric.routing_file.is_some();
-        let origin = origin.then(|| at("fabric.routing-file"));
-        import_tables(&mut file.fabric, &fabric, base)?;
-        let has_levels_only = !file.fabric.path_sl.is_empty() && file.fabric.sl_to_vl.is_empty();
-        if !lanes_are_given && has_levels_only {
-            effective::leave_lanes_to_paths(&mut file);
-        }
-        let engine = build_engine(&file)?;
-        let routed = match kept {
-            Some(routed) => routed,
-            None => {
-                let routes = build_routes(&file, &engine, &fabric, origin.as_ref())?;
-                let routed = RoutedFabric::new(Arc::clone(&fabric), routes);
-                keep(&file, &routed);
-                routed
-            }
-        };
         let report = &routed.report;
         let missing = report.first_missing.as_ref();
         if let Some(missing) = missing.filter(|_| file.fabric.routing() != Routing::None) {
@@ -208,6 +186,7 @@ impl Scenario {
         check_pfc(&file, &engine, &fabric, &control.settings)?;
         warnings.extend(warn_of_credits(&file));
         warnings.extend(warn_of_rate(&file, &fabric));
+        warnings.extend(warn_of_tables(source, file.control.scheme));
         let ports = switch_ports(&fabric);
         let hosts = fabric.host_count();
         let setup = setup(&file, &engine, routes, &ports, hosts, file.run.seed);
@@ -229,6 +208,7 @@ impl Scenario {
             packets: packets.map(Arc::new),
             effective: effective::to_toml(&file),
             given: Given::of(source.root()),
+            published,
             file,
             text: text.to_owned(),
             source_name: source_name.to_owned(),
@@ -291,9 +271,20 @@ impl Scenario {
 
     /// The scenario as a file with the values that were given, those of files included, and with every
     /// default as a comment. Reading it gives an equal scenario, and one that overrides change equally:
-    /// defaults that depend on other values follow them.
+    /// defaults that depend on other values follow them. Comments tell published settings of the scheme from its other defaults.
     pub fn to_toml(&self) -> String {
-        given::to_toml(&effective::to_document(&self.file), &self.given)
+        let scheme = self.file.control.scheme;
+        let origins = Origins {
+            published: &self.published,
+            variant: scheme.name(),
+            tables: scheme
+                .scheme()
+                .parts()
+                .iter()
+                .map(|part| part.as_str())
+                .collect(),
+        };
+        given::to_toml(&effective::to_document(&self.file), &self.given, &origins)
     }
 
     /// How many threads simulate a run.
@@ -409,7 +400,7 @@ impl Scenario {
 
     /// The congestion-control scheme.
     pub fn scheme(&self) -> SchemeName {
-        self.file.control.scheme
+        self.file.control.scheme.scheme()
     }
 
     /// The parameters of all schemes.

@@ -1,106 +1,229 @@
 //! The schemes on the fabric of a scenario: facts that published settings depend on, variants and searches as plain data.
 
+use std::cell::OnceCell;
+use std::path::Path;
+
+use serde::Serialize;
 use serde_json::{Value, json};
 use silvan_cc::schemes::{
-    FabricFacts, ParameterInfo, SchemeName, Search, SearchValues, Unsuited, Variant, variants,
+    FabricFacts, OtherRoutes, ParameterInfo, SchemeChoice, SchemeName, Search, SearchValues,
+    Unsuited, Variant, variants,
 };
+use silvan_core::document::SourceText;
+use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{PathChoice, RoutingName};
 use silvan_model::{FeedbackPath, Queueing};
 
-use crate::parsed::FlowControl;
-use crate::{Override, Scenario};
+use crate::checks::at;
+use crate::checks::pfc::input_buffer;
+use crate::layout::Layout;
+use crate::parsed::{FlowControl, ScenarioFile};
+use crate::{KeyPath, Override, Scenario, ScenarioError};
 
 /// A signal in a cable.
 const S_PER_METRE: f64 = 5e-9;
 const PS_PER_S: f64 = 1e12;
 
-impl Scenario {
-    /// The longest round trip without queues, in seconds.
-    ///
-    /// A packet of MTU size takes its time on the host's link and in the sink, and passes cables and switches; its
-    /// acknowledgement takes the delay of feedback, and in band the path, too.
-    pub fn base_rtt_s(&self) -> f64 {
-        let file = self.file();
-        let cables = f64::from(self.routes().max_hops);
-        let cable_s = match file.link.latency {
-            Some(latency) => latency.as_ps() as f64 / PS_PER_S,
-            None => f64::from(file.link.length.as_mm()) / 1e3 * S_PER_METRE,
-        };
-        let switch_s = file.switch.latency.as_ps() as f64 / PS_PER_S;
-        let path_s = cables * cable_s + (cables - 1.0) * switch_s;
-        let wire_bytes = file.packet.mtu.as_u64() + file.packet.header.as_u64();
-        let gbps = file.link.kind().data_rate().bits_per_sec() as f64 / 1e9;
-        let feedback = &file.control.feedback;
-        let mut back_s = feedback.delay.as_ps() as f64 / PS_PER_S;
-        if feedback.path == FeedbackPath::InBand {
-            back_s += path_s;
+/// The longest round trip without queues, in seconds.
+///
+/// A packet of MTU size takes its time on the host's link and in the sink, and passes cables and switches; its
+/// acknowledgement takes the delay of feedback, and in band the path, too.
+fn base_rtt_s(file: &ScenarioFile, routes: &RouteReport) -> f64 {
+    let cables = f64::from(routes.max_hops);
+    let cable_s = match file.link.latency {
+        Some(latency) => latency.as_ps() as f64 / PS_PER_S,
+        None => f64::from(file.link.length.as_mm()) / 1e3 * S_PER_METRE,
+    };
+    let switch_s = file.switch.latency.as_ps() as f64 / PS_PER_S;
+    let path_s = cables * cable_s + (cables - 1.0) * switch_s;
+    let wire_bytes = file.packet.mtu.as_u64() + file.packet.header.as_u64();
+    let gbps = file.link.kind().data_rate().bits_per_sec() as f64 / 1e9;
+    let feedback = &file.control.feedback;
+    let mut back_s = feedback.delay.as_ps() as f64 / PS_PER_S;
+    if feedback.path == FeedbackPath::InBand {
+        back_s += path_s;
+    }
+    path_s + (2 * wire_bytes * 8) as f64 / (gbps * 1e9) + back_s
+}
+
+/// Routes of the same text with another path choice or more lanes.
+#[derive(Debug)]
+struct Rerouted<'a> {
+    source: &'a SourceText,
+    base: &'a Path,
+    /// Whether switches could choose paths and do not.
+    has_choices: bool,
+    ecmp_base_rtt_s: OnceCell<Option<f64>>,
+    frees_lanes: OnceCell<bool>,
+}
+
+impl<'a> Rerouted<'a> {
+    fn new(source: &'a SourceText, base: &'a Path, layout: &Layout) -> Self {
+        let path_choice = layout.file.fabric.path_choice;
+        Self {
+            source,
+            base,
+            has_choices: path_choice == PathChoice::Table && layout.fabric.switch_count() != 1,
+            ecmp_base_rtt_s: OnceCell::new(),
+            frees_lanes: OnceCell::new(),
         }
-        path_s + (2 * wire_bytes * 8) as f64 / (gbps * 1e9) + back_s
     }
 
-    /// The facts that published settings of schemes depend on.
-    pub fn fabric_facts(&self) -> FabricFacts {
-        let file = self.file();
-        let switches = self.fabric().switch_count();
-        let chooses_paths = file.fabric.path_choice != PathChoice::Table;
-        let choosing = |choice: &str| {
-            let choice = Override::new("fabric.path-choice", choice);
-            let is_possible = !chooses_paths && switches != 1;
-            is_possible
-                .then(|| self.with_overrides(&[choice]).ok())
-                .flatten()
-        };
-        let mut facts = FabricFacts {
-            link_rate: file.link.kind().data_rate(),
-            has_credits: file.link.flow_control == FlowControl::Credits,
-            mtu: file.packet.mtu,
-            header: file.packet.header,
-            feedback: file.control.feedback.bytes,
-            switch_buffer: file.switch.buffer,
-            hosts: self.fabric().host_count(),
-            switches,
-            max_hops: self.routes().max_hops,
-            base_rtt_s: self.base_rtt_s(),
-            is_fat_tree: file.fabric.routing().name() == RoutingName::DModK,
-            chooses_paths,
-            allows_adaptive: choosing("adaptive").is_some(),
-            ecmp_base_rtt_s: choosing("ecmp").map(|scenario| scenario.base_rtt_s()),
-            data_vls: file.vl.data_vls,
-            frees_lanes: true,
-            waits_once: file.switch.queueing == Queueing::Voq
-                && file.switch.output_buffer.is_none(),
-            duration: self.duration(),
-        };
-        if facts.lacks_lanes().is_none() && !facts.is_fat_tree {
-            let two_lanes = [
-                Override::new("control.scheme", SchemeName::VlMapping.as_str()),
-                Override::new("vl.data-vls", "2"),
-            ];
-            facts.frees_lanes = self.with_overrides(&two_lanes).is_ok();
-        }
-        facts
-    }
-
-    /// The variants of all schemes on the fabric: name, scheme, summary, settings, cost, and why those take no part that do not.
-    pub fn scheme_variants(&self) -> Value {
-        let variants = variants(&self.fabric_facts()).into_iter();
-        variants
-            .map(|(scheme, one)| variant(scheme, &one))
-            .collect()
+    fn with(&self, key: &str, value: &str) -> Option<Layout> {
+        let source = self.source.with_override(&Override::new(key, value)).ok()?;
+        Layout::of(&source, self.base, None).ok()
     }
 }
 
-fn variant(scheme: SchemeName, variant: &Variant) -> Value {
-    let unsuited = variant.unsuited.map(|reason| match reason {
-        Unsuited::Links(why) => json!({ "kind": "links", "why": why }),
-        Unsuited::Fabric(why) => json!({ "kind": "fabric", "why": why }),
-        Unsuited::ByHand(how) => json!({ "kind": "by-hand", "why": how }),
-    });
+impl OtherRoutes for Rerouted<'_> {
+    fn allows_adaptive(&self) -> bool {
+        self.has_choices && self.with("fabric.path-choice", "adaptive").is_some()
+    }
+
+    fn ecmp_base_rtt_s(&self) -> Option<f64> {
+        *self.ecmp_base_rtt_s.get_or_init(|| {
+            let choosing = self
+                .has_choices
+                .then(|| self.with("fabric.path-choice", "ecmp"));
+            let Layout { file, routed, .. } = choosing.flatten()?;
+            Some(base_rtt_s(&file, &routed.report))
+        })
+    }
+
+    fn frees_lanes(&self) -> bool {
+        *self.frees_lanes.get_or_init(|| {
+            let with_two = self.with("vl.data-vls", "2");
+            with_two.is_some_and(|Layout { routed, .. }| {
+                routed.lanes.is_none() && routed.steps.is_none()
+            })
+        })
+    }
+}
+
+/// The facts that published settings of schemes depend on.
+fn facts<'a>(layout: &Layout, other_routes: &'a dyn OtherRoutes) -> FabricFacts<'a> {
+    let Layout { file, routed, .. } = layout;
+    FabricFacts {
+        link_rate: file.link.kind().data_rate(),
+        has_credits: file.link.flow_control == FlowControl::Credits,
+        mtu: file.packet.mtu,
+        header: file.packet.header,
+        switch_buffer: input_buffer(file),
+        hosts: routed.fabric.host_count(),
+        switches: routed.fabric.switch_count(),
+        max_hops: routed.report.max_hops,
+        base_rtt_s: base_rtt_s(file, &routed.report),
+        is_fat_tree: file.fabric.routing().name() == RoutingName::DModK,
+        chooses_paths: file.fabric.path_choice != PathChoice::Table,
+        data_vls: file.vl.data_vls,
+        waits_once: file.switch.queueing == Queueing::Voq && file.switch.output_buffer.is_none(),
+        duration: file.run.duration,
+        other_routes,
+    }
+}
+
+/// The settings that the scheme in force has on the fabric of a text by publication, each with its key.
+pub(crate) fn published_settings(
+    source: &SourceText,
+    base: &Path,
+    layout: &Layout,
+) -> (Vec<(KeyPath, toml_edit::Value)>, Option<String>) {
+    let choice = layout.file.control.scheme;
+    let other_routes = Rerouted::new(source, base, layout);
+    let facts = facts(layout, &other_routes);
+    let Some(variant) = choice.variant(&facts) else {
+        return (Vec::new(), None);
+    };
+    let settings = variant.settings(choice.scheme().as_str()).into_iter();
+    let settings = settings.map(|(key, value)| (at(&key), toml_value(&value)));
+    // Lanes that a scenario lays out itself have a buffer each.
+    let has_lanes = source.has(&at("vl.data-vls"));
+    let shares = at("vl.share-buffer");
+    let settings = settings.filter(|(key, _)| !(has_lanes && *key == shares));
+    (settings.collect(), warn_of_rate(choice, &variant, &facts))
+}
+
+/// Warns where settings were made for links of another rate.
+fn warn_of_rate(
+    choice: SchemeChoice,
+    variant: &Variant,
+    facts: &FabricFacts<'_>,
+) -> Option<String> {
+    let rate = variant.made_for.filter(|rate| *rate != facts.link_rate)?;
+    Some(format!(
+        "control.scheme: the settings of {} were made for links of {rate}, and these have {}: {} follows the fabric",
+        choice.name(),
+        facts.link_rate,
+        choice.scheme().as_str()
+    ))
+}
+
+fn toml_value(value: &Value) -> toml_edit::Value {
+    let value = value.serialize(toml_edit::ser::ValueSerializer::new());
+    value.expect("settings are numbers, texts, booleans, lists and tables")
+}
+
+impl Scenario {
+    /// The longest round trip without queues, in seconds, of the scenario as it is.
+    pub fn base_rtt_s(&self) -> f64 {
+        base_rtt_s(self.file(), self.routes())
+    }
+
+    /// The variants of all schemes on the fabric: name, scheme, summary, keys that choose it, its settings, those that the scenario
+    /// writes, cost, and why those take no part that do not.
+    ///
+    /// # Errors
+    /// A file that the scenario names has changed.
+    pub fn scheme_variants(&self) -> Result<Value, ScenarioError> {
+        let (text, name, overrides) = self.written();
+        let source = SourceText::parse(text, name, overrides)?;
+        let none = Override::new("control.scheme", SchemeName::None.as_str());
+        let source = source.with_override(&none)?;
+        let base = Path::new(name).parent().unwrap_or(Path::new(""));
+        let layout = Layout::of(&source, base, None).map_err(|error| source.locate(error))?;
+        let other_routes = Rerouted::new(&source, base, &layout);
+        let facts = facts(&layout, &other_routes);
+        let variants = variants(&facts).into_iter();
+        let described = variants.map(|(scheme, one)| described(scheme, &one, &facts, &source));
+        Ok(described.collect())
+    }
+}
+
+/// A variant as plain data.
+fn described(
+    scheme: SchemeName,
+    variant: &Variant,
+    facts: &FabricFacts<'_>,
+    source: &SourceText,
+) -> Value {
+    let settings = variant.settings(scheme.as_str());
+    let mut keys = vec![("control.scheme".to_owned(), json!(variant.name))];
+    let carrier = at("control.feedback.carrier");
+    let defaults = scheme.defaults();
+    if source.has(&carrier) && defaults.carrier_required.is_some() {
+        keys.push((carrier.to_string(), json!(defaults.carrier)));
+    }
+    let (written, left): (Vec<_>, Vec<_>) =
+        settings.iter().partition(|(key, _)| source.has(&at(key)));
+    let is_of_data_path = |key: &&String| !key.starts_with("control.");
+    let on_data_path = written.iter().map(|(key, _)| key).find(is_of_data_path);
+    let unsuited = match (variant.unsuited(facts), on_data_path) {
+        (Some(Unsuited::Links(why)), _) => json!({ "kind": "links", "why": why }),
+        (Some(Unsuited::Fabric(why)), _) => json!({ "kind": "fabric", "why": why }),
+        (Some(Unsuited::ByHand(how)), _) => json!({ "kind": "by-hand", "why": how }),
+        (None, Some(key)) => {
+            let why = format!("the scenario writes {key}, which the scheme sets");
+            json!({ "kind": "fabric", "why": why })
+        }
+        (None, None) => Value::Null,
+    };
     json!({
         "name": variant.name,
         "scheme": scheme.as_str(),
         "summary": variant.summary,
-        "overrides": variant.overrides(scheme.as_str()),
+        "overrides": keys,
+        "settings": left,
+        "written": written.iter().map(|(key, _)| key).collect::<Vec<_>>(),
         "cost": variant.cost,
         "unsuited": unsuited,
     })
@@ -108,8 +231,8 @@ fn variant(scheme: SchemeName, variant: &Variant) -> Value {
 
 /// The parameters of a scheme that are searched, in the order in which they are drawn: key, values, and a key that a scenario must
 /// have beside it.
-pub fn scheme_searches(scheme: SchemeName) -> Value {
-    let searched = scheme.searched().into_iter();
+pub fn scheme_searches(choice: SchemeChoice) -> Value {
+    let searched = choice.scheme().searched().into_iter();
     searched
         .filter_map(|(table, parameter)| {
             let key = |key| format!("control.{table}.{key}");

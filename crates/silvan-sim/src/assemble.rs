@@ -156,7 +156,7 @@ pub fn build_load(
 }
 
 fn payload(scenario: &Scenario) -> Payload {
-    let packet = &scenario.file().packet;
+    let packet = &scenario.engine_config().packet;
     Payload::new(packet.mtu, packet.header)
 }
 

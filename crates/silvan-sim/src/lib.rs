@@ -128,6 +128,9 @@ pub struct Summary {
     /// Data packets that arrived after later ones of their flow, the warm-up included; 0 where all packets of
     /// a flow take one path.
     pub reordered_packets: u64,
+    /// Conditions under which the congestion control acts, none of which was met, so that it never acted: "no queue reached k-min, 5
+    /// KB". Without a scheme, and where one acted, `None`.
+    pub idle_scheme: Option<String>,
     /// Ports of the fabric.
     pub ports: u64,
     /// Memory of the data plane at the end, in bytes.
@@ -521,6 +524,19 @@ impl<'a> Run<'a> {
             .sum()
     }
 
+    /// The reason why the scheme never acted, if it did not.
+    fn idle_scheme(&self) -> Option<String> {
+        let scheme = self.scenario.scheme();
+        if !scheme.acts() || self.engine.control_acted() {
+            return None;
+        }
+        let reasons = scheme.idle_reasons(self.scenario.scheme_parameters());
+        Some(match reasons.is_empty() {
+            true => "it held no flow back, and changed no lane and no path".to_owned(),
+            false => reasons.join(", and "),
+        })
+    }
+
     fn summary(&self, measurement: &Measurement) -> Summary {
         let ports = self.scenario.fabric().ports.len() as u64;
         let memory = self.engine.memory_bytes() as u64;
@@ -541,6 +557,7 @@ impl<'a> Run<'a> {
             delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
             unroutable_packets: self.unroutable_packets(),
             reordered_packets: self.reordered_packets(),
+            idle_scheme: self.idle_scheme(),
             ports,
             memory_bytes: memory,
             bytes_per_port: memory as f64 / ports.max(1) as f64,

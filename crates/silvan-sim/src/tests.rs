@@ -614,6 +614,7 @@ impl Simulation for Unsound {
         now() -> Time;
         events() -> u64;
         packet_hops() -> u64;
+        control_acted() -> bool;
         delivered_packets() -> u64;
         memory_bytes() -> usize;
         port_counters(port: PortId) -> PortCounters;

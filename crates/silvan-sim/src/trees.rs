@@ -160,12 +160,13 @@ impl<'a> TreeLog<'a> {
     /// Keeps to `probe.trees.reads-per-hop`, except after a sample that read few packets. Packets of the largest size
     /// are counted: the packets that a sample reads are at least that many.
     fn delay_next(&mut self, packet_hops: u64, forest: &Forest) {
-        let file = self.scenario.file();
-        let Some(limit) = file.probe.trees.as_ref().and_then(|one| one.reads_per_hop) else {
+        let packet = self.scenario.engine_config().packet;
+        let section = self.scenario.file().probe.trees.as_ref();
+        let Some(limit) = section.and_then(|section| section.reads_per_hop) else {
             return;
         };
         let held: Bytes = forest.trees.iter().map(Tree::queued).sum();
-        let largest = file.packet.mtu.as_u64() + file.packet.header.as_u64();
+        let largest = packet.mtu.as_u64() + packet.header.as_u64();
         let packets = held.as_u64() / largest.max(1);
         if packets <= FEW_READS {
             return;

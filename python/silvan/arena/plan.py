@@ -17,13 +17,13 @@ from silvan.arena.run import (
     require_python_scheme,
     taking_part,
 )
-from silvan.arena.settings import search_of
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline
 from silvan.folders import exclusive, require_writable
 from silvan.sweeping.plan import require_few
 from silvan.sweeping.sweep import require_scheduler, scheduler_of
 from silvan.toml_text import TomlValue
+from silvan.tuning.settings import search_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,8 @@ def _estimate(
     hops = sum(one.numbers["packet_hops"] for one in known if one.numbers)
     spent_s = sum(one.processor_s for one in known)
     tuned_on = arena.tuned_on(case.group)
-    searched = tuned_on is not None and search_of(tuned_on.scenario, baseline) is not None
+    chosen = None if tuned_on is None else tuned_on.scenario.override(baseline.overrides)
+    searched = chosen is not None and search_of(chosen) is not None
     seeds = len(arena.tuning_seeds)
     # Without control the trials are judged by runs on the same seeds.
     of_search = arena.trials * seeds if searched else seeds * (baseline.name == without.name)

@@ -14,7 +14,6 @@ from silvan.arena.definition import Arena, Case
 from silvan.arena.judge import Entry, judge
 from silvan.arena.measure import MEASURE
 from silvan.arena.objective import require_quantities
-from silvan.arena.settings import BATCH, SAMPLER_SEED, search_of
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline, fitting
 from silvan.comparison import choose_among, watched
@@ -28,9 +27,16 @@ from silvan.sweeping.sweep import SCHEME_LIMIT_S, outcomes, require_scheduler, s
 from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
 from silvan.tuning.search import search
+from silvan.tuning.settings import search_of
 
 PUBLISHED, TUNED = "published", "tuned"
 """Names of settings."""
+
+BATCH = 8
+"""Trials that are drawn before the results of any of them are known."""
+
+SAMPLER_SEED = 1
+"""Seed of the sampler of every search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +355,7 @@ def _tune_one(
     runner: Runner, arena: Arena, case: Case, baseline: Baseline, without: Baseline
 ) -> tuple[dict[str, TomlValue], dict[str, TomlValue]] | None:
     """Search for one scheme's settings; return them in words and as overrides, or None."""
-    wanted = search_of(case.scenario, baseline)
+    wanted = search_of(case.scenario.override(baseline.overrides))
     if wanted is None:
         return None
     step = f"tuning {baseline.name} on {case.name}"

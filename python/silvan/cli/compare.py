@@ -241,6 +241,9 @@ def _compare_scenario(
         )
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
     note(f"wrote {page}")
+    for one in ranking:
+        if one.idle:
+            note(f"note: {one.baseline.name} never acted: {one.idle}")
     failed = [one for one in ranking if one.failure]
     for one in failed:
         note(f"error: {one.baseline.name}: {one.failure}")

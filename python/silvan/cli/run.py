@@ -169,6 +169,9 @@ def run(
     lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
+    idle = {report["summary"]["idle_scheme"] for report in ordered}
+    if None not in idle:
+        note(f"note: {loaded.control.scheme} never acted: {'; '.join(sorted(idle))}")
     used = min(report["summary"]["threads"] for report in ordered)
     why = None if len(jobs) == 1 else "several seeds run at once, all but the last few on one"
     if remark := fewer_threads(wanted, used, why):

@@ -50,7 +50,8 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="KEY=RANGE",
-            help="A parameter in place of the default ones: a key of the scenario, cct-slope or "
+            help="A parameter in place of those that the scheme declares: a key of the scenario, "
+            "cct-slope or "
             "cct-power, and LOW..HIGH [UNIT] [log], or choices V1,V2,... May be repeated.",
             show_default=False,
         ),
@@ -97,21 +98,21 @@ def tune(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search for settings of congestion control, for OpenSM.
+    """Search for settings of congestion control: of control.scheme, or of ib-cc if it is none.
 
     Each trial is simulated with several seeds. The settings found are then judged with seeds that
     the search has not used. If they are better there than the scenario's own, and than none,
-    silvan writes them to opensm.conf in the output folder. The same command goes on with a search
-    that was stopped or killed.
+    silvan writes them to tuned.toml in the output folder, and those of ib-cc to opensm.conf, too.
+    The same command goes on with a search that was stopped or killed.
     """
     from silvan.tuning.runs import STUDY
-    from silvan.tuning.tune import OBJECTIVE, PARAMETERS, Objective
+    from silvan.tuning.tune import OBJECTIVE, Objective
     from silvan.tuning.tune import tune as do_tune
 
     begin_on(scheduler)
     scenario = _read(fabric, set_, hotspot or [])
     objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
-    parameters = [_parameter(word) for word in vary or []] or PARAMETERS
+    parameters = [_parameter(word) for word in vary or []] or None
     folder = out or Path("out") / f"tune-{scenario.name}"
     if pick is not None and not (folder / STUDY).exists():
         raise typer.BadParameter(f"there is no search in {folder}", param_hint="--pick")

@@ -190,7 +190,7 @@ def _reserved() -> Mapping[Kind, frozenset[str]]:
     control = _properties(_schema()["properties"]["control"])
     traffic = _properties(_schema()["properties"]["traffic"])
     program = _properties(_resolved(traffic["program"])["items"])
-    schemes = frozenset(name for name, _ in _silvan.schemes())
+    schemes = frozenset(_silvan.scheme_names())
     keys = frozenset(fabric)
     return {
         SCHEME: frozenset(control) | schemes,

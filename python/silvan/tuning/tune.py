@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from silvan._silvan import scheme_tables, schemes
 from silvan.errors import ScenarioError, SilvanError
 from silvan.folders import write_text
 from silvan.planning.changes import stated
+from silvan.quantities import Quantity
 from silvan.scenario import Scenario
 from silvan.sweeping.work import measure_names
 from silvan.toml_text import TomlValue, literal
@@ -19,22 +21,13 @@ from silvan.tuning.expression import Expression
 from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets, require_default_ports
 from silvan.tuning.runs import OFF, Runs, open_runs, require_valid
 from silvan.tuning.search import BATCH, Found, Trial, search
-from silvan.tuning.space import POWER, SLOPE, Parameter, Space, require_inside, searches
+from silvan.tuning.settings import Search, amount_in, search_of
+from silvan.tuning.space import POWER, SLOPE, Parameter, Space, require_inside
+
+OPENSM = "ib-cc"
+"""The scheme whose settings OpenSM makes, and the one that is tuned where a scenario has none."""
 
 _TABLE = "control.ib-cc.adapter.cct"
-
-
-def _parameters() -> Iterator[Parameter]:
-    """Read what the scheme declares; its table of delays has a power here, too."""
-    for one in searches("ib-cc"):
-        if one.parameter is not None:
-            key = SLOPE if one.key == f"{_TABLE}.slope" else one.key
-            yield replace(one.parameter, key=key)
-    yield Parameter(POWER, 0.5, 2.0)
-
-
-PARAMETERS = tuple(_parameters())
-"""What is searched by default."""
 
 OBJECTIVE = "maximize other_receivers_gbps * min(1, hotspots_gbps / (0.95 * off.hotspots_gbps))"
 """The default: the rate of receivers that are no hotspots, less in proportion where hotspots get
@@ -198,6 +191,8 @@ def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, f
             start[one.key] = one.choices.index(value) if value in one.choices else -1
         elif isinstance(value, int | float) and not isinstance(value, bool):
             start[one.key] = value
+        elif isinstance(value, str) and one.unit:
+            start[one.key] = _amount(one, value)
         else:
             what = (
                 "the scenario has no such key"
@@ -207,11 +202,73 @@ def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, f
             raise ScenarioError(
                 f"{one.key}: {what}",
                 "--vary",
-                hint="vary keys that are numbers, or give choices with the scenario's own",
+                hint="vary keys that are numbers, add the unit to the range, or give choices with "
+                "the scenario's own",
             )
     chosen = {one.key: start[one.key] for one in parameters}
     require_inside(parameters, chosen)
     return chosen
+
+
+def _amount(one: Parameter, value: str) -> float:
+    """Give the scenario's own size, time or rate in the unit of a range."""
+    try:
+        return amount_in(Quantity(value), one.unit.removeprefix("x ").strip())
+    except ScenarioError as error:
+        raise ScenarioError(
+            f"{one.key}: {error.message}",
+            "--vary",
+            hint=f"the scenario has {value}: give the range such a unit",
+        ) from None
+
+
+def _require_effect(scenario: Scenario, parameters: Sequence[Parameter]) -> None:
+    """Refuse settings of schemes that are not in force.
+
+    Raises
+    ------
+    ScenarioError
+        One has no effect.
+    """
+    scheme = str(scenario.control.scheme)
+    others = {name for name, _ in schemes()} - set(scheme_tables(scheme))
+    for one in parameters:
+        section, _, rest = one.key.partition(".")
+        if section == "control" and rest.partition(".")[0] in others:
+            raise ScenarioError(
+                f"{one.key} has no effect: control.scheme is {scheme}",
+                "--vary",
+                hint=f"--set control.scheme={rest.partition('.')[0]} chooses the scheme",
+            )
+
+
+def _search(scenario: Scenario, parameters: Sequence[Parameter] | None) -> Search:
+    """Set up the search: of the parameters given, or of those that the scheme declares."""
+    scheme = str(scenario.control.scheme)
+    is_opensm = scheme_tables(scheme) == [OPENSM]
+    limit = len(OpensmSettings.of(scenario).entries) - 1 if is_opensm else 0
+    if parameters is not None:
+        _require_effect(scenario, parameters)
+        start = start_of(scenario, parameters)
+        return Search(Space(tuple(parameters), limit), start, {})
+    declared = search_of(scenario)
+    if declared is None:
+        raise ScenarioError(
+            f"the scheme {scheme} declares no parameters to search",
+            hint="name some: --vary KEY=RANGE",
+            key="control.scheme",
+        )
+    if not is_opensm:
+        return declared
+    # The table of delays is tuned by its last entry and a power: OpenSM sets all entries.
+    own = [one for one in declared.space.parameters if one.key != f"{_TABLE}.slope"]
+    slope = float(scenario.to_dict()["control"][OPENSM]["adapter"]["cct"].get("slope", 1.0))
+    shape = (
+        Parameter(SLOPE, min(0.05, slope), max(4.0, slope), log=True),
+        Parameter(POWER, 0.5, 2.0),
+    )
+    space = Space((*own, *shape), limit)
+    return Search(space, start_of(scenario, space.parameters), {})
 
 
 def tune(
@@ -219,7 +276,7 @@ def tune(
     objectives: Sequence[Objective],
     out: Path,
     *,
-    parameters: Sequence[Parameter] = PARAMETERS,
+    parameters: Sequence[Parameter] | None = None,
     trials: int,
     seeds: int = 3,
     held_out_seeds: int = 3,
@@ -233,7 +290,7 @@ def tune(
     overwrite: bool = False,
     report: Callable[[str], object] = lambda _text: None,
 ) -> TuneResult:
-    """Search for settings of InfiniBand's congestion control.
+    """Search for settings of the scheme of a scenario, or of InfiniBand's if it has none.
 
     Parameters
     ----------
@@ -243,8 +300,8 @@ def tune(
         What to maximize or minimize.
     out : Path
         Folder of runs and results; a search that was stopped goes on there.
-    parameters : sequence of Parameter
-        What to search.
+    parameters : sequence of Parameter, optional
+        What to search; by default what the scheme declares.
     trials : int
         Settings to try, the scenario's own included.
     seeds : int
@@ -276,18 +333,23 @@ def tune(
         or all trials failed.
     """
     _require_known(objectives)
-    require_default_ports(scenario)
-    tuned = scenario.override({"control.scheme": "ib-cc"})
-    tuned = tuned.override(as_opensm_sets(tuned))
-    limit = OpensmSettings.of(tuned)  # OpenSM can set the start
-    start = start_of(tuned, parameters)
-    space = Space(tuple(parameters), len(limit.entries) - 1)
+    has_scheme = scenario.control.scheme != OFF["control.scheme"]
+    tuned = scenario if has_scheme else scenario.override({"control.scheme": OPENSM})
+    if scheme_tables(str(tuned.control.scheme)) == [OPENSM]:
+        require_default_ports(scenario)
+        tuned = tuned.override(as_opensm_sets(tuned))
+    wanted = _search(tuned, parameters)
+    space, start = wanted.space, wanted.start
+
+    def settings(drawn: Mapping[str, float]) -> dict[str, TomlValue]:
+        return {**wanted.fixed, **space.overrides(drawn)}
+
     first = scenario.seed
     used = range(first, first + seeds)
     others = range(first + seeds, first + seeds + held_out_seeds)
     about = {
         "objectives": [str(one) for one in objectives],
-        "parameters": [one.to_dict() for one in parameters],
+        "parameters": [one.to_dict() for one in space.parameters],
         "seeds": seeds,
         "seed": seed,
         "batch": batch,
@@ -295,7 +357,7 @@ def tune(
     with open_runs(
         out,
         tuned,
-        [*space.keys, "control.scheme"],
+        [*wanted.fixed, *space.keys, "control.scheme"],
         about,
         scheduler=scheduler,
         workers=workers,
@@ -303,11 +365,11 @@ def tune(
         overwrite=overwrite,
         on_failure=report,
     ) as runs:
-        require_valid(runs, space.overrides(start), first, "start")
+        require_valid(runs, settings(start), first, "start")
         judge = _Judge(runs, objectives)
 
         def evaluate(drawn: Sequence[Mapping[str, float]]) -> list[tuple[float, ...] | None]:
-            scores = judge.scores([space.overrides(one) for one in drawn], used)
+            scores = judge.scores([settings(one) for one in drawn], used)
             return [_complete(one.objectives) for one in scores]
 
         def tell(fresh: Sequence[Trial]) -> None:
@@ -325,8 +387,8 @@ def tune(
             report=tell,
         )
         picked = _picked(found, pick, out)
-        values = space.overrides(picked.drawn)
-        each = {"off": dict(OFF), "start": space.overrides(start), "tuned": values}
+        values = settings(picked.drawn)
+        each = {"off": dict(OFF), "start": settings(start), "tuned": values}
         searched = dict(zip(each, judge.scores(list(each.values()), used), strict=True))
         other = judge.scores(list(each.values()), others) if others else []
         held_out = dict(zip(each, other, strict=bool(other)))
@@ -487,13 +549,15 @@ def _write(
     out: Path, chosen: Scenario, remarks: Sequence[str], *, is_better: bool
 ) -> tuple[Path, ...]:
     """Write the settings, or remove those of a shorter search that no longer hold."""
-    files = (out / CONF, out / TUNED)
+    is_opensm = scheme_tables(str(chosen.control.scheme)) == [OPENSM]
+    files = (out / TUNED, *([out / CONF] if is_opensm else []))
     if not is_better:
         for file in files:
             file.unlink(missing_ok=True)
         return ()
     # A name may have any characters.
     head = "".join(f"# {' '.join(line.split())}\n" for line in remarks)
-    write_text(files[0], head + OpensmSettings.of(chosen).to_conf())
-    write_text(files[1], head + chosen.to_toml())
+    write_text(out / TUNED, head + chosen.to_toml())
+    if is_opensm:
+        write_text(out / CONF, head + OpensmSettings.of(chosen).to_conf())
     return files

@@ -72,18 +72,15 @@ impl Scheme for CongestionIsolation {
 
     const FAMILY: Family = Family::Lanes;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let buffer = facts.switch_buffer.as_u64();
         let summary = "a lane for congesting flows at each hop; both share the buffer of one";
         vec![
             Variant::new("congestion-isolation", summary, COST)
                 .own("set-point", bytes((buffer / 4).max(1)))
-                .carrier("cnp")
-                .set("vl.data-vls", 2)
-                .set("switch.buffer", bytes(buffer / 2))
-                .unless(facts.lacks_roots())
-                .unless(facts.lacks_lanes())
-                .unless(facts.lacks_output_queues()),
+                .unless(|facts| facts.lacks_roots())
+                .lanes(2)
+                .unless(|facts| facts.lacks_output_queues()),
         ]
     }
 
@@ -123,6 +120,10 @@ impl Scheme for CongestionIsolation {
             );
         }
         Ok(())
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!("no queue reached set-point, {}", self.set_point?))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Isolator, NoControl), SchemeError> {

@@ -112,7 +112,7 @@ impl Scheme for Dcqcn {
 
     const FAMILY: Family = Family::RandomMarks;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let faster = facts.link_gbps() / PUBLISHED_GBPS;
         let k_min = nearest(5_000.0 * faster).max(2 * facts.mtu.as_u64());
         let k_max = nearest(200_000.0 * faster).max(10 * k_min);
@@ -121,10 +121,12 @@ impl Scheme for Dcqcn {
                 .own("k-min", bytes(k_min))
                 .own("k-max", bytes(k_max))
                 .own("rate-ai", mbit_per_s(nearest(40.0 * faster).max(1)))
-                .own("rate-hai", mbit_per_s(nearest(400.0 * faster).max(10)))
-                .carrier("cnp")
-                .set("control.feedback.coalesce", "50 us"),
+                .own("rate-hai", mbit_per_s(nearest(400.0 * faster).max(10))),
         ]
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!("no queue reached k-min, {}", self.k_min))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, ReactionPoint), SchemeError> {

@@ -62,18 +62,14 @@ impl Scheme for Dftree {
 
     const FAMILY: Family = Family::Lanes;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let buffer = facts.switch_buffer.as_u64();
         let summary =
             "a lane for flows to hotspots, which shares the buffer with that of all others";
         vec![
             Variant::new("dftree", summary, COST)
                 .own("threshold", bytes((buffer / 4).max(1)))
-                .set("control.feedback.coalesce", "50 us")
-                .carrier("cnp")
-                .set("vl.data-vls", 2)
-                .set("switch.buffer", bytes(buffer / 2))
-                .unless(facts.lacks_lanes()),
+                .lanes(2),
         ]
     }
 
@@ -93,6 +89,13 @@ impl Scheme for Dftree {
             ));
         }
         Ok(())
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!(
+            "no queue to a host reached threshold, {}",
+            self.threshold?
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(HotspotMarker, LaneByHotspot), SchemeError> {

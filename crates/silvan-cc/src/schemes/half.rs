@@ -34,6 +34,10 @@ impl Scheme for Half {
     // Every packet is acknowledged, and its acknowledgement carries the mark back.
     const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
 
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!("no queue reached threshold, {}", self.threshold))
+    }
+
     fn build(&self, setup: &Setup<'_>) -> Result<(Marker, SlowedFlows), SchemeError> {
         let marker = Marker {
             threshold: self.threshold.as_u64(),

@@ -16,7 +16,7 @@ use super::flows::{Senders, paced, ps};
 use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Hop, PortVl, Settings, SourceControl};
 use crate::parameters;
-use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, ns};
 use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
@@ -47,6 +47,11 @@ parameters! {
             bounds: Bounds::Time,
             source: "T of Li et al. 2019 is the longest round trip without queues",
         }
+        /// Bytes that packets and acknowledgements carry in addition, for what switches write into them.
+        telemetry: Bytes {
+            default: Bytes::from_bytes(0),
+            bounds: Bounds::From(0.0, 4_096.0),
+        }
     }
 }
 
@@ -65,19 +70,27 @@ impl Scheme for Hpcc {
 
     const FAMILY: Family = Family::Acknowledgements;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
-        let telemetry = 2 + 8 * (i64::from(facts.max_hops) - 1);
-        let longer = |bytes: Bytes| format!("{} B", bytes.as_u64() as i64 + telemetry);
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
+        let telemetry = 2 + 8 * u64::from(facts.max_hops.saturating_sub(1));
         let summary = format!(
             "the base round trip is the fabric's, {telemetry} bytes of telemetry in each packet"
         );
         vec![
             Variant::new("hpcc", summary, COST)
                 .own("base-rtt", ns(facts.base_rtt_ns()))
-                .set("packet.header", longer(facts.header))
-                .set("control.feedback.bytes", longer(facts.feedback))
-                .carrier("ack-per-packet"),
+                .own("telemetry", bytes(telemetry)),
         ]
+    }
+
+    fn wire_bytes(&self) -> Bytes {
+        self.telemetry
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        let (eta, base_rtt) = (self.eta, self.base_rtt);
+        Some(format!(
+            "no link was busy for eta, {eta}, of a base round trip of {base_rtt}"
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {

@@ -5,8 +5,8 @@
 //! the end of this file registers it for everything else:
 //!
 //! - [`parameters!`](crate::parameters) declares its parameters, once;
-//! - `control.scheme = "NAME"` chooses it, and `[control.NAME]` holds its parameters, with the
-//!   same checks, hints and defaults as any other section;
+//! - `control.scheme = "NAME"` chooses it or one of its [variants](Variant), whose settings take the place of the parameters that a
+//!   scenario does not write; `[control.NAME]` holds its parameters, with the same checks and hints as any other section;
 //! - the reference of scenario keys and the JSON schema describe it, and commands list it;
 //! - [`SchemeName::build`] builds it as one of [`AnySwitch`] and [`AnySource`], for which an engine is
 //!   compiled.
@@ -21,6 +21,7 @@
 //! ```
 
 pub mod callbacks;
+mod choice;
 mod expected;
 mod flows;
 pub mod parameter;
@@ -34,9 +35,10 @@ pub mod variant;
 use silvan_core::document::KeyPath;
 
 use crate::hooks::{Chain, NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
+pub use choice::SchemeChoice;
 pub use parameter::{Bounds, Declared, ParameterInfo, ParameterValue, Search, SearchValues};
 pub use scheme::{Changes, DataPlane, Defaults, Scheme, SchemeError, Setup, SwitchPort, Switches};
-pub use variant::{FabricFacts, Unsuited, Variant};
+pub use variant::{FabricFacts, OtherRoutes, Unsuited, Variant};
 
 /// Both parts of a scheme.
 pub struct Control {
@@ -83,7 +85,7 @@ impl Default for SchemeName {
 }
 
 /// The variants of all schemes on a fabric, each with its scheme, in the order in which comparisons list them.
-pub fn variants(facts: &FabricFacts) -> Vec<(SchemeName, Variant)> {
+pub fn variants(facts: &FabricFacts<'_>) -> Vec<(SchemeName, Variant)> {
     let mut schemes = SchemeName::ALL.to_vec();
     schemes.sort_by_key(|scheme| scheme.family());
     let of_scheme = |scheme: SchemeName| {
@@ -135,11 +137,11 @@ register! {
     }
     chains {
         IbCcPft: ib_cc::IbCc, pft::Pft
-            = "ib-cc-pft", "`ib-cc` and `pft` together: a packet starts when both allow it.", pft::with_ib_cc;
+            = "ib-cc+pft", "`ib-cc` and `pft` together: a packet starts when both allow it.", pft::with_ib_cc;
         NsccReps: nscc::Nscc, reps::Reps
-            = "nscc-reps", "`nscc` and `reps` together: windows and paths by the same marks.", reps::with_nscc;
+            = "nscc+reps", "`nscc` and `reps` together: windows and paths by the same marks.", reps::with_nscc;
         SwiftReps: swift::Swift, reps::Reps
-            = "swift-reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.";
+            = "swift+reps", "`swift` and `reps` together: windows by delay, paths by the marks of `reps`.", reps::with_swift;
     }
     engines { ib_cc::IbCc }
     separate {

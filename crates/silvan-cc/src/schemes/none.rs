@@ -21,9 +21,9 @@ impl Scheme for None {
     const FAMILY: Family = Family::Threshold;
 
     // Nothing travels, whatever the scenario has.
-    fn variants(_: &FabricFacts) -> Vec<Variant> {
+    fn variants(_: &FabricFacts<'_>) -> Vec<Variant> {
         let cost = Cost::new(0, 0, 0, "none");
-        vec![Variant::new("none", "no control", cost).carrier("cnp")]
+        vec![Variant::new("none", "no control", cost)]
     }
 
     fn build(&self, _: &Setup<'_>) -> Result<(NoControl, NoControl), SchemeError> {

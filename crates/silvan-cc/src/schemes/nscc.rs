@@ -103,13 +103,16 @@ impl Scheme for Nscc {
 
     const FAMILY: Family = Family::Acknowledgements;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let summary = "the base round trip is the fabric's, as in the reference without trimming";
-        vec![
-            Variant::new("nscc", summary, COST)
-                .own("base-rtt", ns(facts.base_rtt_ns()))
-                .carrier("ack-per-packet"),
-        ]
+        vec![Variant::new("nscc", summary, COST).own("base-rtt", ns(facts.base_rtt_ns()))]
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        let (target, k_min) = (self.target_delay?, self.k_min?);
+        Some(format!(
+            "no flow had a delay of target-delay, {target}, with a mark from a queue of k-min, {k_min}"
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Windows), SchemeError> {

@@ -96,7 +96,7 @@ impl Scheme for PairBackpressure {
 
     const FAMILY: Family = Family::Acknowledgements;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let carried = facts.base_rtt_ns() as f64 * facts.link_gbps() / 8.0;
         // A packet more, as windows hold whole ones.
         let product = bytes(carried.ceil() as u64 + facts.mtu.as_u64());
@@ -104,9 +104,15 @@ impl Scheme for PairBackpressure {
         vec![
             Variant::new("pair-backpressure", summary, COST)
                 .own("window", product.as_str())
-                .own("threshold", product.as_str())
-                .carrier("ack-per-packet"),
+                .own("threshold", product.as_str()),
         ]
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!(
+            "no queue at a last switch exceeded threshold, {}",
+            self.threshold?
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(LastHop, Pairs), SchemeError> {

@@ -140,19 +140,19 @@ impl Scheme for Rccc {
 
     const FAMILY: Family = Family::Receivers;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let variant = |name, which, order, marks: bool| {
             let cost = if marks { COST_OF_MARKS } else { COST };
-            Variant::new(
-                name,
-                format!("the base round trip is the fabric's, {which}"),
-                cost,
-            )
-            .own("base-rtt", ns(facts.base_rtt_ns()))
-            .own("order", order)
-            .own("marks", marks)
-            // Receivers see the marks; nothing needs to be sent for them.
-            .carrier(if marks { "none" } else { "cnp" })
+            let summary = format!("the base round trip is the fabric's, {which}");
+            let variant = Variant::new(name, summary, cost)
+                .own("base-rtt", ns(facts.base_rtt_ns()))
+                .own("order", order)
+                .own("marks", marks);
+            match marks {
+                // Receivers see the marks; nothing needs to be sent for them.
+                true => variant.carrier("none"),
+                false => variant,
+            }
         };
         let shortest = "the shortest backlog first, as in Homa";
         vec![
@@ -165,6 +165,13 @@ impl Scheme for Rccc {
                 true,
             ),
         ]
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        let window = self.window?;
+        Some(format!(
+            "no flow had to wait for more than its window, {window}"
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, Credits), SchemeError> {

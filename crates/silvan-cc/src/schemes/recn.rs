@@ -98,7 +98,7 @@ impl Scheme for Recn {
 
     const FAMILY: Family = Family::Lanes;
 
-    fn variants(facts: &FabricFacts) -> Vec<variant::Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<variant::Variant> {
         let lanes = facts.lanes().max(1);
         let buffer = facts.switch_buffer.as_u64() / lanes;
         let variant = |name, what: &str, cost| {
@@ -109,13 +109,10 @@ impl Scheme for Recn {
                 .own("variant", name)
                 .own("detection", bytes((buffer / 2).max(1)))
                 .own("propagation", bytes((buffer / 4).max(1)))
-                .carrier("cnp")
-                .set("vl.data-vls", lanes)
-                .set("switch.buffer", bytes(buffer))
-                .unless(facts.lacks_roots())
-                .unless(facts.lacks_lanes())
-                .unless(facts.lacks_known_paths())
-                .unless(facts.lacks_output_queues())
+                .unless(|facts| facts.lacks_roots())
+                .lanes(lanes)
+                .unless(|facts| facts.lacks_known_paths())
+                .unless(|facts| facts.lacks_output_queues())
         };
         vec![
             variant("recn", "root", COST_OF_RECN),
@@ -165,6 +162,10 @@ impl Scheme for Recn {
             );
         }
         Ok(())
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!("no queue reached detection, {}", self.detection?))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(SetAside, NoControl), SchemeError> {

@@ -270,7 +270,7 @@ macro_rules! register {
             }
 
             /// The variants of the scheme on a fabric.
-            pub fn variants(self, facts: &FabricFacts) -> Vec<Variant> {
+            pub fn variants(self, facts: &FabricFacts<'_>) -> Vec<Variant> {
                 match self {
                     $(Self::$scheme => <$module::$scheme as Scheme>::variants(facts),)*
                     $(Self::$chain => crate::clause!($($chain_variants(facts))?; Vec::new()),)*
@@ -283,6 +283,24 @@ macro_rules! register {
                     $(Self::$scheme => <$module::$scheme as Scheme>::TAKES_LINK_RATE,)*
                     $(Self::$chain => Self::$first.takes_link_rate() || Self::$second.takes_link_rate(),)*
                 }
+            }
+
+            /// Bytes that each packet and acknowledgement carries in addition while the scheme is in force.
+            pub fn wire_bytes(self, parameters: &Parameters) -> silvan_core::Bytes {
+                let parts = self.parts().iter().map(|part| match part {
+                    $(Self::$scheme => parameters.$module.wire_bytes().as_u64(),)*
+                    $(Self::$chain => 0,)*
+                });
+                silvan_core::Bytes::from_bytes(parts.sum())
+            }
+
+            /// The conditions of the schemes in force that were not met in a run where they did not act.
+            pub fn idle_reasons(self, parameters: &Parameters) -> Vec<String> {
+                let parts = self.parts().iter().filter_map(|part| match part {
+                    $(Self::$scheme => parameters.$module.idle_reason(),)*
+                    $(Self::$chain => None,)*
+                });
+                parts.collect()
             }
 
             /// Whether the scheme acts at all.

@@ -11,6 +11,7 @@
 //! paper's freezing mode, in which entropies are used again and again after a timeout, does not exist here: a fabric
 //! that drops nothing has no timeouts.
 
+use serde_json::Value;
 use silvan_core::{Bytes, Time};
 
 use super::red::RedMarker;
@@ -64,26 +65,43 @@ const MOST_ENTROPIES: u32 = 1 << 16;
 const COST: Cost = Cost::new(14, 0, 19, "acknowledgements");
 
 /// The longest round trip over the paths that hosts choose among, in seconds: a whole number of nanoseconds.
-fn ecmp_rtt_s(facts: &FabricFacts) -> f64 {
-    let base_rtt_s = facts.ecmp_base_rtt_s.unwrap_or(facts.base_rtt_s);
+fn ecmp_rtt_s(facts: &FabricFacts<'_>) -> f64 {
+    let ecmp = facts.other_routes.ecmp_base_rtt_s();
+    let base_rtt_s = ecmp.unwrap_or(facts.base_rtt_s);
     (base_rtt_s * 1e9).ceil() / 1e9
 }
 
 /// A variant where hosts choose among shortest paths. Acknowledgements out of band take no path, others that of a hash.
-fn among_paths(variant: Variant, facts: &FabricFacts) -> Variant {
+fn among_paths(variant: Variant) -> Variant {
     variant
-        .carrier("ack-per-packet")
         .set("fabric.path-choice", "ecmp")
-        .unless(facts.lacks_choice(facts.ecmp_base_rtt_s.is_some()))
+        .unless(|facts| facts.lacks_choice(|routes| routes.ecmp_base_rtt_s().is_some()))
 }
 
 /// The variants of NSCC with REPS.
-pub fn with_nscc(facts: &FabricFacts) -> Vec<Variant> {
+pub fn with_nscc(facts: &FabricFacts<'_>) -> Vec<Variant> {
     let cost = Cost::new(14, 0, 53 + 19, "acknowledgements");
     let base_rtt = ns(nearest(ecmp_rtt_s(facts) * 1e9));
     let variant = Variant::new("nscc+reps", "nscc as it is above, paths by its marks", cost)
         .part("nscc", [("base-rtt", base_rtt.into())]);
-    vec![among_paths(variant, facts)]
+    vec![among_paths(variant)]
+}
+
+/// The variants of Swift with REPS.
+pub fn with_swift(facts: &FabricFacts<'_>) -> Vec<Variant> {
+    let cost = Cost::new(14, 0, 28 + 19, "acknowledgements");
+    let summary = "swift as it is above, paths by the marks of reps";
+    let variant = Variant::new("swift+reps", summary, cost).part("reps", marks(facts));
+    vec![among_paths(variant)]
+}
+
+/// Marks from one to four bandwidth-delay products.
+fn marks(facts: &FabricFacts<'_>) -> [(&'static str, Value); 2] {
+    let product = nearest(ecmp_rtt_s(facts) * facts.link_gbps() * 1e9 / 8.0).max(1);
+    [
+        ("k-min", bytes(product).into()),
+        ("k-max", bytes(4 * product).into()),
+    ]
 }
 
 impl Scheme for Reps {
@@ -99,13 +117,10 @@ impl Scheme for Reps {
 
     const FAMILY: Family = Family::Paths;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
-        let product = nearest(ecmp_rtt_s(facts) * facts.link_gbps() * 1e9 / 8.0).max(1);
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let summary = "paths alone; marks from one to four bandwidth-delay products";
-        let variant = Variant::new("reps", summary, COST)
-            .own("k-min", bytes(product))
-            .own("k-max", bytes(4 * product));
-        vec![among_paths(variant, facts)]
+        let variant = Variant::new("reps", summary, COST).all(marks(facts));
+        vec![among_paths(variant)]
     }
 
     fn check(&self) -> Result<(), SchemeError> {

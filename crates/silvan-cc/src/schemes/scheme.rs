@@ -36,9 +36,20 @@ pub trait Scheme:
 
     /// Its variants on a fabric, each with published settings or the reason why it takes no part. Comparisons run a scheme
     /// without variants if it is named, with the settings of the scenario.
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let _ = facts;
         Vec::new()
+    }
+
+    /// Bytes that each packet and acknowledgement carries in addition while the scheme is in force.
+    fn wire_bytes(&self) -> Bytes {
+        Bytes::default()
+    }
+
+    /// States what must happen for the scheme to act, as a sentence in the past tense that denies it: "no queue reached k-min, 5 KB".
+    /// Parameters have been filled in.
+    fn idle_reason(&self) -> Option<String> {
+        None
     }
 
     /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes

@@ -30,7 +30,7 @@ use crate::hooks::{
     SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes, ns};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, ns};
 use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup, SwitchPort};
 
 /// Who reserves what.
@@ -125,7 +125,7 @@ impl Scheme for Srp {
 
     /// Two lanes share the buffer of one. Packets with a reservation go first, but for one speculative packet in 32 KiB. The
     /// timeout is the base round trip and what a link takes for half of the buffer.
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let buffer = facts.switch_buffer.as_u64() / 2;
         let half_s = (buffer / 2 * 8) as f64 / (facts.link_gbps() * 1e9);
         let timeout = ((facts.base_rtt_s + half_s) * 1e9).ceil() as u64;
@@ -133,13 +133,10 @@ impl Scheme for Srp {
             Variant::new(name, summary, cost)
                 .own("timeout", ns(timeout))
                 .own("protocol", protocol)
-                .carrier("cnp")
-                .set("vl.data-vls", 2)
                 .set("vl.high", json!([[RESERVED, 255]]))
                 .set("vl.low", json!([[SPECULATIVE, 255]]))
                 .set("vl.limit-high", 8)
-                .set("switch.buffer", bytes(buffer))
-                .unless(facts.lacks_lanes())
+                .lanes(2)
         };
         vec![
             variant(

@@ -100,9 +100,16 @@ impl Scheme for Swift {
 
     const FAMILY: Family = Family::Acknowledgements;
 
-    fn variants(_: &FabricFacts) -> Vec<Variant> {
+    fn variants(_: &FabricFacts<'_>) -> Vec<Variant> {
         let summary = "the published base target, for the receiver, too";
-        vec![Variant::new("swift", summary, COST).carrier("ack-per-packet")]
+        vec![Variant::new("swift", summary, COST)]
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        let (target, hop) = (self.base_target, self.hop_target);
+        Some(format!(
+            "no round trip exceeded base-target, {target}, and hop-target, {hop} for each switch"
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {

@@ -116,7 +116,7 @@ impl Scheme for Timely {
 
     const FAMILY: Family = Family::Acknowledgements;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let base = facts.base_rtt_ns();
         let longer = base as f64 / PUBLISHED_RTT_NS;
         let step = mbit_per_s(nearest(10.0 * facts.link_gbps() / PUBLISHED_GBPS).max(1));
@@ -131,12 +131,15 @@ impl Scheme for Timely {
                 .own("min-rtt", ns(base))
                 .own("delta", step.as_str())
                 .own("min-rate", step.as_str())
-                .carrier("ack-per-packet")
         };
         vec![
             variant("timely", "as published", false, 0.8),
             variant("timely+patched", "patched by Zhu et al.", true, 0.008),
         ]
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some(format!("no flow's rate fell, and t-low is {}", self.t_low))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, Rates), SchemeError> {

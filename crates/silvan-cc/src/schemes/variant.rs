@@ -1,5 +1,7 @@
 //! Variants of schemes: published settings on a fabric, what they cost, and fabrics that do not suit them.
 
+use std::fmt::Debug;
+
 use serde::Serialize;
 use serde_json::Value;
 use silvan_core::{Bytes, Rate, Span};
@@ -9,9 +11,21 @@ const MOST_LANES: u64 = 8;
 /// Packets that a lane must have room for to be full on a short cable.
 const LANE_PACKETS: u64 = 3;
 
+/// Other routes of a fabric. An answer may take as long as building them.
+pub trait OtherRoutes: Debug {
+    /// Returns true if switches could choose paths by their queues.
+    fn allows_adaptive(&self) -> bool;
+
+    /// Returns the longest round trip where switches choose among shortest paths by a hash, in seconds; `None` if they cannot.
+    fn ecmp_base_rtt_s(&self) -> Option<f64>;
+
+    /// Returns true if routes need none of two lanes.
+    fn frees_lanes(&self) -> bool;
+}
+
 /// The facts of a fabric and its run that published settings depend on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FabricFacts {
+#[derive(Clone, Debug)]
+pub struct FabricFacts<'a> {
     /// Rate of a cable without a rate of its own.
     pub link_rate: Rate,
     /// Whether links have credits; else PFC.
@@ -20,8 +34,6 @@ pub struct FabricFacts {
     pub mtu: Bytes,
     /// What a packet has on the wire besides.
     pub header: Bytes,
-    /// Size of a notification or an acknowledgement on the wire.
-    pub feedback: Bytes,
     /// Input buffer of a switch port, per lane.
     pub switch_buffer: Bytes,
     /// Number of hosts.
@@ -36,21 +48,57 @@ pub struct FabricFacts {
     pub is_fat_tree: bool,
     /// Whether switches or hosts choose among paths already.
     pub chooses_paths: bool,
-    /// Whether switches could choose paths by their queues.
-    pub allows_adaptive: bool,
-    /// The longest round trip where switches choose among shortest paths by a hash, in seconds; `None` if they cannot.
-    pub ecmp_base_rtt_s: Option<f64>,
     /// Data VLs of every port.
     pub data_vls: u8,
-    /// Whether the routes need none of the lanes.
-    pub frees_lanes: bool,
     /// Whether packets wait at one place of a switch, in virtual output queues.
     pub waits_once: bool,
     /// Simulated time of the run.
     pub duration: Span,
+    /// Other routes.
+    pub other_routes: &'a dyn OtherRoutes,
 }
 
-impl FabricFacts {
+/// A fabric with one route for each pair of hosts.
+#[derive(Debug)]
+struct SingleRoutes;
+
+impl OtherRoutes for SingleRoutes {
+    fn allows_adaptive(&self) -> bool {
+        false
+    }
+
+    fn ecmp_base_rtt_s(&self) -> Option<f64> {
+        None
+    }
+
+    fn frees_lanes(&self) -> bool {
+        true
+    }
+}
+
+impl FabricFacts<'_> {
+    /// Eight hosts of 4x NDR at a switch, for a millisecond: enough to list the names of variants, which depend on no fabric.
+    pub const NOMINAL: FabricFacts<'static> = FabricFacts {
+        link_rate: match Rate::from_bits_per_sec(400_000_000_000) {
+            Some(rate) => rate,
+            None => unreachable!(),
+        },
+        has_credits: true,
+        mtu: Bytes::from_bytes(4_096),
+        header: Bytes::from_bytes(26),
+        switch_buffer: Bytes::from_bytes(131_072),
+        hosts: 8,
+        switches: 1,
+        max_hops: 2,
+        base_rtt_s: 3e-6,
+        is_fat_tree: false,
+        chooses_paths: false,
+        data_vls: 1,
+        waits_once: true,
+        duration: Span::from_ms(1),
+        other_routes: &SingleRoutes,
+    };
+
     /// Rate of a cable in Gbit/s.
     pub fn link_gbps(&self) -> f64 {
         self.link_rate.bits_per_sec() as f64 / 1e9
@@ -82,7 +130,7 @@ impl FabricFacts {
             "the scenario has more than one data VL already"
         } else if self.lanes() < 2 {
             "the buffer has no room for two lanes of 3 packets"
-        } else if !self.frees_lanes {
+        } else if !self.is_fat_tree && !self.other_routes.frees_lanes() {
             "the routes of the fabric need the lanes"
         } else {
             return None;
@@ -110,12 +158,12 @@ impl FabricFacts {
     }
 
     /// The reason for schemes that choose among paths, where there are none to choose among.
-    pub fn lacks_choice(&self, is_possible: bool) -> Option<Unsuited> {
+    pub fn lacks_choice(&self, is_possible: fn(&dyn OtherRoutes) -> bool) -> Option<Unsuited> {
         let why = if self.chooses_paths {
             "the fabric has a choice of paths of its own"
         } else if self.switches == 1 {
             "the fabric has a single switch, and no paths to choose among"
-        } else if !is_possible {
+        } else if !is_possible(self.other_routes) {
             "the fabric has no choice among shortest paths"
         } else {
             return None;
@@ -168,7 +216,7 @@ pub enum Unsuited {
     Links(&'static str),
     /// What the fabric or the run lacks.
     Fabric(&'static str),
-    /// It needs settings of one's own: how to give them on the command line.
+    /// It needs settings that no rule gives: what to write.
     ByHand(&'static str),
 }
 
@@ -195,8 +243,11 @@ pub enum Family {
     Other,
 }
 
+/// Finds why a variant takes no part on a fabric.
+type Condition = fn(&FabricFacts<'_>) -> Option<Unsuited>;
+
 /// A scheme with published settings.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Variant {
     /// Its name in commands, tables and figures: that of the scheme, or with what is added to it.
     pub name: &'static str,
@@ -208,8 +259,10 @@ pub struct Variant {
     pub own: Vec<(&'static str, Value)>,
     /// Other settings by dotted key.
     pub others: Vec<(String, Value)>,
-    /// Why it takes no part.
-    pub unsuited: Option<Unsuited>,
+    /// Rate of the links that the settings were made for; `None` if they follow from the fabric.
+    pub made_for: Option<Rate>,
+    /// Conditions that leave it out.
+    conditions: Vec<Condition>,
 }
 
 impl Variant {
@@ -221,7 +274,8 @@ impl Variant {
             cost,
             own: Vec::new(),
             others: Vec::new(),
-            unsuited: None,
+            made_for: None,
+            conditions: Vec::new(),
         }
     }
 
@@ -269,23 +323,40 @@ impl Variant {
         self.set("control.feedback.carrier", carrier)
     }
 
-    /// The variant with a reason why it takes no part, if there is one and it has none yet.
+    /// The variant with lanes that share the input buffer of one.
     #[must_use]
-    pub fn unless(mut self, reason: Option<Unsuited>) -> Self {
-        self.unsuited = self.unsuited.or(reason);
+    pub fn lanes(self, count: u64) -> Self {
+        self.set("vl.data-vls", count)
+            .set("vl.share-buffer", true)
+            .unless(|facts| facts.lacks_lanes())
+    }
+
+    /// The variant with the rate of the links that its settings were made for.
+    #[must_use]
+    pub fn made_for(mut self, rate: Rate) -> Self {
+        self.made_for = Some(rate);
         self
     }
 
+    /// The variant with a condition that leaves it out.
+    #[must_use]
+    pub fn unless(mut self, condition: Condition) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    /// Returns why it takes no part on this fabric: the first condition that holds.
+    pub fn unsuited(&self, facts: &FabricFacts<'_>) -> Option<Unsuited> {
+        self.conditions
+            .iter()
+            .find_map(|condition| condition(facts))
+    }
+
     /// All settings by dotted key; `scheme` is the name of its scheme.
-    pub fn overrides(&self, scheme: &str) -> Vec<(String, Value)> {
-        let scheme_key = ("control.scheme".to_owned(), Value::from(scheme));
+    pub fn settings(&self, scheme: &str) -> Vec<(String, Value)> {
         let own = self.own.iter();
         let own = own.map(|(key, value)| (format!("control.{scheme}.{key}"), value.clone()));
-        let others = self.others.iter().cloned();
-        std::iter::once(scheme_key)
-            .chain(own)
-            .chain(others)
-            .collect()
+        own.chain(self.others.iter().cloned()).collect()
     }
 }
 

@@ -12,7 +12,7 @@ use silvan_core::{Time, Vl};
 
 use crate::hooks::{Flow, LaneView, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use crate::parameters;
-use crate::schemes::variant::{Cost, FabricFacts, Family, Unsuited, Variant, bytes};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Unsuited, Variant};
 use crate::schemes::{Bounds, Declared, Scheme, SchemeError, Setup, SwitchPort};
 
 /// Which packets share a lane.
@@ -71,34 +71,34 @@ impl Scheme for VlMapping {
 
     const FAMILY: Family = Family::Lanes;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let lanes = facts.lanes().max(1);
-        let buffer = bytes(facts.switch_buffer.as_u64() / lanes);
         let variant = |mapping, what: &str| {
             let summary = format!("{lanes} lanes by {what}, which share the buffer of one");
             Variant::new(mapping, summary, COST)
                 .own("mapping", mapping)
-                .carrier("cnp")
-                .set("vl.data-vls", lanes)
-                .set("switch.buffer", buffer.as_str())
-                .unless(facts.lacks_lanes())
+                .lanes(lanes)
         };
-        let of_tree = Unsuited::Fabric("it is for fat trees, with d-mod-k routing");
-        let by_hand =
-            |mapping, how| Variant::new(mapping, "", COST).unless(Some(Unsuited::ByHand(how)));
+        let by_hand = |mapping, what| {
+            let summary = format!("a lane for each {what}, with a buffer each");
+            Variant::new(mapping, summary, COST)
+                .own("mapping", mapping)
+                .unless(|_| {
+                    let how =
+                        "set vl.data-vls to the number of lanes, e.g. with --set vl.data-vls=8";
+                    Some(Unsuited::ByHand(how))
+                })
+        };
         vec![
-            variant("vftree", "destination").unless((!facts.is_fat_tree).then_some(of_tree)),
+            variant("vftree", "destination").unless(|facts| {
+                let of_tree = Unsuited::Fabric("it is for fat trees, with d-mod-k routing");
+                (!facts.is_fat_tree).then_some(of_tree)
+            }),
             variant("flow2sl", "groups of hosts side by side"),
             variant("dbbm", "the destination's number"),
-            variant("obqa", "output").unless(facts.lacks_known_paths()),
-            by_hand(
-                "voqnet",
-                "--schemes vl-mapping --set control.vl-mapping.mapping=voqnet --set vl.data-vls=N, with a lane for each",
-            ),
-            by_hand(
-                "voqsw",
-                "--schemes vl-mapping --set control.vl-mapping.mapping=voqsw --set vl.data-vls=N, with a lane for each",
-            ),
+            variant("obqa", "output").unless(|facts| facts.lacks_known_paths()),
+            by_hand("voqnet", "destination"),
+            by_hand("voqsw", "output of a switch"),
         ]
     }
 

@@ -79,6 +79,57 @@ impl SourceText {
         Ok(source)
     }
 
+    /// The same text with one more override.
+    ///
+    /// # Errors
+    /// It has no place.
+    pub fn with_override(&self, change: &Override) -> Result<Self, DocumentError> {
+        let mut changed = self.clone();
+        changed.apply(change)?;
+        Ok(changed)
+    }
+
+    /// The same text with values for keys that it does not have, and these keys.
+    ///
+    /// A key whose table is a value in the text is left out: reading the text refuses it.
+    #[must_use]
+    pub fn with_defaults(
+        &self,
+        defaults: impl IntoIterator<Item = (KeyPath, Value)>,
+    ) -> (Self, Vec<KeyPath>) {
+        let mut filled = self.clone();
+        let mut added = Vec::new();
+        for (path, value) in defaults {
+            if self.has(&path) {
+                continue;
+            }
+            let start = Ok(ItemMut::Item(&mut filled.root));
+            let place = path
+                .steps()
+                .iter()
+                .fold(start, |at, step| at.and_then(|at| at.enter(step)));
+            if place.is_ok_and(|place| place.set(value)) {
+                added.push(path);
+            }
+        }
+        (filled, added)
+    }
+
+    /// Whether the text, with its overrides, has a value here.
+    pub fn has(&self, path: &KeyPath) -> bool {
+        self.item(path).is_some_and(|item| !item.is_none())
+    }
+
+    fn item(&self, path: &KeyPath) -> Option<&Item> {
+        let steps = path.steps().iter();
+        steps.fold(Some(&self.root), |item, step| {
+            item.and_then(|item| match step {
+                PathStep::Key(key) => item.get(key.as_str()),
+                PathStep::Index(index) => item.get(*index),
+            })
+        })
+    }
+
     /// The root table.
     pub fn root(&self) -> &Item {
         &self.root
@@ -101,14 +152,7 @@ impl SourceText {
         path: &KeyPath,
         seed: T,
     ) -> Result<T::Value, DocumentError> {
-        let item = path
-            .steps()
-            .iter()
-            .try_fold(&self.root, |item, step| match step {
-                PathStep::Key(key) => item.get(key.as_str()),
-                PathStep::Index(index) => item.get(*index),
-            });
-        de::read_item(item.unwrap_or(&Item::None), path, seed)
+        de::read_item(self.item(path).unwrap_or(&Item::None), path, seed)
     }
 
     /// Puts a place to an error that knows its key: the override that set the value or the table
@@ -381,6 +425,31 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn defaults_fill_what_is_missing() {
+        let text = "[control]\nmine = { step = 2 }\nother = 7\n";
+        let overrides = [Override::new("control.third.rate", "5")];
+        let source = SourceText::parse(text, "plain.toml", &overrides).unwrap();
+        let keys = [
+            "control.mine.step",
+            "control.mine.first.deep",
+            "control.other.step",
+            "control.third.rate",
+            "control.fourth.step",
+        ];
+        let defaults = keys.map(|key| (KeyPath::from(key), 1.into()));
+        let (filled, added) = source.with_defaults(defaults);
+        let added: Vec<_> = added.iter().map(ToString::to_string).collect();
+        assert_eq!(added, ["control.mine.first.deep", "control.fourth.step"]);
+        let expected = json!({ "control": {
+            "mine": { "step": 2, "first": { "deep": 1 } },
+            "other": 7,
+            "third": { "rate": 5 },
+            "fourth": { "step": 1 },
+        } });
+        assert_eq!(filled.read::<Value>().unwrap(), expected);
+    }
 
     #[test]
     fn a_text_with_overrides_is_read_as_plain_values() {

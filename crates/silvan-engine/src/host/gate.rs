@@ -35,6 +35,8 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub keeps_lanes: bool,
     /// The lane for whose credits the flow that was asked about last waits.
     pub awaited: Option<Vl>,
+    /// Whether congestion control lets some flow start nothing now.
+    pub holds_back: bool,
     /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
     pub throttled: Vec<u32>,
     pub variant: PhantomData<F>,
@@ -59,6 +61,7 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
             sl: header_level(self.routing, self.host, dst, sl),
         };
         let release = self.source.release(self.now, flow);
+        self.holds_back |= release > self.now;
         if F::TRACES && release > self.now {
             self.throttled.push(dst.index() as u32);
         }

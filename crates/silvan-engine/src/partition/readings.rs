@@ -74,6 +74,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Partitio
         self.parts.iter().map(|part| part.stats.packet_hops).sum()
     }
 
+    /// Returns true if congestion control has acted in some part.
+    pub fn control_acted(&self) -> bool {
+        self.parts.iter().any(|part| part.control_acted())
+    }
+
     /// Data packets delivered.
     pub fn delivered_packets(&self) -> u64 {
         let delivered = self.parts.iter().map(|part| part.stats.delivered_packets);

@@ -75,7 +75,7 @@ const ALONE: [&str; 4] = ["none", "none", "ib-cc", "dcqcn"];
 const SEPARATE: [&str; 18] = [
     "ecn",
     "pft",
-    "ib-cc-pft",
+    "ib-cc+pft",
     "timely",
     "hpcc",
     "swift",
@@ -89,8 +89,8 @@ const SEPARATE: [&str; 18] = [
     "dftree",
     "congestion-isolation",
     "recn",
-    "nscc-reps",
-    "swift-reps",
+    "nscc+reps",
+    "swift+reps",
 ];
 
 /// Those that choose lanes.

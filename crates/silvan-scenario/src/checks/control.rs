@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use silvan_cc::dcms::Dcms;
-use silvan_cc::schemes::{Changes, SchemeError, Setup, SwitchPort, Switches};
-use silvan_core::document::KeyPath;
+use silvan_cc::schemes::{
+    Changes, SchemeChoice, SchemeError, SchemeName, Setup, SwitchPort, Switches,
+};
+use silvan_core::document::{KeyPath, SourceText};
 use silvan_core::{PortId, SwitchId};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -30,7 +32,7 @@ pub(crate) fn build_control(
 ) -> Result<ControlPlan, ScenarioError> {
     let switches = NamedSwitches(fabric);
     section.parameters.check(&switches).map_err(scheme_error)?;
-    let scheme = section.scheme;
+    let scheme = section.scheme.scheme();
     let defaults = scheme.defaults();
     if let Some(reason) = defaults.carrier_required {
         if section.feedback.carrier != Some(defaults.carrier) {
@@ -44,6 +46,20 @@ pub(crate) fn build_control(
         settings: settings.map_err(scheme_error)?,
         dcms: build_dcms(section, fabric)?,
     })
+}
+
+/// Warns of tables of schemes that are not in force. Without a scheme, they are those of the schemes that a comparison or a sweep chooses.
+pub(crate) fn warn_of_tables(source: &SourceText, choice: SchemeChoice) -> Option<String> {
+    let scheme = choice.scheme();
+    let parts = scheme.parts().iter().map(|part| part.as_str());
+    let parts: Vec<_> = parts.collect();
+    let mut tables = SchemeName::TABLES.iter();
+    let idle = |table: &&&str| !parts.contains(*table) && source.has(&at("control").key(table));
+    let table = tables.find(idle).filter(|_| scheme.acts())?;
+    Some(format!(
+        "control.{table} has no effect: control.scheme is {:?}",
+        choice.name()
+    ))
 }
 
 /// What a scheme is built for.
@@ -75,7 +91,10 @@ pub(crate) fn check_setup(
     section: &ControlSection,
     setup: &Setup<'_>,
 ) -> Result<(), ScenarioError> {
-    let checked = section.scheme.check_setup(&section.parameters, setup);
+    let checked = section
+        .scheme
+        .scheme()
+        .check_setup(&section.parameters, setup);
     checked.map_err(scheme_error)
 }
 

@@ -19,7 +19,11 @@ pub(crate) fn build_dcms(
     let marking_rate = section.parameters.ib_cc.switch.marking_rate;
     let parameters = dcms.parameters(marking_rate);
     let dcms = Dcms::new(parameters, dcms_topology(fabric)).map_err(|error| refused(&error))?;
-    Ok(section.scheme.includes(SchemeName::IbCc).then_some(dcms))
+    Ok(section
+        .scheme
+        .scheme()
+        .includes(SchemeName::IbCc)
+        .then_some(dcms))
 }
 
 /// The place and a hint for a parameter that cannot be used.

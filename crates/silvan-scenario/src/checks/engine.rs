@@ -1,8 +1,10 @@
 //! Parameters of the data plane.
 
-use silvan_core::Vl;
+use silvan_core::{Bytes, Vl};
 use silvan_fabric::routing::Routes;
-use silvan_model::{EngineConfig, HostParams, VlArbitration};
+use silvan_model::{
+    EngineConfig, FeedbackParams, HostParams, PacketParams, SwitchParams, VlArbitration,
+};
 
 use super::{at, refused};
 use crate::ScenarioError;
@@ -10,6 +12,10 @@ use crate::parsed::{ScenarioFile, VlWeight};
 
 /// The engine's configuration, checked, from a file whose defaults are filled in.
 pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {
+    let control = &file.control;
+    let telemetry = control.scheme.scheme().wire_bytes(&control.parameters);
+    let with_telemetry =
+        |bytes: Bytes| Bytes::from_bytes(bytes.as_u64().saturating_add(telemetry.as_u64()));
     let config = EngineConfig {
         data_vls: file.vl.data_vls,
         sl_to_vl: sl_to_vl(file)?,
@@ -18,14 +24,23 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             low: arbitration_table(&file.vl.low, "vl.low")?,
             limit_high: file.vl.limit_high,
         },
-        switch: file.switch.clone(),
+        switch: SwitchParams {
+            buffer: super::pfc::lane_buffer(file),
+            ..file.switch.clone()
+        },
         host: HostParams {
             receive_buffer: super::pfc::receive_buffer(file),
             ..file.host.clone()
         },
-        packet: file.packet,
+        packet: PacketParams {
+            header: with_telemetry(file.packet.header),
+            ..file.packet
+        },
         pfc: file.link.pfc_params(),
-        feedback: file.control.feedback,
+        feedback: FeedbackParams {
+            bytes: with_telemetry(file.control.feedback.bytes),
+            ..file.control.feedback
+        },
         latency: file.probe.latency,
         seed: file.run.seed,
     };

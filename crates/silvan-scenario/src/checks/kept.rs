@@ -59,14 +59,14 @@ impl RoutedFabric {
 
 /// What a fabric and its routes follow from, where no tables are given: those may depend on the service levels of the traffic.
 #[derive(Debug, Clone, PartialEq)]
-struct Key {
+pub(crate) struct Key {
     fabric: FabricSection,
     link: LinkSection,
     data_vls: u8,
 }
 
 impl Key {
-    fn of(file: &ScenarioFile) -> Option<Self> {
+    pub fn of(file: &ScenarioFile) -> Option<Self> {
         let section = &file.fabric;
         let given = has_given_routes(section)
             || matches!(section.routing(), Routing::Explicit | Routing::Lfts);
@@ -105,18 +105,18 @@ fn all() -> MutexGuard<'static, Recent<Key, RoutedFabric>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The fabric and routes of a scenario whose defaults are filled in, if they are kept.
-pub(crate) fn kept(file: &ScenarioFile) -> Option<RoutedFabric> {
-    all().find(&Key::of(file)?)
+/// The fabric and routes of a key, if they are kept.
+pub(crate) fn kept(key: Option<&Key>) -> Option<RoutedFabric> {
+    all().find(key?)
 }
 
 /// Keeps them.
-pub(crate) fn keep(file: &ScenarioFile, routed: &RoutedFabric) {
+pub(crate) fn keep(key: Option<&Key>, routed: &RoutedFabric) {
     if routed.fabric.host_count() > MOST_HOSTS {
         return;
     }
-    if let Some(key) = Key::of(file) {
-        all().add(key, routed.clone());
+    if let Some(key) = key {
+        all().add(key.clone(), routed.clone());
     }
 }
 

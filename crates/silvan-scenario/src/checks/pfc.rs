@@ -12,23 +12,15 @@ use super::{at, refused};
 use crate::ScenarioError;
 use crate::parsed::{FlowControl, ScenarioFile};
 
-/// Whether a scenario gives a value.
-fn is_given(source: &SourceText, keys: &[&str]) -> bool {
-    let mut keys = keys.iter();
-    let first = keys.next().and_then(|key| source.root().get(key));
-    keys.fold(first, |table, key| table.and_then(|table| table.get(key)))
-        .is_some()
-}
-
 /// Gives packets and notifications the headers of RoCE v2, where links are Ethernet and no size is given.
 pub(crate) fn fill_ethernet(source: &SourceText, file: &mut ScenarioFile) {
     if file.link.flow_control != FlowControl::Pfc {
         return;
     }
-    if !is_given(source, &["packet", "header"]) {
+    if !source.has(&at("packet.header")) {
         file.packet.header = ROCE_V2_OVERHEAD;
     }
-    if !is_given(source, &["control", "feedback", "bytes"]) {
+    if !source.has(&at("control.feedback.bytes")) {
         file.control.feedback.bytes = ROCE_V2_CNP;
     }
 }
@@ -51,7 +43,16 @@ pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
         // What is wrong is reported where every cable is checked.
         pfc.at(cable).ok()
     });
-    limits.map_or(file.switch.buffer, |limits| limits.buffer)
+    limits.map_or_else(|| lane_buffer(file), |limits| limits.buffer)
+}
+
+/// Size of the input buffer of a switch with credits, per port and virtual lane.
+pub(crate) fn lane_buffer(file: &ScenarioFile) -> Bytes {
+    let lanes = match file.vl.share_buffer {
+        true => u64::from(file.vl.data_vls.max(1)),
+        false => 1,
+    };
+    Bytes::from_bytes(file.switch.buffer.as_u64() / lanes)
 }
 
 /// Size of the receive buffer of a host, per virtual lane. Under PFC a host takes what arrives, and the key has no effect.
@@ -77,7 +78,7 @@ pub(crate) fn check_pfc(
         }
         return Ok(());
     }
-    let scheme = file.control.scheme;
+    let scheme = file.control.scheme.scheme();
     if scheme.includes(SchemeName::Pft) {
         let message = format!(
             "{} reads the credits of a host, and links with PFC have none",

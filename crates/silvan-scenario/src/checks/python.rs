@@ -20,7 +20,7 @@ pub(crate) fn import_python(
     control: &mut ControlSection,
     base: &Path,
 ) -> Result<(), ScenarioError> {
-    let wanted = control.scheme.includes(SchemeName::Python);
+    let wanted = control.scheme.scheme().includes(SchemeName::Python);
     let section = &mut control.parameters.python;
     match (section.file.take(), &section.source) {
         (Some(_), Some(_)) => {

@@ -17,13 +17,13 @@ pub(crate) fn warn_of_rate(file: &ScenarioFile, fabric: &Fabric) -> Option<Strin
     let assumed = file.link.kind().data_rate();
     let rates = cable_rates(fabric);
     let is_met = rates.is_empty() || rates.contains(&assumed);
-    if is_met || !file.control.scheme.takes_link_rate() {
+    if is_met || !file.control.scheme.scheme().takes_link_rate() {
         return None;
     }
     let rates: Vec<_> = rates.iter().map(Rate::to_string).collect();
     Some(format!(
         "link.speed: {} is set up for cables of {assumed}, and no cable has this rate: set the rate of the cables that limit flows ({})",
-        file.control.scheme.as_str(),
+        file.control.scheme.name(),
         rates.join(", ")
     ))
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use silvan_cc::schemes::{Parameters, SchemeName};
+use silvan_cc::schemes::{Parameters, SchemeChoice, SchemeName};
 use silvan_model::FeedbackParams;
 
 use super::DcmsSection;
@@ -15,8 +15,9 @@ use super::DcmsSection;
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ControlSection {
-    /// The scheme. Its parameters are in the table of its name.
-    pub scheme: SchemeName,
+    /// The scheme, or a variant of it: its published settings for this fabric take the place of keys that are not written. Its
+    /// parameters are in the table of the scheme's name.
+    pub scheme: SchemeChoice,
     /// How notifications travel from the receiver back to the sender.
     pub feedback: FeedbackParams,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.

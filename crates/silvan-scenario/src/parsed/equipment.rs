@@ -95,6 +95,8 @@ pub type VlWeight = (u8, u8);
 pub struct VlSection {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
+    /// Whether the data VLs share `switch.buffer` in equal parts. If not, each has a buffer of that size. No effect with PFC.
+    pub share_buffer: bool,
     /// Virtual lane of each of the 16 service levels. Default: the service level modulo the number
     /// of lanes. On a torus with datelines each service level has two lanes, the one given, which is
     /// even, and the next; the default counts pairs then. The lower bits of the service level in
@@ -116,6 +118,7 @@ impl Default for VlSection {
     fn default() -> Self {
         Self {
             data_vls: EngineConfig::default().data_vls,
+            share_buffer: false,
             sl_to_vl: None,
             high: Vec::new(),
             low: Vec::new(),

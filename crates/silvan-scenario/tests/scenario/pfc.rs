@@ -136,7 +136,7 @@ fn limits_that_do_not_fit_are_refused() {
 
 #[test]
 fn schemes_that_need_credits_are_refused() {
-    for scheme in ["pft", "ib-cc-pft"] {
+    for scheme in ["pft", "ib-cc+pft"] {
         check(
             &format!("[control]\nscheme = \"{scheme}\""),
             6,

@@ -67,7 +67,7 @@ const REPS_MARKS: &[(&str, &str)] = &[
 fn promises(scheme: SchemeName) -> Vec<Promise> {
     let one = match scheme.as_str() {
         // The largest index falls to none in 127 steps of the timer.
-        "ib-cc" | "ib-cc-pft" => Promise {
+        "ib-cc" | "ib-cc+pft" => Promise {
             keys: &[("control.ib-cc.adapter.ccti-timer", "8")],
             recovery: Span::from_ns(127 * 8 * 1_024),
             ..COMMON
@@ -123,7 +123,7 @@ fn promises(scheme: SchemeName) -> Vec<Promise> {
             ..COMMON
         },
         // Windows keep queues below the marks by which a flow would leave a path that others use, too.
-        "nscc-reps" => Promise {
+        "nscc+reps" => Promise {
             keys: &[("control.nscc.base-rtt", "\"4 us\"")],
             needs_paths: true,
             in_order: false,
@@ -131,7 +131,7 @@ fn promises(scheme: SchemeName) -> Vec<Promise> {
             in_flight: Some(window_of(6)),
             ..COMMON
         },
-        "swift-reps" => Promise {
+        "swift+reps" => Promise {
             keys: REPS_MARKS,
             needs_paths: true,
             in_order: false,

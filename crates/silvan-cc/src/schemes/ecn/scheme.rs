@@ -130,7 +130,7 @@ impl Scheme for Ecn {
 
     const FAMILY: Family = Family::Threshold;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         let bytes = WINDOW_S * facts.link_gbps() * 1e9 / 8.0;
         let window = ((bytes / facts.mtu.as_u64() as f64).ceil() as u64).max(2);
         let variant = |name, response| {
@@ -139,7 +139,6 @@ impl Scheme for Ecn {
                 .own("response", response)
                 .own("marking", "proposed-counters")
                 .own("window", window)
-                .carrier("ack-per-packet")
         };
         vec![variant("ecn+lipd", "lipd"), variant("ecn+fimd", "fimd")]
     }
@@ -155,6 +154,10 @@ impl Scheme for Ecn {
         check_choice(&KeyPath::ROOT, name, &parameters)?;
         // The packet size does not matter here.
         self.source(0).map(|_| ())
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        Some("no packet left through a full input buffer".to_owned())
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(EcnSwitch, EcnSource), SchemeError> {

@@ -38,7 +38,7 @@ settings! {
                 default: 0,
                 unit: "packets",
                 datagrams: marking_rate by MARKING_RATE, marking_rate,
-                search: Search::choices(&[0, 1, 3, 7, 15, 31, 63, 127, 255]),
+                search: Search::choices(&[0, 1, 3, 7, 10, 15, 31, 63, 127, 255]),
             }
         }
         /// When and by how much a port starves its neighbour of credits.

@@ -43,6 +43,6 @@ pub use parameters::IbParameters;
 pub use sections::{CctSection, CctShape, IbCc};
 pub use settings::{ControlLevel, MarkingMode, PortMask, PortSelection, SwitchCongestionSetting};
 pub use switch::{IbSwitch, MarkingCounters, SwitchParameters};
-pub(super) use variants::table_1;
+pub(super) use variants::by_hosts;
 
 pub use threshold::{ThresholdMap, ThresholdWeight};

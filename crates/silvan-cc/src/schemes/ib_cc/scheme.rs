@@ -25,7 +25,7 @@ impl Scheme for IbCc {
 
     const FAMILY: Family = Family::Threshold;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
         variants::variants(facts)
     }
 
@@ -48,6 +48,18 @@ impl Scheme for IbCc {
 
     fn settings(&self, switches: &dyn Switches) -> Result<Changes, SchemeError> {
         changes::changes(self, switches)
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        let weight = ThresholdWeight::try_new(self.switch.threshold).ok()?;
+        let Some(queue) = threshold_map(&self.switch).ok()?.bytes(weight) else {
+            return Some("switch.threshold is 0, which marks nothing".to_owned());
+        };
+        let queue = Bytes::from_bytes(queue.into());
+        let weight = self.switch.threshold;
+        Some(format!(
+            "no root of congestion queued {queue}, switch.threshold {weight}"
+        ))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(IbSwitch, IbAdapter), SchemeError> {

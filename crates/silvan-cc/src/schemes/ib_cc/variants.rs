@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use silvan_core::Rate;
+
 use crate::schemes::variant::{Cost, FabricFacts, Unsuited, Variant, nearest, ns};
 
 /// Threshold, Packet_Size, Marking_Rate and its counter, queue length; a table of 128 entries of two bytes and the timer; an
@@ -10,6 +12,13 @@ const COST: Cost = Cost::new(8, 258, 1, "notifications");
 
 /// Entries of the table behind the first one.
 const CCT_STEPS: u16 = 127;
+/// Time between two steps down of the index, in units of 1.024 us.
+const CCTI_TIMER: u16 = 150;
+/// Rate of the links that Table I of gran2012 is for.
+const TABLE_1_RATE: Rate = match Rate::from_bits_per_sec(16_000_000_000) {
+    Some(rate) => rate,
+    None => unreachable!(),
+};
 /// Largest delay that an entry of the table can have, in packet times.
 const MOST_DELAY: usize = 16_383;
 
@@ -27,63 +36,79 @@ const DCMS_REDUCTION: f64 = 27_400_000.0;
 const DCMS_CHANGE: f64 = 30_000_000.0;
 
 /// Table I of gran2012.
-pub(in crate::schemes) fn table_1() -> Vec<(&'static str, Value)> {
-    vec![
+fn table_1() -> [(&'static str, Value); 7] {
+    [
         ("switch.threshold", 15.into()),
         ("switch.packet-size", 0.into()),
         ("switch.marking-rate", 0.into()),
         ("adapter.ccti-increase", 1.into()),
-        ("adapter.ccti-limit", 127.into()),
+        ("adapter.ccti-limit", CCT_STEPS.into()),
         ("adapter.ccti-min", 0.into()),
-        ("adapter.ccti-timer", 150.into()),
+        ("adapter.ccti-timer", CCTI_TIMER.into()),
     ]
 }
 
-pub(super) fn variants(facts: &FabricFacts) -> Vec<Variant> {
-    let table = |name, summary: String, cost| {
-        Variant::new(name, summary, cost)
-            .all(table_1())
-            .carrier("cnp")
-    };
-    let as_sold = format!(
+/// The settings of the vendor's manager without an options file.
+///
+/// Its manual (MLNX_OFED, "Congestion Control Manager") has the numbers, and says that table and timer follow from the number of
+/// hosts, but not how. Here the last entry leaves a flow its share of an incast of all hosts, and the timer is that of Table I
+/// of gran2012.
+pub(in crate::schemes) fn by_hosts(hosts: usize) -> [(&'static str, Value); 9] {
+    let last = hosts.saturating_sub(1).min(MOST_DELAY) as f64;
+    let slope = last / f64::from(CCT_STEPS);
+    [
+        ("switch.threshold", 15.into()),
+        // 0x200 bytes in units of 64, and a mean of 0xa packets between two that are marked.
+        ("switch.packet-size", 8.into()),
+        ("switch.marking-rate", 10.into()),
+        ("adapter.ccti-increase", 1.into()),
+        ("adapter.ccti-limit", CCT_STEPS.into()),
+        ("adapter.ccti-min", 0.into()),
+        ("adapter.ccti-timer", CCTI_TIMER.into()),
+        ("adapter.trigger-threshold", 2.into()),
+        ("adapter.cct", json!({ "shape": "linear", "slope": slope })),
+    ]
+}
+
+pub(super) fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
+    let variant =
+        |name, summary: String| Variant::new(name, summary, COST).all(by_hosts(facts.hosts));
+    let summary = format!(
         "defaults of the vendor's manager, table for {} hosts",
         facts.hosts
     );
     vec![
-        table("ib-cc", "Table I of gran2012".to_owned(), COST),
-        with_dcms(facts, table),
-        vendor(facts, table("ib-cc+vendor", as_sold.clone(), COST)),
-        vendor(
-            facts,
-            table(
-                "ib-cc+vendor+adaptive",
-                format!("{as_sold}, adaptive routing"),
-                COST,
-            ),
+        variant("ib-cc", summary.clone()),
+        with_dcms(facts, variant),
+        variant("ib-cc+adaptive", format!("{summary}, adaptive routing"))
+            .set("fabric.path-choice", "adaptive")
+            .unless(|facts| facts.lacks_choice(|routes| routes.allows_adaptive())),
+        Variant::new(
+            "ib-cc+table1",
+            "Table I of gran2012, for 648 hosts of 4x DDR",
+            COST,
         )
-        .set("fabric.path-choice", "adaptive")
-        .unless(facts.lacks_choice(facts.allows_adaptive)),
+        .all(table_1())
+        .own("adapter.trigger-threshold", 0)
+        .own("adapter.cct", json!({ "shape": "linear", "slope": 1.0 }))
+        .made_for(TABLE_1_RATE),
     ]
 }
 
 /// The DCMS of mizero2017, scaled to a run that is much shorter than the paper's.
 fn with_dcms(
-    facts: &FabricFacts,
-    table: impl Fn(&'static str, String, Cost) -> Variant,
+    facts: &FabricFacts<'_>,
+    variant: impl Fn(&'static str, String) -> Variant,
 ) -> Variant {
     let duration_ps = facts.duration.as_ps() as f64;
     let interval_s = duration_ps / 1e12 / DCMS_SWEEPS as f64;
     let shorter = interval_s / DCMS_INTERVAL_S;
     let interval_ns = nearest(interval_s * 1e9);
     let change = DCMS_CHANGE * shorter * facts.link_gbps() / DCMS_GBPS;
-    let is_too_short = nearest(duration_ps / 1e3 / DCMS_SWEEPS as f64) < LEAST_INTERVAL_NS;
-    let why = "the run is too short for 50 sweeps two ticks of a counter apart";
     let summary = format!("Marking_Rate 128, lowered where ports wait; {DCMS_SWEEPS} sweeps");
-    let cost = Cost {
-        messages: "notifications, sweeps",
-        ..COST
-    };
-    table("ib-cc+dcms", summary, cost)
+    let mut variant = variant("ib-cc+dcms", summary);
+    variant.cost.messages = "notifications, sweeps";
+    variant
         .own("switch.marking-rate", 128)
         .set(
             "control.dcms",
@@ -96,22 +121,9 @@ fn with_dcms(
                 "rescan": 1,
             }),
         )
-        .unless(is_too_short.then_some(Unsuited::Fabric(why)))
-}
-
-/// The settings of the vendor's manager without an options file.
-///
-/// Its manual (MLNX_OFED, "Congestion Control Manager") has the numbers, and says that table and timer follow from the number of
-/// hosts, but not how. Here the last entry leaves a flow its share of an incast of all hosts, and the timer is that of Table I
-/// of gran2012.
-fn vendor(facts: &FabricFacts, variant: Variant) -> Variant {
-    let last = facts.hosts.saturating_sub(1).min(MOST_DELAY) as f64;
-    let slope = last / f64::from(CCT_STEPS);
-    variant
-        // 0x200 bytes in units of 64, and a mean of 0xa packets between two that are marked.
-        .own("switch.packet-size", 8)
-        .own("switch.marking-rate", 10)
-        .own("adapter.trigger-threshold", 2)
-        .own("adapter.ccti-limit", CCT_STEPS)
-        .own("adapter.cct", json!({ "shape": "linear", "slope": slope }))
+        .unless(|facts| {
+            let interval_ns = facts.duration.as_ps() as f64 / 1e3 / DCMS_SWEEPS as f64;
+            let why = "the run is too short for 50 sweeps two ticks of a counter apart";
+            (nearest(interval_ns) < LEAST_INTERVAL_NS).then_some(Unsuited::Fabric(why))
+        })
 }

@@ -9,7 +9,7 @@ use super::parameters::{PftError, PftParameters, Sending, Shift, Spell, Threshol
 use super::source::PftSource;
 use crate::hooks::NoControl;
 use crate::parameters;
-use crate::schemes::ib_cc::table_1;
+use crate::schemes::ib_cc::by_hosts;
 use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, Scheme, SchemeError, Search, Setup};
 
@@ -138,14 +138,13 @@ fn best() -> [(&'static str, Value); 8] {
 }
 
 /// The variants of InfiniBand's congestion control with proactive throttling.
-pub fn with_ib_cc(facts: &FabricFacts) -> Vec<Variant> {
+pub fn with_ib_cc(facts: &FabricFacts<'_>) -> Vec<Variant> {
     let cost = Cost::new(8, 258 + 40, 1, "notifications");
     vec![
-        Variant::new("ib-cc-pft", "both, as they are above", cost)
-            .part("ib-cc", table_1())
+        Variant::new("ib-cc+pft", "both, as they are above", cost)
+            .part("ib-cc", by_hosts(facts.hosts))
             .part("pft", best())
-            .carrier("cnp")
-            .unless(facts.lacks_credits(READS_CREDITS)),
+            .unless(|facts| facts.lacks_credits(READS_CREDITS)),
     ]
 }
 
@@ -157,13 +156,12 @@ impl Scheme for Pft {
 
     const FAMILY: Family = Family::Credits;
 
-    fn variants(facts: &FabricFacts) -> Vec<Variant> {
+    fn variants(_: &FabricFacts<'_>) -> Vec<Variant> {
         let variant = Variant::new("pft", "the best found for pft2021", COST);
         vec![
             variant
                 .all(best())
-                .carrier("cnp")
-                .unless(facts.lacks_credits(READS_CREDITS)),
+                .unless(|facts| facts.lacks_credits(READS_CREDITS)),
         ]
     }
 
@@ -171,6 +169,11 @@ impl Scheme for Pft {
         // Whatever the link, a flit takes some time if it has any bytes.
         let flit_time = Span::from_ps(self.flit.as_u64());
         self.with_flit_time(flit_time).map(|_| ())
+    }
+
+    fn idle_reason(&self) -> Option<String> {
+        let enter = self.enter;
+        Some(format!("no host had enter, {enter} credits, in use"))
     }
 
     fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, PftSource), SchemeError> {

@@ -1,4 +1,4 @@
-"""What is tuned of each scheme, as it declares it: the same number of trials for all."""
+"""The search for settings of the scheme in force, as the scheme declares it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from silvan.baselines import Baseline
 from silvan.errors import ScenarioError
 from silvan.quantities import Quantity
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
 from silvan.tuning.space import Parameter, Space, searches
 
-BATCH = 8
-"""Trials that are drawn before the results of any of them are known."""
-
-SAMPLER_SEED = 1
-"""Seed of the sampler of every search."""
-
 _SCALE = 8.0
-"""Sizes, times and rates are searched from an eighth of the published value to eight times."""
+"""Sizes, times and rates are searched from an eighth of the scenario's value to eight times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is searched for one scheme in one group of cases.
+    """What is searched for one scheme.
 
     Attributes
     ----------
     space : Space
         The parameters.
     start : dict
-        The published settings, as drawn values.
+        The scenario's own settings, as drawn values.
     fixed : dict
         Keys that are needed beside the parameters: a table in a scenario has either all of its keys
         from a default or none.
@@ -43,22 +36,27 @@ class Search:
     fixed: dict[str, TomlValue]
 
 
-def search_of(scenario: Scenario, baseline: Baseline) -> Search | None:
-    """Set up the search for a scheme's settings.
+def search_of(scenario: Scenario) -> Search | None:
+    """Set up the search for the settings of the scheme in force.
 
     Parameters
     ----------
     scenario : Scenario
-        The case that settings are tuned on.
-    baseline : Baseline
-        The scheme with its published settings.
+        The fabric, the scheme and the settings to start from.
 
     Returns
     -------
     Search, optional
-        Parameters with their ranges, and the published settings. None if nothing is tuned.
+        Parameters with their ranges, and where to start. None if the scheme declares none.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> search = search_of(silvan.Scenario(control={"scheme": "hpcc"}))
+    >>> search.start["control.hpcc.eta"]
+    0.95
     """
-    keys = scenario.override(baseline.overrides).to_dict()
+    keys = scenario.to_dict()
     parameters: list[Parameter] = []
     start: dict[str, float] = {}
     fixed: dict[str, TomlValue] = {}
@@ -84,18 +82,37 @@ def search_of(scenario: Scenario, baseline: Baseline) -> Search | None:
     return Search(Space(tuple(parameters)), start, fixed) if parameters else None
 
 
+def amount_in(value: Quantity, unit: str) -> float:
+    """Give a size, a time or a rate in another unit.
+
+    Raises
+    ------
+    ScenarioError
+        One of both is of another kind.
+
+    Examples
+    --------
+    >>> amount_in(Quantity("55 us"), "ns")
+    55000.0
+    """
+    (amount, kind), (one, other) = _in_base_unit(value), _in_base_unit(Quantity(f"1 {unit}"))
+    if kind != other:
+        raise ScenarioError(f"{value} has another unit than {unit}")
+    return amount / one
+
+
 def _containing(one: Parameter, value: float) -> Parameter:
-    """Widen a range so that the published value is in it."""
+    """Widen a range so that a value is in it."""
     return replace(one, low=min(one.low, value), high=max(one.high, value))
 
 
 def _scaled(key: str, published: str) -> Parameter:
-    unit = f"x {_in_base_unit(Quantity(published))}"
-    return Parameter(key, 1 / _SCALE, _SCALE, unit, log=True)
+    amount, unit = _in_base_unit(Quantity(published))
+    return Parameter(key, 1 / _SCALE, _SCALE, f"x {amount} {unit}", log=True)
 
 
-def _in_base_unit(value: Quantity) -> str:
-    """Write a size in bytes, a time in picoseconds, or a rate in bit/s."""
+def _in_base_unit(value: Quantity) -> tuple[int, str]:
+    """Give a size in bytes, a time in picoseconds, or a rate in bit/s, and the unit."""
     readers: Sequence[tuple[Callable[[Quantity], Any], str]] = (
         (lambda one: one.bytes, "B"),
         (lambda one: one.ps, "ps"),
@@ -103,7 +120,7 @@ def _in_base_unit(value: Quantity) -> str:
     )
     for read, unit in readers:
         try:
-            return f"{read(value)} {unit}"
+            return int(read(value)), unit
         except ScenarioError:
             continue
     raise ScenarioError(f"{value!r} is neither a size, a time nor a rate")

@@ -1,0 +1,104 @@
+//! The first steps from a text to a scenario: defaults, fabric and routes, and the published settings of the scheme.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use silvan_core::document::SourceText;
+use silvan_fabric::Fabric;
+use silvan_model::EngineConfig;
+
+use crate::checks::at;
+use crate::checks::engine::build_engine;
+use crate::checks::fabric::{build_fabric, build_routes};
+use crate::checks::import::{import_fabric, import_tables};
+use crate::checks::kept::{Key, RoutedFabric, keep, kept};
+use crate::checks::limits::{check_name, check_runs};
+use crate::checks::pfc::fill_ethernet;
+use crate::checks::run::check_run;
+use crate::effective;
+use crate::parsed::ScenarioFile;
+use crate::topology::{check_fabric_keys, read_routing, read_topology};
+use crate::variants::published_settings;
+use crate::{KeyPath, ScenarioError};
+
+/// A file whose defaults are filled in, with its fabric and routes. Load and control have not been looked at.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub file: ScenarioFile,
+    pub warnings: Vec<String>,
+    pub fabric: Arc<Fabric>,
+    pub routed: RoutedFabric,
+    pub engine: EngineConfig,
+    /// What fabric and routes follow from, if they follow from nothing else.
+    key: Option<Key>,
+}
+
+/// Lays out a text, with the published settings of its scheme for the keys that it does not have, and returns these keys.
+pub(crate) fn lay_out(
+    source: &SourceText,
+    base: &Path,
+) -> Result<(Layout, Vec<KeyPath>), ScenarioError> {
+    let mut layout = Layout::of(source, base, None)?;
+    let (settings, warning) = published_settings(source, base, &layout);
+    let (source, published) = source.with_defaults(settings);
+    if !published.is_empty() {
+        layout = Layout::of(&source, base, Some(layout))?;
+    }
+    layout.warnings.extend(warning);
+    Ok((layout, published))
+}
+
+impl Layout {
+    /// Reads a text. Takes fabric and routes of another layout if they follow from the same keys.
+    pub fn of(
+        source: &SourceText,
+        base: &Path,
+        other: Option<Self>,
+    ) -> Result<Self, ScenarioError> {
+        check_fabric_keys(source)?;
+        let mut file: ScenarioFile = source.read()?;
+        file.fabric.topology = read_topology(source)?;
+        file.fabric.routing = read_routing(source)?;
+        check_name(&file.name)?;
+        check_runs(&file)?;
+        let warnings = import_fabric(&mut file.fabric, &file.link, base)?;
+        let lanes_are_given = file.vl.sl_to_vl.is_some();
+        fill_ethernet(source, &mut file);
+        effective::fill_defaults(&mut file);
+        check_run(&file)?;
+        let key = Key::of(&file);
+        let of_other = other.filter(|other| key.is_some() && other.key == key);
+        let known = of_other
+            .map(|other| other.routed)
+            .or_else(|| kept(key.as_ref()));
+        let fabric = match &known {
+            Some(routed) => Arc::clone(&routed.fabric),
+            None => Arc::new(build_fabric(&file.fabric, &file.link)?),
+        };
+        let origin = file.fabric.routing_file.is_some();
+        let origin = origin.then(|| at("fabric.routing-file"));
+        import_tables(&mut file.fabric, &fabric, base)?;
+        let has_levels_only = !file.fabric.path_sl.is_empty() && file.fabric.sl_to_vl.is_empty();
+        if !lanes_are_given && has_levels_only {
+            effective::leave_lanes_to_paths(&mut file);
+        }
+        let engine = build_engine(&file)?;
+        let routed = match known {
+            Some(routed) => routed,
+            None => {
+                let routes = build_routes(&file, &engine, &fabric, origin.as_ref())?;
+                let routed = RoutedFabric::new(Arc::clone(&fabric), routes);
+                keep(key.as_ref(), &routed);
+                routed
+            }
+        };
+        Ok(Self {
+            file,
+            warnings,
+            fabric,
+            routed,
+            engine,
+            key,
+        })
+    }
+}
