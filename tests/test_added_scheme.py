@@ -78,7 +78,12 @@ def test_an_added_scheme_gets_the_feedback_that_its_file_needs(
     (path,) = kept(folder, "out/arena-small/**/arena.csv")
     found = rows(path)
     for case in ("incast", "slower"):
-        for quantity in ("victims_gbps", "hotspot_utilisation", "latency_mean_us", "objective"):
+        for quantity in (
+            "other_receivers_gbps",
+            "hotspot_utilisation",
+            "other_latency_mean_us",
+            "objective",
+        ):
             assert found[case, "half.py", quantity] == found[case, "half", quantity]
         assert float(found[case, "half.py", "messages"]) == 1
 
@@ -106,7 +111,7 @@ def test_a_scheme_is_run_as_it_is_compared(command: Command, folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "messages"),
+    ("words", "control_packets"),
     [
         (("--add", "nofile.py"), ("nofile.py", "--add")),
         (("--add", "carrier.py"), ("pigeon", "carrier")),

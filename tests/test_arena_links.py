@@ -55,7 +55,7 @@ name = "incast"
 file = "incast.toml"
 group = "100G"
 tune = true
-objective = "minimize programs_ms"
+objective = "minimize programs_end_ms"
 pfc = { "link.pfc.buffer" = "64 KiB" }
 """
 # The schemes of Ethernet, and no control.

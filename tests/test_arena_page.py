@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from silvan.arena.measure import ARENA_QUANTITIES
+from silvan.comparison import COMPARED
 from tests.test_documents import load_tool
 
 tool = load_tool("arena_page")
 
 
 def entry(case: str, scheme: str, settings: str, share: float, **numbers: Any) -> dict[str, Any]:
-    names = [one.name for one in ARENA_QUANTITIES]
+    names = [one.name for one in COMPARED]
     return {
         "case": case,
         "link": "pfc" if case.endswith("-pfc") else "credits",
@@ -41,25 +41,25 @@ FACTS: dict[str, Any] = {
             "title": name.title(),
             "note": "It is dark." if name == "forest" else "",
             "link": "pfc" if name.endswith("-pfc") else "credits",
-            "objective": "minimize programs_ms",
+            "objective": "minimize programs_end_ms",
             "command": f"silvan compare --arena --cases {name}",
             "left_out": {"pft": "it has no credits"} if name.endswith("-pfc") else {},
         }
         for name in ("incast", "forest", "incast-pfc")
     ],
     "entries": [
-        entry("incast", "none", "published", 0.5, programs_ms=2.0, objective=2.0),
-        entry("incast", "pft", "published", 0.25, programs_ms="never", dissolved_ms="never"),
-        entry("incast", "pft", "tuned", 1.0, programs_ms=1.0, objective=1.0),
-        entry("incast", "reps", "published", 0.75, programs_ms=1.5, objective=1.5),
+        entry("incast", "none", "published", 0.5, programs_end_ms=2.0, objective=2.0),
+        entry("incast", "pft", "published", 0.25, programs_end_ms="never", cleared_ms="never"),
+        entry("incast", "pft", "tuned", 1.0, programs_end_ms=1.0, objective=1.0),
+        entry("incast", "reps", "published", 0.75, programs_end_ms=1.5, objective=1.5),
         entry("forest", "none", "published", 0.0, failure="it took too long"),
         entry(
             *("forest", "pft", "published", 1.0),
-            victims_gbps=3.0,
+            other_receivers_gbps=3.0,
             objective=2.71828,
             objective_interval=0.0314,
         ),
-        entry("incast-pfc", "none", "published", 1.0, programs_ms=4.0, objective=4.0),
+        entry("incast-pfc", "none", "published", 1.0, programs_end_ms=4.0, objective=4.0),
     ],
 }
 

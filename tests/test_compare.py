@@ -13,7 +13,8 @@ import pytest
 
 import silvan
 from silvan.baselines import Fitting, baselines
-from silvan.comparison import QUANTITIES, Sampled, _smooth, compare, watched
+from silvan.comparison import Sampled, compare, watched
+from silvan.run_measures import CLEARED, MEASURES
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
 
@@ -63,7 +64,7 @@ def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> No
         assert watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
 
 
-def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:
+def test_other_receivers_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:
     """Oracle: a ring allreduce among n sends all but an n-th of its bytes twice over each link."""
     scenario = ddr_scenario(
         fabric={"generator": "single-switch", "hosts": 6},
@@ -89,19 +90,18 @@ def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -
         probe={"interval": "20 us"},
         run={"duration": "10 ms"},
     )
-    (none,) = compare(scenario, ["none"], root=tmp_path)
+    (none,) = compare(scenario, ["none"], out=tmp_path)
     # Twice two thirds of 3 MiB through each link at its payload rate.
     expected_ms = 4 * 2**20 * 8 / (100e9 * 2048 / 2074) * 1e3
-    assert none.numbers["programs_ms"] == pytest.approx(expected_ms, rel=0.1)
+    assert none.numbers["programs_end_ms"] == pytest.approx(expected_ms, rel=0.1)
     assert none.numbers["fairness"] == pytest.approx(1)
     assert none.numbers["hotspot_utilisation"] > 0.9
-    assert math.isnan(none.numbers["recovered_ms"])
 
 
-def test_a_run_that_ends_before_its_first_sample_has_no_rates(
+def test_a_run_that_ends_before_its_first_sample_has_rates(
     command: Command, tmp_path: Path
 ) -> None:
-    """Oracle: 64 KiB take at least 5 us at 100 Gbit/s, and the first sample is after 1 ms."""
+    """Oracle: a ring of three ranks sends four thirds of the bytes over each link; no sample."""
     (tmp_path / "short.toml").write_text(
         """\
 name = "short"
@@ -131,32 +131,34 @@ interval = "1 ms"
     rows = json.loads(outcome.stdout)
     assert [row["scheme"] for row in rows] == ["none", "ib-cc"]
     for row in rows:
-        for name in ("victims_gbps", "hotspot_utilisation", "dissolved_ms", "recovered_ms"):
+        for name in ("hotspots_gbps", "hotspot_utilisation", "cleared_ms", "queued_max_mb"):
             assert row[name] is None
-        assert 0.005 < row["programs_ms"] < 1
+        assert 0.005 < row["programs_end_ms"] < 1
+        sent = 4 / 3 * 64 * 1024 * 8e-6
+        rate = sent / row["programs_end_ms"]
+        assert row["other_receivers_gbps"] == pytest.approx(rate, rel=0.01)
     page = (tmp_path / "out" / "compare-short" / "compare.html").read_text()
-    assert "Receive rate of victims" not in page
+    assert "Receive rate of other receivers" not in page
 
 
 def test_numbers_of_a_case_that_can_be_told_in_advance(
     scenario: silvan.Scenario, tmp_path: Path
 ) -> None:
     """Oracle: rates of links; a victim that shares nothing with the incast."""
-    ranking = compare(scenario, ["ecn+lipd"], root=tmp_path)
+    ranking = compare(scenario, ["ecn+lipd"], out=tmp_path)
     assert [one.baseline.name for one in ranking] == ["none", "ecn+lipd"]
     for one in ranking:
-        assert one.numbers["victims_gbps"] == pytest.approx(50 * 2048 / 2074, rel=0.01)
+        assert one.numbers["other_receivers_gbps"] == pytest.approx(50 * 2048 / 2074, rel=0.01)
         assert one.numbers["fairness"] == 1
         # The last link is never idle.
         assert one.numbers["hotspot_utilisation"] == pytest.approx(1, abs=0.01)
         # Two cables of 2 m, 100 ns of the switch, 2074 bytes at 100 Gbit/s.
-        assert one.numbers["latency_mean_us"] == pytest.approx(0.286, rel=0.02)
-        assert one.numbers["recovered_ms"] <= 0.05
-        assert math.isnan(one.numbers["programs_ms"])
+        assert one.numbers["other_latency_mean_us"] == pytest.approx(0.286, rel=0.02)
+        assert math.isnan(one.numbers["programs_end_ms"])
     none, ecn = ranking
-    assert (none.numbers["messages"], ecn.numbers["messages"]) == (0, 1)
-    assert math.isinf(none.numbers["dissolved_ms"])
-    assert none.to_dict()["dissolved_ms"] == "never"
+    assert (none.numbers["control_packets"], ecn.numbers["control_packets"]) == (0, 1)
+    assert math.isinf(none.numbers["cleared_ms"])
+    assert none.to_dict()["cleared_ms"] == "never"
 
 
 def test_latency_is_that_of_packets_to_other_hosts_than_hotspots(tmp_path: Path) -> None:
@@ -177,19 +179,28 @@ def test_latency_is_that_of_packets_to_other_hosts_than_hotspots(tmp_path: Path)
         },
         run={"duration": "2 ms", "warm-up": "1 ms"},
     )
-    (none,) = compare(scenario, ["none"], root=tmp_path)
+    (none,) = compare(scenario, ["none"], out=tmp_path)
     rows = {row["name"]: row for row in silvan.run(scenario).classes.to_pylist()}
-    assert none.numbers["latency_mean_us"] == pytest.approx(rows["victim"]["latency_mean_ns"] / 1e3)
-    assert none.numbers["latency_p999_us"] == pytest.approx(rows["victim"]["latency_p999_ns"] / 1e3)
+    assert none.numbers["other_latency_mean_us"] == pytest.approx(
+        rows["victim"]["latency_mean_ns"] / 1e3
+    )
+    assert none.numbers["other_latency_p999_us"] == pytest.approx(
+        rows["victim"]["latency_p999_ns"] / 1e3
+    )
     assert rows["c-hot"]["latency_mean_ns"] > 2 * rows["victim"]["latency_mean_ns"]
 
 
-def test_there_is_nothing_of_victims_where_there_are_none(tmp_path: Path) -> None:
+def test_there_is_nothing_of_other_receivers_where_there_are_none(tmp_path: Path) -> None:
     text = SCENARIO[: SCENARIO.index("[[traffic.flow]]")] + SCENARIO[SCENARIO.index("[run]") :]
-    for one in compare(silvan.Scenario.from_toml(text), ["pft"], root=tmp_path):
-        names = ("victims_gbps", "recovered_ms", "fairness", "latency_mean_us", "latency_p999_us")
+    for one in compare(silvan.Scenario.from_toml(text), ["pft"], out=tmp_path):
+        names = (
+            "other_receivers_gbps",
+            "fairness",
+            "other_latency_mean_us",
+            "other_latency_p999_us",
+        )
         assert all(math.isnan(one.numbers[name]) for name in names)
-        assert one.to_dict()["recovered_ms"] is None
+        assert one.to_dict()["fairness"] is None
         assert one.numbers["hotspot_utilisation"] == pytest.approx(1, abs=0.01)
 
 
@@ -201,18 +212,18 @@ def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
         traffic={"nodes": {"v": 0.5, "c": 0.5, "hotspots": 1}},
         run={"duration": "400 us"},
     )
-    several = compare(scenario, ["pft"], seeds=3, root=tmp_path)
+    several = compare(scenario, ["pft"], seeds=3, out=tmp_path)
     alone = [
-        compare(scenario.override({"run.seed": seed}), ["pft"], root=tmp_path) for seed in (1, 2, 3)
+        compare(scenario.override({"run.seed": seed}), ["pft"], out=tmp_path) for seed in (1, 2, 3)
     ]
     for place, entry in enumerate(several):
-        for name in ("victims_gbps", "fairness", "latency_mean_us"):
+        for name in ("other_receivers_gbps", "fairness", "other_latency_mean_us"):
             values = [one[place].numbers[name] for one in alone]
             assert entry.numbers[name] == pytest.approx(statistics.fmean(values))
             assert entry.deviations[name] == pytest.approx(statistics.stdev(values))
-        assert entry.deviations["latency_mean_us"] > 0
+        assert entry.deviations["other_latency_mean_us"] > 0
         assert all(math.isnan(one[place].deviations["fairness"]) for one in alone)
-    assert several[0].to_dict()["standard_deviations"]["victims_gbps"] is not None
+    assert several[0].to_dict()["standard_deviations"]["other_receivers_gbps"] is not None
 
 
 @pytest.mark.slow
@@ -230,7 +241,7 @@ def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path)
     assert report[-1]["host_bytes"] is None
     assert report[-1]["message_kinds"] == "acknowledgements"
     # The carrier of the file's scheme is not that of the others.
-    assert report[1]["messages"] < 1 == report[2]["messages"]
+    assert report[1]["control_packets"] < 1 == report[2]["control_packets"]
     result = silvan.run(
         silvan.Scenario.from_toml(SCENARIO).override(
             {"control.scheme": "half", "control.feedback.carrier": "ack-per-packet"}
@@ -247,17 +258,22 @@ def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path)
     assert sum(one["marked_packets"] for one in kept) == marked
 
 
-def test_times_are_those_from_which_on_something_holds() -> None:
-    times = np.array([1.0, 2.0, 3.0, 4.0])
-    cases = [
-        ([True, True, True, True], 0),
-        ([False, True, True, True], 1),
-        ([True, False, True, True], 2),
-        ([True, True, True, False], math.inf),
-    ]
-    for holds, expected in cases:
-        assert Sampled._first(np.array(holds), times) == expected
-    assert _smooth(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 5.0])).tolist() == pytest.approx([4, 5])
+def test_congestion_is_cleared_from_when_on_five_samples_have_few_port_vls() -> None:
+    """Oracle: means of five samples by hand; a tenth of the most without control is 2."""
+    times = np.arange(9.0)
+    without = Sampled(times, np.full(9, 20.0), {})
+    for ports, expected in [
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0], 0),
+        # A single sample above the limit does not count.
+        ([0, 0, 0, 9, 0, 0, 0, 0, 0], 0),
+        # The first window without the 20 starts at 2; its mean is exactly 2.
+        ([20, 20, 10, 0, 0, 0, 0, 0, 0], 2),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 20], math.inf),
+    ]:
+        one = Sampled(times, np.array(ports, dtype=np.float64), {})
+        assert one.numbers(without)[CLEARED.name] == expected
+    nothing = Sampled(times, np.zeros(9), {})
+    assert math.isnan(without.numbers(nothing)[CLEARED.name])
 
 
 @pytest.mark.slow
@@ -268,7 +284,7 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     assert outcome.status == 0, outcome.stderr
     report = json.loads(outcome.stdout)
     assert [one["scheme"] for one in report] == ["none", "pft", "dcqcn"]
-    assert {one.name for one in QUANTITIES} <= report[0].keys()
+    assert {*MEASURES, CLEARED.name} <= report[0].keys()
     folder = tmp_path / "out" / "compare-small"
     kept = json.loads((folder / "compare.json").read_text())["schemes"]
     assert [{key: one[key] for key in one if key != "folders"} for one in kept] == report
@@ -298,30 +314,30 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
     suit = Fitting((none, short, last), {})
     monkeypatch.setattr("silvan.comparison.fitting", lambda *_: suit)
-    ranking = compare(scenario, root=tmp_path)
+    ranking = compare(scenario, out=tmp_path)
     assert [bool(one.failure) for one in ranking] == [False, True, False]
-    assert 'job "work" has not ended' in ranking[1].failure
-    assert math.isnan(ranking[1].numbers["programs_ms"])
-    assert ranking[1].to_dict()["programs_ms"] is None
-    assert ranking[2].numbers["programs_ms"] > 0
+    assert 'program "work" has not ended' in ranking[1].failure
+    assert math.isnan(ranking[1].numbers["programs_end_ms"])
+    assert ranking[1].to_dict()["programs_end_ms"] is None
+    assert ranking[2].numbers["programs_end_ms"] > 0
 
     failing = Fitting((dataclasses.replace(none, overrides=short.overrides), last), {})
     monkeypatch.setattr("silvan.comparison.fitting", lambda *_: failing)
     with pytest.raises(silvan.SimulationError, match="has not ended"):
-        compare(scenario, root=tmp_path)
+        compare(scenario, out=tmp_path)
 
 
 def test_a_scheme_without_published_settings_takes_part_if_it_is_named(
     scenario: silvan.Scenario, tmp_path: Path
 ) -> None:
     """Oracle: a run of the scenario with that scheme."""
-    none, half = compare(scenario, ["half"], root=tmp_path)
+    none, half = compare(scenario, ["half"], out=tmp_path)
     assert (none.baseline.name, half.baseline.name) == ("none", "half")
     assert half.baseline.cost.messages == "acknowledgements"
     assert half.baseline.cost.switch_bytes is None
     result = silvan.run(scenario.override({"control.scheme": "half"}))
     victim = result.hosts["delivered_bytes"].to_pylist()[5]
-    assert half.numbers["victims_gbps"] == pytest.approx(victim * 8 / 1e6, rel=0.02)
+    assert half.numbers["other_receivers_gbps"] == pytest.approx(victim * 8 / 1e6, rel=1e-12)
     assert "half" not in [one.name for one in baselines(scenario)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import silvan
-from silvan.measures import jain_index, receive_rates_gbps
+from silvan.measures import jain_index
 from silvan.reproduce.registry import study
 from silvan.toml_text import TomlValue
 from silvan_papers.forests import FORESTS, forest_cases, tabulate_forests
@@ -44,7 +44,7 @@ def test_the_table_agrees_with_the_counters_of_the_hosts() -> None:
     table = tabulate_forests(results, TWO, whole=True)
     assert [row[:2] for row in table.rows] == [(kind, name) for kind in FORESTS for name in TWO]
     for row, (result,) in zip(table.rows, results.values(), strict=True):
-        rates = receive_rates_gbps(result)
+        rates = result.measures
         assert row[4] == pytest.approx(rates["total_gbps"])
         if str(row[0]).startswith("moving"):
             assert row[2] != row[2], "no host is a hotspot all the time"

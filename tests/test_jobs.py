@@ -21,8 +21,8 @@ def result() -> Result:
 
 def test_numbers_of_hosts_are_hosts_of_their_own(result: Result) -> None:
     ranks = result.ranks.to_pylist()
-    first = [rank["host"] for rank in ranks if rank["job"] == 0]
-    second = [rank["host"] for rank in ranks if rank["job"] == 1]
+    first = [rank["host"] for rank in ranks if rank["program"] == 0]
+    second = [rank["host"] for rank in ranks if rank["program"] == 1]
     assert first == list(range(12))
     assert len(set(second)) == 12
     assert not set(second) & set(first)
@@ -36,7 +36,7 @@ def test_seed_chooses_random_places() -> None:
     def places(seed: int) -> list[int]:
         scenario = silvan.Scenario.from_toml(text, overrides={key: seed})
         ranks = silvan.run(scenario).ranks.to_pylist()
-        return [rank["host"] for rank in ranks if rank["job"] == 1]
+        return [rank["host"] for rank in ranks if rank["program"] == 1]
 
     assert places(1) == places(1)
     assert places(1) != places(2)
@@ -62,13 +62,13 @@ def test_iterations_and_exposed_shares_follow_from_ranks(result: Result) -> None
     for job, program in enumerate(result.programs.to_pylist()):
         spans = []
         for index in range(3):
-            own = [mark for mark in marks if (mark["job"], mark["index"]) == (job, index)]
+            own = [mark for mark in marks if (mark["program"], mark["index"]) == (job, index)]
             assert len(own) == 12
             spans.append(max(m["end_ps"] for m in own) - min(m["begin_ps"] for m in own))
         assert program["iterations"] == 3
         assert program["iteration_mean_ps"] == pytest.approx(sum(spans) / 3)
         assert program["iteration_max_ps"] == max(spans)
-        times = [rank for rank in ranks if rank["job"] == job]
+        times = [rank for rank in ranks if rank["program"] == job]
         compute = sum(rank["compute_ps"] for rank in times)
         total = sum(rank["end_ps"] - program["start_ps"] for rank in times)
         assert program["exposed_share"] == pytest.approx(1 - compute / total)
@@ -88,7 +88,7 @@ def test_delays_are_those_of_the_trees(result: Result) -> None:
     names = {"first", "second", "other traffic"}
     assert rows
     assert all({row["victim"], row["contributor"]} <= names for row in rows)
-    owner = {rank["host"]: rank["job"] for rank in result.ranks.to_pylist()}
+    owner = {rank["host"]: rank["program"] for rank in result.ranks.to_pylist()}
     trees = result.tables["tree_hosts"].to_pylist()
     seen = set()
     for row in trees:

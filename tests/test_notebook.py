@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.measures import receive_rates_gbps
 from silvan.notebook import MOST_NODES, MOST_ROWS
 from silvan.sweeping.store import Failure
 from tests.conftest import INCAST
@@ -87,10 +86,8 @@ def test_a_large_fabric_is_not_drawn() -> None:
 def test_a_result_states_its_rates_and_latencies(incast: silvan.Result) -> None:
     root = page(incast)
     shown = facts(root)
-    rates = receive_rates_gbps(incast)
-    assert float(shown["hotspot receive rate (Gbit/s)"]) == pytest.approx(
-        rates["hotspots_gbps"], rel=1e-5
-    )
+    rates = incast.measures
+    assert float(shown["hotspots (Gbit/s)"]) == pytest.approx(rates["hotspots_gbps"], rel=1e-5)
     assert float(shown["total delivered (Gbit/s)"]) == pytest.approx(rates["total_gbps"], rel=1e-5)
     (row,) = rows(root, 1)
     (expected,) = incast.classes.to_pylist()
@@ -119,7 +116,7 @@ def test_a_long_series_keeps_its_bytes() -> None:
     assert points[-1, 0] == pytest.approx(352)
     area = ((126 - points[::2, 1]) * (points[1::2, 0] - points[::2, 0])).sum() / 108 / 304
     highest = float(drawing(page(result)).find(f"{SVG}text").text or "")  # type: ignore[union-attr]
-    mean = receive_rates_gbps(result)["hotspots_gbps"]
+    mean = result.measures["hotspots_gbps"]
     assert area * highest == pytest.approx(mean, rel=0.01)
 
 

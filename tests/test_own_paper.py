@@ -12,14 +12,12 @@ from tests.conftest import Command
 
 MODULE = """\
 from pathlib import Path
-
-from silvan.measures import receive_rates_gbps
 from silvan.reproduce import Case, Experiment, Measurement, Paper, Target
 
 
 def measure(results):
     (run,) = results["three to one"]
-    rate = receive_rates_gbps(run)["total_gbps"]
+    rate = run.measures["total_gbps"]
     return [Measurement("incast.total", (rate,), (rate,))]
 
 

@@ -325,7 +325,7 @@ def test_a_plug_in_is_compared_as_what_it_stands_for(
         # Named where the scenario has another scheme in force.
         scenario = scenario.override({"control.scheme": "none"})
     rankings = [
-        compare(one, [name], root=tmp_path / name / str(place))
+        compare(one, [name], out=tmp_path / name / str(place))
         for place, (one, name) in enumerate(zip((scenario, core), names, strict=True))
     ]
     plugged, built_in = ([(row.numbers, row.failure) for row in ranking] for ranking in rankings)
@@ -356,7 +356,7 @@ def test_without_its_entry_point_a_plug_in_is_unknown(
     if kind == "scheme":
         plain = silvan.Scenario.from_toml(HEAD + INCAST)
         with pytest.raises(SilvanError, match="no scheme 'halving' to compare"):
-            compare(plain, ["halving"], root=tmp_path)
+            compare(plain, ["halving"], out=tmp_path)
         with pytest.raises(ScenarioError, match=re.escape(use.refused)):
             silvan.sweep(plain, {"control.scheme": ["none", "halving"]})
 

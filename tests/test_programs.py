@@ -355,3 +355,44 @@ def test_bad_schedules_end_with_one_line(
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert error.count("\n") <= 2
+
+
+@pytest.mark.parametrize(
+    ("chain", "computed_us"),
+    [
+        # Two processors compute 100 us at once.
+        ("", 100),
+        # Two compute 100 us one after the other, a third 150 us beside them.
+        ("c: calc 150000 cpu 2\nb requires a\n", 200),
+    ],
+    ids=["two-cpus", "three-cpus"],
+)
+def test_processors_of_a_rank_that_compute_at_once_count_once(chain: str, computed_us: int) -> None:
+    """Oracle: the union of the intervals. An eager message of 8 bytes takes 0.301 us."""
+    calculations = f"a: calc 100000 cpu 0\nb: calc 100000 cpu 1\n{chain}"
+    after = "".join(f"s requires {name}\n" for name in "abc"[: 3 if chain else 2])
+    goal = (
+        f"num_ranks 2\nrank 0 {{\n{calculations}s: send 8b to 1 tag 1\n{after}}}\n"
+        f"rank 1 {{\n{calculations}r: recv 8b from 0 tag 1\n}}\n"
+    )
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 4},
+            link={"rate": "400 Gbit/s", "latency": "100 ns"},
+            host={"receive-buffer": "256 KiB"},
+            switch={"buffer": "512 KiB"},
+            packet={"mtu": "4 KiB"},
+            traffic={
+                "messaging": {"overhead": "0 ns", "eager-limit": "1 GiB"},
+                "program": [{"name": "p", "kind": "goal", "trace": goal}],
+            },
+            run={"duration": "1 s"},
+        )
+    )
+    first, second = result.ranks["end_ps"].to_pylist()
+    assert first == computed_us * 1_000_000
+    assert second == pytest.approx((computed_us + 0.301) * 1e6, abs=1000)
+    assert result.ranks["compute_ps"].to_pylist() == [computed_us * 1_000_000] * 2
+    share = 1 - 2 * computed_us * 1_000_000 / (first + second)
+    assert result.measures["exposed_share"] == pytest.approx(share, rel=1e-12)
+    assert f"{share:.3%}" == ("0.150%" if computed_us == 100 else "0.075%")

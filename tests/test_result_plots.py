@@ -11,7 +11,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command as main
-from silvan.measures import FloatArray, measured_ps, receive_rates_gbps
+from silvan.measures import FloatArray, measured_ps
 from tests.conftest import INCAST, ddr_scenario
 from tests.test_extras import run_python_without
 
@@ -58,7 +58,7 @@ def test_receive_rates_are_those_of_the_series(incast: silvan.Result) -> None:
     assert line.get_label() == "hotspots (mean)"
     np.testing.assert_allclose(across(line), [0.025, 0.075, 0.125, 0.175])
     mean = up(line).mean()
-    assert mean == pytest.approx(receive_rates_gbps(incast)["hotspots_gbps"])
+    assert mean == pytest.approx(incast.measures["hotspots_gbps"])
 
 
 def test_a_single_sample_is_visible(incast: silvan.Result) -> None:
@@ -219,7 +219,7 @@ def test_an_svg_names_curves_and_points_with_their_values(
     share = 8e5 * first["xmit_bytes"] / measured_ps(probed) / first["link_gbps"]
     assert names["utilisation"][0] == f"switch-00:1\nutilisation (%): {share:.4g}"
     assert any(name.startswith("switch-00:1\n") for name in names["queues"])
-    assert any(name.startswith("host-0000\nlatency (us): ") for name in names["latency-cdf"])
+    assert any(name.startswith("host-0000\nlatency (µs): ") for name in names["latency-cdf"])
     assert any("congestion trees: 1" in name for name in names["trees-over-time"])
     circles = [
         (float(one.get("cy", 0)), float((one[0].text or "").rpartition(": ")[2]))
@@ -253,3 +253,89 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:
     )
     done = run_python_without(("matplotlib",), program, cwd=tmp_path)
     assert (done.status, done.stdout) == (0, "pip install 'silvan[figures]'\n"), done.stderr
+
+
+@pytest.fixture(scope="module")
+def flows() -> silvan.Result:
+    """Run flows of two classes, of which one has flows that cannot finish."""
+    many = {"sizes": {"uniform": {"from": "1 KiB", "to": "60 KiB"}}, "load": 0.3}
+    late = {
+        "name": "late",
+        "from": "host-0000",
+        "to": "host-0001",
+        "bytes": "1 MiB",
+        "start": "250 us",
+    }
+    return silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 4},
+            traffic={"flows": [{"name": "many", "end": "200 us", **many}], "flow": [late]},
+            run={"warm-up": "20 us", "duration": "300 us"},
+        )
+    )
+
+
+def test_completion_times_are_those_of_the_flows(flows: silvan.Result) -> None:
+    """Oracle: shares of the flows after the warm-up, counted one by one."""
+    axes = flows.plot.fct_cdf().axes[0]
+    rows = [row for row in flows.flows.to_pylist() if row["measured"]]
+    curves = {str(line.get_label()): line for line in axes.get_lines()}
+    assert set(curves) == {"many", "late"}
+    many = [row["completion_ps"] / 1e6 for row in rows if row["name"] == "many"]
+    for time_us, share in zip(across(curves["many"]), up(curves["many"]), strict=True):
+        if share:
+            assert share == pytest.approx(sum(one <= time_us for one in many) / len(many))
+    assert up(curves["many"])[-1] == 1
+    # An unfinished flow has no time, and its curve no point.
+    assert up(curves["late"]).size == 0
+
+
+def test_slowdowns_by_size_are_percentiles_of_neighbouring_sizes(flows: silvan.Result) -> None:
+    """Oracle: numpy's percentiles of the flows, sorted by size and cut into groups."""
+    rows = sorted(
+        (row for row in flows.flows.to_pylist() if row["measured"]), key=lambda row: row["bytes"]
+    )
+    slowdowns = np.array([row["slowdown"] or np.inf for row in rows])
+    sizes = np.array([row["bytes"] for row in rows], dtype=np.float64)
+    axes = flows.plot.slowdown_by_size(groups=4).axes[0]
+    starts = [place * len(rows) // 4 for place in range(4)]
+    groups = [slice(*pair) for pair in zip(starts, [*starts[1:], len(rows)], strict=True)]
+    # Only the last group has the unfinished flow.
+    for line, share in zip(axes.get_lines(), (50, 99, 99.9), strict=True):
+        expected = [np.percentile(slowdowns[group], share) for group in groups[:-1]]
+        np.testing.assert_allclose(up(line)[:3], expected)
+        np.testing.assert_allclose(across(line)[:3], [sizes[group].mean() for group in groups[:-1]])
+
+
+def test_flows_must_have_started_after_the_warm_up(incast: silvan.Result) -> None:
+    with pytest.raises(silvan.SilvanError, match="no traffic entry has a number of bytes"):
+        incast.plot.fct_cdf()
+
+
+def test_a_figure_has_the_width_of_a_column_and_no_title(incast: silvan.Result) -> None:
+    figure = incast.plot.sized("column").receive_rates()
+    assert figure.get_size_inches()[0] == 3.5
+    assert figure.get_suptitle() == ""
+    assert incast.plot.sized("page", title=True).receive_rates().get_suptitle() == "incast"
+    with pytest.raises(silvan.SilvanError, match="no width 'wide'"):
+        incast.plot.sized("wide")
+
+
+def test_the_command_writes_pdf_in_a_width(
+    incast: silvan.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Oracle: the size of the page in the PDF, in points."""
+    folder = incast.write(tmp_path / "run")
+    out = tmp_path / "plots"
+    words = ["plot", str(folder), "receive-rates", "--width", "column", "--no-title"]
+    assert main([*words, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [Path(line).suffix for line in printed] == [".png", ".svg", ".pdf"]
+    data = (out / "plot-receive-rates.pdf").read_bytes()
+    width, height = (
+        float(word) for word in data.split(b"/MediaBox [ 0 0 ")[1].split(b" ]")[0].split()
+    )
+    assert width == pytest.approx(3.5 * 72)
+    assert 100 < height < width * 1.2
+    # Type 3 fonts are refused by publishers.
+    assert b"/Type3" not in data

@@ -76,7 +76,7 @@ def test_input_queues_saturate_where_theory_says() -> None:
     middle = (found.load + found.above) / 2
     assert middle == pytest.approx(0.586, abs=0.03)
     # Latencies grow with the load.
-    means = [point.latency_mean_ns or 0 for point in found.points if point.load <= found.load]
+    means = [point.latency_mean_us or 0 for point in found.points if point.load <= found.load]
     assert means == sorted(means)
 
 
@@ -130,7 +130,9 @@ def test_runs_with_few_messages_are_uncertain(command: Command, tmp_path: Path) 
     done = command("saturate", path, "--resolution", "0.2")
     assert done.status == 0
     assert "uncertain: a run had" in done.stdout
-    assert json.loads(command("saturate", path, "--json").stdout)["is_certain"] is False
+    assert (
+        json.loads(command("saturate", path, "--json").stdout)["curves"][0]["is_certain"] is False
+    )
 
 
 def test_loads_are_shares_of_the_injection_rate() -> None:
@@ -154,9 +156,37 @@ def test_the_command_prints_what_is_found(command: Command, tmp_path: Path) -> N
     assert done.status == 0
     assert "saturation load: 0.250 is delivered in full" in done.stdout
     assert (tmp_path / "figures" / "saturation.svg").stat().st_size > 1000
-    found = json.loads(command("saturate", path, "--resolution", "0.1", "--json").stdout)
+    assert (tmp_path / "figures" / "saturation.pdf").read_bytes().startswith(b"%PDF-")
+    read = json.loads(command("saturate", path, "--resolution", "0.1", "--json").stdout)
+    (found,) = read["curves"]
     assert found["load"] == 0.25
+    assert found["values"] == {}
     assert [point["load"] for point in found["points"]] == [0.25, 0.3125, 0.375, 0.5, 1.0]
+
+
+def test_a_grid_overlays_curves(command: Command, tmp_path: Path) -> None:
+    """Oracle: the same search with each value alone."""
+    path = tmp_path / "hyper-x.toml"
+    fabric = {"generator": "hyper-x", "sizes": [6], "hosts-per-switch": 4}
+    path.write_text(permuted(fabric, 4).to_toml())
+    words = ("saturate", path, "--resolution", "0.1", "--json")
+    grid = ("--grid", "traffic.permutation.0.shift=4,8", "--grid", "control.scheme=none,ib-cc")
+    together = json.loads(command(*words, *grid, "--out", tmp_path / "figures").stdout)["curves"]
+    assert [one["values"] for one in together] == [
+        {"control.scheme": scheme, "traffic.permutation.0.shift": shift}
+        for scheme in ("none", "ib-cc")
+        for shift in (4, 8)
+    ]
+    for one in together:
+        sets = [
+            word for key, value in one["values"].items() for word in ("--set", f"{key}={value}")
+        ]
+        (alone,) = json.loads(command(*words, *sets).stdout)["curves"]
+        assert (alone["load"], alone["above"]) == (one["load"], one["above"])
+    drawn = (tmp_path / "figures" / "saturation.svg").read_text("utf-8")
+    assert all(f"{scheme}, {shift}: " in drawn for scheme in ("none", "ib-cc") for shift in (4, 8))
+    rows = (tmp_path / "figures" / "saturation.csv").read_text().splitlines()
+    assert len(rows) == 1 + sum(len(one["points"]) for one in together)
 
 
 @pytest.mark.parametrize(

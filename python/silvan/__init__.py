@@ -2,8 +2,9 @@
 
 A :class:`Scenario` says everything about one simulation: the fabric, its links
 and buffers, who sends what to whom, and which congestion control is at work.
-:func:`run` simulates it, and the :class:`Result` holds Arrow tables. :func:`sweep` runs it at
-every point of a grid.
+:func:`run` simulates it, and the :class:`Result` holds Arrow tables and measures. :func:`sweep`
+runs it at every point of a grid, :func:`compare` with every scheme. :func:`saturate` finds the load
+that its fabric can carry, :func:`tune` settings of its congestion control.
 
 Examples
 --------
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from silvan.callbacks import NEVER, Callbacks
+    from silvan.comparison import compare
     from silvan.errors import (
         EmulationError,
         EvaluationError,
@@ -42,12 +44,14 @@ if TYPE_CHECKING:
         SimulationError,
         UnsupportedSystemError,
     )
+    from silvan.planning.saturation import saturate
     from silvan.response import Response
     from silvan.result import Result
     from silvan.scenario import Scenario, reference, schema
     from silvan.scheme_file import SchemeSetup
     from silvan.simulation import Progress, run
     from silvan.sweeping.sweep import SweepProgress, SweepResult, sweep
+    from silvan.tuning.tune import tune
 
     __version__: str
 
@@ -76,10 +80,13 @@ _HOME = {
     "SweepProgress": "silvan.sweeping.sweep",
     "SweepResult": "silvan.sweeping.sweep",
     "UnsupportedSystemError": "silvan.errors",
+    "compare": "silvan.comparison",
     "reference": "silvan.scenario",
     "run": "silvan.simulation",
+    "saturate": "silvan.planning.saturation",
     "schema": "silvan.scenario",
     "sweep": "silvan.sweeping.sweep",
+    "tune": "silvan.tuning.tune",
 }
 
 __all__ = [
@@ -106,10 +113,13 @@ __all__ = [
     "SweepResult",
     "UnsupportedSystemError",
     "__version__",
+    "compare",
     "reference",
     "run",
+    "saturate",
     "schema",
     "sweep",
+    "tune",
 ]
 
 

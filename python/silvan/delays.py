@@ -76,7 +76,7 @@ def _owners(result: Result) -> dict[int, str]:
     names = result.programs["name"].to_pylist()
     owners: dict[int, str] = {}
     for rank in result.ranks.to_pylist():
-        name = names[rank["job"]]
+        name = names[rank["program"]]
         other = owners.setdefault(rank["host"], name)
         if other != name:
             raise SilvanError(

@@ -141,7 +141,7 @@ def explain(
         # numba knows the line of a raise statement, and of no other exception.
         line = _raise_line(raised[0], python) or line
     now = failure.arguments[0]
-    where = f"{failure.hook} at {now / PS_PER_US:.6f} us"
+    where = f"{failure.hook} at {now / PS_PER_US:.6f} µs"
     if failure.raised:
         error = raised[0] if raised else value
         reason = "an exception"

@@ -70,13 +70,13 @@ def link_bytes(result: Result) -> pa.Table:
 
 def _pairs(result: Result) -> dict[tuple[int, int, int], int]:
     """Add up the bytes of messages by program, sending host and receiving host."""
-    ranks = result.ranks.select(["job", "rank", "host"]).to_pylist()
-    hosts = {(rank["job"], rank["rank"]): rank["host"] for rank in ranks}
-    keys = ["job", "from_rank", "to_rank"]
+    ranks = result.ranks.select(["program", "rank", "host"]).to_pylist()
+    hosts = {(rank["program"], rank["rank"]): rank["host"] for rank in ranks}
+    keys = ["program", "from_rank", "to_rank"]
     sums = result.tables["program_messages"].group_by(keys).aggregate([("bytes", "sum")])
     pairs: dict[tuple[int, int, int], int] = defaultdict(int)
     for row in sums.to_pylist():
-        job = row["job"]
+        job = row["program"]
         source, target = hosts[job, row["from_rank"]], hosts[job, row["to_rank"]]
         # Ranks of a host do not send over a link.
         if source != target:

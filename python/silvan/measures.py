@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,6 @@ import numpy.typing as npt
 from silvan.result import Result
 
 PS_PER_MS = 1_000_000_000
-
-RECEIVE_RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
-"""Names of the rates of :func:`receive_rates_gbps`."""
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -42,9 +40,54 @@ class Window:
 
 
 def is_hotspot(result: Result) -> BoolArray:
-    """Tell for each host whether it is a hotspot, in the order of the ``hosts`` table."""
+    """Tell for each host whether it is a hotspot at the start, in the order of ``hosts``."""
     roles = result.hosts["role"].to_pylist()
     return np.array([role.startswith("hotspot") for role in roles], dtype=np.bool_)
+
+
+def hotspots(result: Result) -> BoolArray:
+    """Tell for each host whether it is a hotspot throughout the run, in the order of ``hosts``.
+
+    These are the hosts with the role ``hotspot`` and the roots of programs of the kind ``incast``.
+    Of hotspots that move there are none.
+    """
+    traffic = result.scenario.to_dict()["traffic"]
+    moves = traffic.get("nodes", {}).get("hotspot-lifetime", "unlimited") != "unlimited"
+    roots = np.zeros(result.hosts.num_rows, dtype=np.bool_)
+    for _, kind, rank in _ranks(result):
+        roots[rank["host"]] |= kind == "incast" and rank["rank"] == 0
+    if not moves:
+        return roots | is_hotspot(result)
+    fixed = {entry["to"] for entry in traffic.get("incast", [])}
+    targets = np.array([name in fixed for name in result.hosts["name"].to_pylist()], dtype=np.bool_)
+    both: BoolArray = roots | targets
+    return both
+
+
+def other_receivers(result: Result) -> BoolArray:
+    """Tell for each host whether it is another receiver than a hotspot, in the order of ``hosts``.
+
+    Some traffic is sent to it, and it is no hotspot. A host that runs programs counts if the run
+    waits for one of them that is no incast.
+    """
+    waited_for = np.zeros(result.hosts.num_rows, dtype=np.bool_)
+    runs = waited_for.copy()
+    for program, kind, rank in _ranks(result):
+        runs[rank["host"]] = True
+        waited_for[rank["host"]] |= not program["background"] and kind != "incast"
+    return receives(result) & ~hotspots(result) & (waited_for | ~runs)
+
+
+def _ranks(result: Result) -> Iterator[tuple[dict[str, Any], str | None, dict[str, Any]]]:
+    """Yield each rank with its program, and the kind of a program that the scenario states."""
+    if "programs" not in result.tables:
+        return
+    stated = result.scenario.to_dict()["traffic"].get("program", [])
+    kinds = {one["name"]: one["kind"] for one in stated}
+    programs = result.programs.to_pylist()
+    for rank in result.ranks.to_pylist():
+        program = programs[rank["program"]]
+        yield program, kinds.get(program["name"]), rank
 
 
 def receives(result: Result) -> BoolArray:
@@ -53,38 +96,36 @@ def receives(result: Result) -> BoolArray:
 
 
 def measured_ps(result: Result) -> int:
-    """Tell how long the totals of a run counted, in picoseconds.
+    """Compute the time over which the rates of a run are averaged, in picoseconds.
 
-    That is from the warm-up to the end, which programs can bring forward; at least 1, as a run of
+    It starts at the end of the warm-up. It ends with the run or, where all traffic consists of
+    flows, sequences and programs that have ended, with the last delivery. At least 1: a run of
     programs without work ends at the start.
     """
-    end_ps = int(result.summary.get("simulated_ps", result.scenario.duration_ps))
     warm_up_ps = result.scenario.warm_up_ps
+    end_ps = int(result.summary.get("simulated_ps", result.scenario.duration_ps))
+    last_ps = _last_end_ps(result)
+    if last_ps is not None and last_ps > warm_up_ps:
+        end_ps = min(end_ps, last_ps)
     return end_ps - warm_up_ps if end_ps > warm_up_ps else max(end_ps, 1)
 
 
-def receive_rates_gbps(result: Result) -> dict[str, float]:
-    """Average the receive rates from the warm-up to the end of a run.
+def _last_end_ps(result: Result) -> int | None:
+    """Find the last end of flows, sequences and programs; None where some traffic goes on."""
+    import pyarrow.compute as pc
 
-    Parameters
-    ----------
-    result : Result
-        A run.
-
-    Returns
-    -------
-    dict
-        ``hotspots_gbps`` and ``other_receivers_gbps``: mean payload rate per host, left out where
-        there are no such hosts. Other receivers are the hosts that are a destination of some
-        traffic and no hotspots. ``total_gbps``: the sum over all hosts.
-    """
-    span_ps = measured_ps(result)
-    rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
-    hotspots = is_hotspot(result)
-    others = receives(result) & ~hotspots
-    groups = {"hotspots": rates[hotspots], "other_receivers": rates[others]}
-    means = {f"{name}_gbps": float(group.mean()) for name, group in groups.items() if group.size}
-    return {**means, "total_gbps": float(rates.sum())}
+    names = result.classes["name"].to_pylist()
+    ending: set[str] = set()
+    last_ps = 0
+    for name in ("flows", "sequences", "programs"):
+        table = result.tables.get(name)
+        if table is None or not table.num_rows:
+            continue
+        if not pc.all(table["finished"]).as_py():
+            return None
+        ending |= set(pc.unique(table["name"]).to_pylist())
+        last_ps = max(last_ps, pc.max(table["end_ps"]).as_py())
+    return last_ps if names and ending.issuperset(names) else None
 
 
 def delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

@@ -70,20 +70,19 @@ def scenario_html(scenario: Scenario) -> str:
 
 def result_html(result: Result) -> str:
     """Show a result: receive rates and latencies, and the receive rates over time."""
-    from silvan.measures import receive_rates_gbps
+    from silvan.run_measures import MEASURES, RATES
 
-    names = {
-        "hotspots_gbps": "hotspot receive rate (Gbit/s)",
-        "other_receivers_gbps": "mean of other receivers (Gbit/s)",
-        "total_gbps": "total delivered (Gbit/s)",
-    }
-    rates = receive_rates_gbps(result)
+    rates = result.measures
     rows: list[tuple[str, object]] = [
         ("scenario", result.scenario.name),
         ("seed", result.seed),
         ("simulated time (ms)", _number(result.summary["simulated_ps"] / 1e9)),
         ("hosts", result.hosts.num_rows),
-        *((name, _number(rates[key])) for key, name in names.items() if key in rates),
+        *(
+            (f"{MEASURES[name].heading} ({MEASURES[name].unit})", _number(rates[name]))
+            for name in RATES
+            if name in rates
+        ),
     ]
     latencies = {
         "name": "traffic class",
@@ -180,7 +179,7 @@ def _image(body: Iterable[str], width: float, height: float, words: str) -> str:
 
 def _rates_figure(result: Result) -> str:
     """Draw the mean receive rates of hotspots and of the other receivers over time."""
-    from silvan.measures import delivered, is_hotspot, receives
+    from silvan.measures import delivered, hotspots, other_receivers
 
     if "host_series" not in result.tables or not result.tables["host_series"].num_rows:
         return ""
@@ -190,10 +189,9 @@ def _rates_figure(result: Result) -> str:
     kept = np.unique(
         np.append(np.arange(0, len(edges), -(-len(edges) // _MOST_STEPS)), len(times_ps))
     )
-    hot = is_hotspot(result)
     groups = {
-        "hotspots": (hot, _HOTSPOTS),
-        "other receivers": (receives(result) & ~hot, _OTHERS),
+        "hotspots": (hotspots(result), _HOTSPOTS),
+        "other receivers": (other_receivers(result), _OTHERS),
     }
     series = {}
     for name, (members, colour) in groups.items():

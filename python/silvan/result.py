@@ -138,6 +138,17 @@ class Result:
             return MappingProxyType({**self._tables, **wrapped})
         return self._tables
 
+    @cached_property
+    def measures(self) -> Mapping[str, float]:
+        """The run in numbers by name, such as ``result.measures["slowdown_p99"]``.
+
+        The reference lists all measures with their definitions. One that the run does not have is
+        missing; one that depends on a flow that has not finished is infinite.
+        """
+        from silvan.run_measures import measure
+
+        return MappingProxyType(measure(self))
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The compiled module's columns stay in the process that made them; Arrow's can travel.
         mappings = dict(self.tables), dict(self.summary)
@@ -193,6 +204,11 @@ class Result:
     def ports(self) -> pa.Table:
         """One row per port: the counters that a real port has."""
         return self.tables["ports"]
+
+    @property
+    def port_series(self) -> pa.Table:
+        """What every port sent, waited and queued in each probe interval."""
+        return self._of("port_series", "ports are not sampled", "set probe.ports = true")
 
     @property
     def packet_hops(self) -> pa.Table:

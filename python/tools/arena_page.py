@@ -19,9 +19,8 @@ from typing import Any
 from marked import replaced
 
 from silvan.arena.judge import BEST, common_cases, mean_share
-from silvan.arena.measure import ARENA_QUANTITIES
-from silvan.arena.page import link_title, takes_no_part
-from silvan.comparison import measured
+from silvan.arena.page import largest_loss, link_title, takes_no_part
+from silvan.comparison import compared
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "arena_page"
@@ -112,13 +111,13 @@ def _shares(facts: dict[str, Any], link: str) -> Iterator[str]:
 def _of(shares: dict[str, float], common: Sequence[str]) -> list[str]:
     if not shares:
         return [""] * 5
-    worst = min(shares, key=lambda case: shares[case])
+    worst = largest_loss(shares)
     return [
         f"{mean_share(shares, common):.2f}",
         f"{statistics.fmean(shares.values()):.2f}",
         str(sum(share >= BEST for share in shares.values())),
-        f"{shares[worst]:.2f}",
-        f"`{worst}`",
+        f"{min(shares.values()):.2f}",
+        f"`{worst}`" if worst else "",
     ]
 
 
@@ -140,12 +139,12 @@ def cases(facts: dict[str, Any]) -> str:
 
 
 def _table(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    shown = measured(entries, ARENA_QUANTITIES)
+    shown = compared(entries)
     headings = [
         "scheme",
         "reached",
         "of the best",
-        *(one.title.replace("\n", " ") for one in shown),
+        *(one.title for one in shown),
     ]
     yield f"| {' | '.join(headings)} |"
     yield f"|{'---|' * len(headings)}"

@@ -2,7 +2,8 @@
 
 They are in ``docs/reference``: ``cli.md`` is made from the command line's own help,
 ``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate, ``counters.md``
-from the declarations of port counters, ``tables.md`` from those of tables. The manual pages, made
+from the declarations of port counters, ``tables.md`` from those of tables, ``measures.md`` from the
+registry of measures. The manual pages, made
 from the same help, stand where the wheel takes them from.
 """
 
@@ -21,6 +22,7 @@ import silvan
 from silvan import _silvan
 from silvan.cli.app import app
 from silvan.cli.manual import manual_pages
+from silvan.run_measures import CLEARED, GROUPS, Measure
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -115,11 +117,40 @@ def counters_page() -> str:
     return "\n".join(lines)
 
 
+def measures_page() -> str:
+    """Define every measure of a run."""
+    lines = [
+        "# Measures of a run",
+        "",
+        "Generated from the code by `make reference`; do not edit.",
+        "",
+        "A measure is a number that describes a run. Its name, unit and definition are the same in",
+        "`silvan run --json`, in the columns of a sweep, in comparisons, the arena and reports, in",
+        "formulas of `silvan tune` and `silvan fit`, and in `result.measures` of Python. A measure",
+        "that a run does not have is missing. Tables show an infinite measure as `never`, JSON as",
+        "null.",
+    ]
+    for group in GROUPS:
+        lines += ["", f"## {group.title}", ""]
+        if group.basis:
+            lines += [group.basis, ""]
+        lines += ["| measure | unit | definition |", "|---|---|---|"]
+        lines += [_measure_line(one) for one in group.measures]
+    lines += ["", "## Next to the run without control", ""]
+    lines += ["| measure | unit | definition |", "|---|---|---|", _measure_line(CLEARED)]
+    return "\n".join(lines) + "\n"
+
+
+def _measure_line(measure: Measure) -> str:
+    return f"| `{measure.name}` | {measure.unit} | {measure.definition} |"
+
+
 def pages() -> dict[Path, str]:
     """Make all pages."""
     reference = {
         "cli.md": cli_page(),
         "counters.md": counters_page(),
+        "measures.md": measures_page(),
         "scenario.md": silvan.reference(),
         "scenario.schema.json": schema_page(),
         "tables.md": _silvan.table_reference(),

@@ -77,7 +77,7 @@ def test_opensm_sets_what_was_tuned_and_the_gain_appears(serve: Serve, tmp_path:
     result = tune(
         scenario,
         [Objective.parse(OBJECTIVE)],
-        tmp_path / "tune",
+        out=tmp_path / "tune",
         trials=32,
         seeds=1,
         held_out_seeds=1,

@@ -13,7 +13,6 @@ import networkx
 import pytest
 
 import silvan
-from silvan.measures import receive_rates_gbps
 from silvan.opensm_routing import opensm_tables, route
 from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.whatif import Variant, what_if, with_hotspots
@@ -84,10 +83,10 @@ def test_a_tree_is_judged_as_it_is_and_with_failures(tmp_path: Path, command: Co
         {"fabric.routing": "lfts", "fabric.routing-file": str(tables)}
     )
     for scheme, prefix in (("none", ""), ("ib-cc", "cc_")):
-        rates = receive_rates_gbps(silvan.run(routed.override({"control.scheme": scheme})))
+        rates = silvan.run(routed.override({"control.scheme": scheme})).measures
         row = found["as is", "ftree"]
         assert row[f"{prefix}hotspots_gbps"] == rates["hotspots_gbps"]
-        assert row[f"{prefix}victims_gbps"] == rates["other_receivers_gbps"]
+        assert row[f"{prefix}other_receivers_gbps"] == rates["other_receivers_gbps"]
 
 
 def test_deadlocks_are_those_that_a_second_implementation_finds(

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import silvan
-from silvan.measures import is_hotspot, receive_rates_gbps, receives
+from silvan.measures import is_hotspot, receives
 from silvan.viewer import write_page
 from silvan.viewer.page import differences
 from tests.viewer.conftest import opener, wait_until_idle
@@ -101,7 +101,11 @@ def test_every_file_has_a_test(whole: Files, within: Files) -> None:
         *("Differences", "Keys of the scenario that differ", "Congestion over time"),
         *("Mean receive rate, payload", "Receive rate by class, payload"),
         *("Queue", "Transmit rate, with headers", "Waiting for credits"),
-        *("Jobs", "Receive rate of a job's hosts, mean, with headers", 'Ranks of =job, "x"'),
+        *(
+            "Programs",
+            "Receive rate of a program's hosts, mean, with headers",
+            'Ranks of =job, "x"',
+        ),
         *("flows", "sequences", "Run"),
     }
     rankings = ("Ports", "Trees", "Victims", "Culprits")
@@ -310,9 +314,9 @@ def test_jobs(results: list[silvan.Result], whole: Files, within: Files) -> None
     for result, files in ((results[0], whole), (results[1], within)):
         jobs, ranks = result.programs.to_pylist(), result.ranks.to_pylist()
         hosts = result.hosts["name"].to_pylist()
-        listed = files["Jobs"]
-        assert listed.header == ["job", "ranks", "start, ms", "end, ms", "slowdown"]
-        assert listed.texts("job") == ['=job, "x"', "endless"]
+        listed = files["Programs"]
+        assert listed.header == ["program", "ranks", "start, ms", "end, ms", "slowdown"]
+        assert listed.texts("program") == ['=job, "x"', "endless"]
         assert_equal(listed.numbers("ranks"), [3, 2])
         for heading, column, unit in (
             ("start, ms", "start_ps", 1e9),
@@ -323,7 +327,7 @@ def test_jobs(results: list[silvan.Result], whole: Files, within: Files) -> None
             assert_equal(listed.numbers(heading), values, rel=0)
         assert listed.texts("slowdown")[1] == listed.texts("end, ms")[1] == ""
 
-        own = [rank for rank in ranks if rank["job"] == 0]
+        own = [rank for rank in ranks if rank["program"] == 0]
         length_ps = jobs[0]["end_ps"] - jobs[0]["start_ps"]
         table = files['Ranks of =job, "x"']
         assert table.texts("rank") == ["0", "1", "2"]
@@ -336,9 +340,9 @@ def test_jobs(results: list[silvan.Result], whole: Files, within: Files) -> None
 
         peers = [peer.rpartition(":")[0] for peer in result.ports["peer"].to_pylist()]
         sent = series(result, "xmit_bytes")
-        chart = files["Receive rate of a job's hosts, mean, with headers"]
+        chart = files["Receive rate of a program's hosts, mean, with headers"]
         for job in jobs:
-            names = {hosts[rank["host"]] for rank in ranks if rank["job"] == job["job"]}
+            names = {hosts[rank["host"]] for rank in ranks if rank["program"] == job["program"]}
             links = [row for row, peer in enumerate(peers) if peer in names]
             rates = gbps(sent[:, links].sum(axis=1)) / len(names)
             assert_equal(chart.numbers(f"{job['name']} (Gbit/s)"), rates)
@@ -370,15 +374,15 @@ def test_tables_of_the_result(results: list[silvan.Result], whole: Files, within
 
 def test_facts(results: list[silvan.Result], whole: Files, within: Files) -> None:
     for result, files in ((results[0], whole), (results[1], within)):
-        rates = receive_rates_gbps(result)
+        rates = result.measures
         facts = files["Run"].by("name")
         for name, value, unit in (
             ("hosts", 6, ""),
             ("simulated time", 0.4, "ms"),
             ("lowest link rate", 16, "Gbit/s"),
             ("highest link rate", 100, "Gbit/s"),
-            ("hotspot receive rate, payload", rates["hotspots_gbps"], "Gbit/s"),
-            ("mean of other receivers, payload", rates["other_receivers_gbps"], "Gbit/s"),
+            ("hotspots, payload", rates["hotspots_gbps"], "Gbit/s"),
+            ("other receivers, payload", rates["other_receivers_gbps"], "Gbit/s"),
             ("total delivered, payload", rates["total_gbps"], "Gbit/s"),
         ):
             assert float(facts[name]["value"]) == value
@@ -406,14 +410,14 @@ def test_facts(results: list[silvan.Result], whole: Files, within: Files) -> Non
 def test_differences(results: list[silvan.Result], whole: Files) -> None:
     expected: dict[str, list[float | None]] = {}
     for result in results:
-        rates = receive_rates_gbps(result)
+        rates = result.measures
         shares = cdf(
             rows_within(result.tables["latency_series"].to_pylist(), WARM_UP_PS, END_PS),
             largest_ns(result),
         )
         for name, value in {
-            "hotspot receive rate, Gbit/s": rates["hotspots_gbps"],
-            "mean of other receivers, Gbit/s": rates["other_receivers_gbps"],
+            "hotspots, Gbit/s": rates["hotspots_gbps"],
+            "other receivers, Gbit/s": rates["other_receivers_gbps"],
             "total delivered, Gbit/s": rates["total_gbps"],
             "trees, mean": result.forest["trees"].to_numpy().mean(),
             "MB in trees, mean": result.forest["queued_bytes"].to_numpy().mean() / 1e6,
@@ -450,6 +454,6 @@ def test_a_file_is_saved_as_utf_8(page: Page, within: Files) -> None:
 
 def test_landmarks_of_a_page_of_jobs_have_names_of_their_own(page: Page, whole: Files) -> None:
     """A section has no landmark of the name of the table in it."""
-    for name in ("Jobs", "flows"):
+    for name in ("Programs", "flows"):
         assert name in whole
         assert page.get_by_role("region", name=name, exact=True).count() == 1

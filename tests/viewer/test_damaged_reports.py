@@ -52,7 +52,7 @@ REPRODUCTION = {
 SCHEME = {
     **{"scheme": "none", "settings": "", "standard_deviations": {}, "failure": None},
     **{"switch_bytes_per_port_vl": 0, "host_bytes": 0, "flow_bytes": 0, "message_kinds": 0},
-    **{"seeds": 1, "folders": [], "victims_gbps": 1.0},
+    **{"seeds": 1, "folders": [], "other_receivers_gbps": 1.0},
 }
 COMPARISON = {
     **{"scenario": "a", "hash": "0", "version": "0", "build": "0", "command": "silvan"},

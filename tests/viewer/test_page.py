@@ -584,14 +584,13 @@ def test_decisions_of_a_manager_are_events(open_page: Opener, tmp_path: Path) ->
 def test_a_comparison_shows_both_runs(
     open_page: Opener, comparison_file: Path, run: silvan.Result, controlled: silvan.Result
 ) -> None:
-    from silvan.measures import receive_rates_gbps
 
     page = open_page(comparison_file)
     assert page.locator(".map").count() == 2
     rows = {row["measure"]: row for row in table_csv(page, "Differences")}
-    row = rows["hotspot receive rate, Gbit/s"]
+    row = rows["hotspots, Gbit/s"]
     for label, result in (("no congestion control", run), ("ib-cc", controlled)):
-        expected = receive_rates_gbps(result)["hotspots_gbps"]
+        expected = result.measures["hotspots_gbps"]
         assert float(row[label]) == pytest.approx(expected, rel=1e-3)
     (key,) = table_csv(page, "Keys of the scenario that differ")
     assert key == {"key": "control.scheme", "no congestion control": "none", "ib-cc": "ib-cc"}
@@ -625,7 +624,7 @@ def test_several_runs_are_chosen_by_their_parameters(
     assert "run=2" in _address(page)
 
 
-def test_jobs_have_their_ranks_and_rates(open_page: Opener, tmp_path: Path) -> None:
+def test_programs_have_their_ranks_and_rates(open_page: Opener, tmp_path: Path) -> None:
     scenario = silvan.Scenario.from_file(ROOT / "python/silvan/examples/programs/training.toml")
     probes = {"probe.ports": True, "probe.interval": "100 us"}
     result = silvan.run(scenario.override(probes))
@@ -635,14 +634,14 @@ def test_jobs_have_their_ranks_and_rates(open_page: Opener, tmp_path: Path) -> N
         started = open_page(path, f"t={job['start_ps'] / 1e9}")
         expect(started.locator(".events")).to_contain_text(f"{job['name']} starts")
     page = open_page(path)
-    rows = table_csv(page, "Jobs as CSV")
-    assert [row["job"] for row in rows] == ["training", "checkpoint"]
+    rows = table_csv(page, "Programs as CSV")
+    assert [row["program"] for row in rows] == ["training", "checkpoint"]
     assert [int(row["ranks"]) for row in rows] == [job["ranks"] for job in jobs]
-    shown = table_csv(page, "Receive rate of a job's hosts")
+    shown = table_csv(page, "Receive rate of a program's hosts")
     sent = result.tables["port_series"]["xmit_bytes"].to_numpy().reshape(-1, result.ports.num_rows)
     peers = result.ports["peer"].to_pylist()
     for job in jobs:
-        ranks = [rank for rank in result.ranks.to_pylist() if rank["job"] == job["job"]]
+        ranks = [rank for rank in result.ranks.to_pylist() if rank["program"] == job["program"]]
         hosts = {result.hosts["name"][rank["host"]].as_py() for rank in ranks}
         links = [row for row, peer in enumerate(peers) if peer.rpartition(":")[0] in hosts]
         rates = sent[:, links].mean(axis=1) * 8e3 / 100e6

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 import silvan
 from silvan.cli import main
-from silvan.comparison import measured
+from silvan.comparison import compared as measures_compared
 from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.reproduce import find_paper
 from silvan.reproduce.plan import ReproductionPlan
@@ -371,9 +371,9 @@ def test_a_folder_of_a_comparison_shows_schemes_curves_and_runs(
     read = json.loads((compared / "compare.json").read_text())
     rows = {row["scheme"]: row for row in table_csv(page, "Schemes")}
     for one in read["schemes"]:
-        for quantity in measured(read["schemes"]):
-            cell = rows[one["scheme"]][quantity.title.replace("\n", " ")]
-            assert _is_exactly(cell, one[quantity.name])
+        for measure in measures_compared(read["schemes"]):
+            cell = rows[one["scheme"]][measure.title]
+            assert _is_exactly(cell, one[measure.name])
         state = rows[one["scheme"]]["state switch, B"]
         stated = one["switch_bytes_per_port_vl"]
         assert state == ("" if stated is None else str(stated))

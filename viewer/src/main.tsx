@@ -1,5 +1,6 @@
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
+import { readMeasures } from "./data/headings";
 import { readFacts, readTable, type PageFacts } from "./data/page";
 import { Report } from "./data/report";
 import { Run } from "./data/run";
@@ -12,6 +13,7 @@ import { App } from "./ui/app";
 
 function start(): void {
   const facts = readFacts();
+  readMeasures(facts.measures);
   if (facts.live || facts.runs.some((one) => one.diagnosis))
     Object.assign(clock, { ps: 1e12, name: "s" });
   else if (isShort(facts)) Object.assign(clock, { ps: 1e6, name: "µs" });

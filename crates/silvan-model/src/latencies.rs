@@ -1,5 +1,7 @@
 //! How long packets took.
 
+use std::collections::BTreeMap;
+
 /// Bits below the leading one of a latency that its bucket distinguishes.
 pub const LATENCY_MANTISSA: u32 = 7;
 
@@ -47,6 +49,25 @@ impl Latencies {
             joined,
             buckets,
         })
+    }
+
+    /// The latencies of several groups of packets, which join equally many buckets; `None` without a group.
+    pub fn of_groups<'a>(groups: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let mut groups = groups.into_iter();
+        let mut all = groups.next()?.clone();
+        let mut buckets: BTreeMap<u32, u64> = all.buckets.iter().copied().collect();
+        for group in groups {
+            debug_assert_eq!(group.joined, all.joined);
+            all.sum_ps += group.sum_ps;
+            all.min_ps = all.min_ps.min(group.min_ps);
+            all.max_ps = all.max_ps.max(group.max_ps);
+            all.packets += group.packets;
+            for &(bucket, count) in &group.buckets {
+                *buckets.entry(bucket).or_insert(0) += count;
+            }
+        }
+        all.buckets = buckets.into_iter().collect();
+        Some(all)
     }
 
     /// How many packets.

@@ -1,11 +1,47 @@
-//! Latencies over time: those of the packets that arrived in each probe interval.
+//! Latencies of the packets of all classes: in the run, and in each probe interval.
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use silvan_core::Time;
-use silvan_model::{Simulation, latency_bucket};
+use silvan_model::{Latencies, Simulation, latency_bucket};
 
 use crate::table::{Table, TableSchema};
+
+/// Latencies of the packets of all traffic classes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LatencySummary {
+    /// Packets.
+    pub packets: u64,
+    /// Mean in nanoseconds, exact.
+    pub mean_ns: f64,
+    /// Median in nanoseconds, with the resolution of [`Latencies::PERCENTILE_RESOLUTION`].
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Largest in nanoseconds, exact.
+    pub max_ns: f64,
+}
+
+impl LatencySummary {
+    pub(super) fn of(engine: &dyn Simulation) -> Option<Self> {
+        // A class number has 16 bits: the traffic refuses more classes.
+        let classes: Vec<Latencies> = (0..engine.classes().len())
+            .filter_map(|class| engine.latency_of_class(class as u16))
+            .collect();
+        let all = Latencies::of_groups(&classes)?;
+        Some(Self {
+            packets: all.packets(),
+            mean_ns: all.mean_ns(),
+            p50_ns: all.quantile_ns(0.5),
+            p99_ns: all.quantile_ns(0.99),
+            p999_ns: all.quantile_ns(0.999),
+            max_ns: all.max_ns(),
+        })
+    }
+}
 
 /// The table so far, in columns.
 #[derive(Default)]

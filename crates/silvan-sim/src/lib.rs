@@ -60,6 +60,7 @@ use silvan_workload::programs::{Fault, JobRecord};
 use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
+pub use latencies::LatencySummary;
 pub use assemble::{build_load, build_scheme};
 pub use schedule::{EndCheck, Schedule};
 pub use session::{Pause, Session, SessionTotals, has_route, request};
@@ -122,6 +123,8 @@ pub struct Summary {
     pub delivered_packets: u64,
     /// Payload delivered after the warm-up, in bytes.
     pub delivered_bytes: u64,
+    /// Latencies of the packets that were delivered after the warm-up; `None` if there are none, or they are not kept.
+    pub latency: Option<LatencySummary>,
     /// Packets that switches discarded for want of a forwarding entry, the warm-up included; always 0
     /// unless the scenario allows them.
     pub unroutable_packets: u64,
@@ -223,9 +226,9 @@ pub enum RunError {
     #[error(transparent)]
     Program(#[from] Fault),
     /// A message-passing program has not ended with the run.
-    #[error("job {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work")]
+    #[error("program {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work")]
     Unfinished {
-        /// Name of the job.
+        /// Its name.
         job: String,
         /// Simulated time.
         duration: Span,
@@ -458,7 +461,7 @@ impl<'a> Run<'a> {
                     }),
                 },
             )?;
-            tables.extend(programs::tables(programs, &alone));
+            tables.extend(programs::tables(programs, &alone, self.engine.now()));
         }
         Ok(RunOutput { tables, summary })
     }
@@ -491,7 +494,7 @@ impl<'a> Run<'a> {
         let Some((number, job)) = programs.jobs().enumerate().find(unfinished) else {
             return Ok(());
         };
-        let at_work = programs.ranks().filter(|rank| rank.done_at.is_none());
+        let at_work = programs.ranks(self.engine.now()).filter(|rank| rank.done_at.is_none());
         Err(RunError::Unfinished {
             job: job.name.to_owned(),
             duration: self.scenario.duration(),
@@ -555,6 +558,7 @@ impl<'a> Run<'a> {
             packet_hops: self.engine.packet_hops(),
             delivered_packets: self.engine.delivered_packets(),
             delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
+            latency: LatencySummary::of(self.engine.as_ref()),
             unroutable_packets: self.unroutable_packets(),
             reordered_packets: self.reordered_packets(),
             idle_scheme: self.idle_scheme(),

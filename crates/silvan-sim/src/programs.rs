@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use silvan_core::{Span, Time};
-use silvan_workload::programs::{Fault, JobRecord, MessageRecord, OpTimes, Programs, StepRecord};
+use silvan_workload::programs::{
+    Fault, JobRecord, MessageRecord, OpTimes, Programs, RankRecord, StepRecord,
+};
 
 use crate::table::{Table, TableSchema};
 
@@ -41,16 +43,21 @@ fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
     table.push("end_ps", ends);
 }
 
-/// The tables of the programs, with their completion times alone where these are known.
-pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>]) -> Vec<Table> {
-    let mut tables = vec![jobs(programs, alone), ranks(programs), marks(programs)];
+/// The tables of the programs at `now`, with their completion times alone where these are known.
+pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>], now: Time) -> Vec<Table> {
+    let records: Vec<RankRecord> = programs.ranks(now).collect();
+    let mut tables = vec![
+        jobs(programs, &records, alone),
+        ranks(&records),
+        marks(programs, &records),
+    ];
     let times = programs.op_times();
     if !times.is_empty() {
-        let (jobs, numbers) = places(programs);
+        let (jobs, numbers) = places(&records);
         let rank = |index: usize| times[index].rank as usize;
         let all = || 0..times.len();
         let mut table = Table::new(&PROGRAM_OPS);
-        table.push("job", all().map(|op| jobs[rank(op)]).collect::<Vec<_>>());
+        table.push("program", all().map(|op| jobs[rank(op)]).collect::<Vec<_>>());
         table.push(
             "rank",
             all().map(|op| numbers[rank(op)]).collect::<Vec<_>>(),
@@ -63,8 +70,8 @@ pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>]) -> Vec<Table> 
         table.push("end_ps", in_ps(|op| op.end));
         tables.push(table);
     }
-    tables.extend(programs.messages().map(|all| messages(programs, all)));
-    tables.extend(programs.steps().map(|all| steps(programs, all)));
+    tables.extend(programs.messages().map(|all| messages(&records, all)));
+    tables.extend(programs.steps().map(|all| steps(&records, all)));
     tables
 }
 
@@ -73,10 +80,10 @@ fn column<R, V>(records: &[R], read: impl Fn(&R) -> V) -> Vec<V> {
     records.iter().map(read).collect()
 }
 
-fn messages(programs: &Programs, all: &[MessageRecord]) -> Table {
-    let (jobs, numbers) = places(programs);
+fn messages(ranks: &[RankRecord], all: &[MessageRecord]) -> Table {
+    let (jobs, numbers) = places(ranks);
     let mut table = Table::new(&PROGRAM_MESSAGES);
-    table.push("job", column(all, |one| jobs[one.source as usize]));
+    table.push("program", column(all, |one| jobs[one.source as usize]));
     table.push("from_rank", column(all, |one| numbers[one.source as usize]));
     table.push("to_rank", column(all, |one| numbers[one.target as usize]));
     table.push("tag", column(all, |one| one.tag));
@@ -86,10 +93,10 @@ fn messages(programs: &Programs, all: &[MessageRecord]) -> Table {
     table
 }
 
-fn steps(programs: &Programs, all: &[StepRecord]) -> Table {
-    let (jobs, numbers) = places(programs);
+fn steps(ranks: &[RankRecord], all: &[StepRecord]) -> Table {
+    let (jobs, numbers) = places(ranks);
     let mut table = Table::new(&PROGRAM_STEPS);
-    table.push("job", column(all, |one| jobs[one.rank as usize]));
+    table.push("program", column(all, |one| jobs[one.rank as usize]));
     table.push("rank", column(all, |one| numbers[one.rank as usize]));
     table.push("step", column(all, |one| one.step));
     table.push("begin_ps", column(all, |one| one.begin.as_ps()));
@@ -98,13 +105,13 @@ fn steps(programs: &Programs, all: &[StepRecord]) -> Table {
 }
 
 /// Job and number within it of every rank.
-fn places(programs: &Programs) -> (Vec<u32>, Vec<u32>) {
-    programs.ranks().map(|rank| (rank.job, rank.rank)).unzip()
+fn places(ranks: &[RankRecord]) -> (Vec<u32>, Vec<u32>) {
+    ranks.iter().map(|rank| (rank.job, rank.rank)).unzip()
 }
 
-fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
+fn jobs(programs: &Programs, ranks: &[RankRecord], alone: &[Option<Span>]) -> Table {
     let mut table = Table::new(&PROGRAMS);
-    table.push("job", (0..programs.jobs().len() as u32).collect::<Vec<_>>());
+    table.push("program", (0..programs.jobs().len() as u32).collect::<Vec<_>>());
     table.push(
         "name",
         programs
@@ -137,7 +144,7 @@ fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
     table.push("ideal_ps", ideals);
     table.push("slowdown", slowdowns);
     let rounds: Vec<Vec<Span>> = (0..programs.jobs().len())
-        .map(|job| rounds(programs, job))
+        .map(|job| rounds(programs, ranks, job))
         .collect();
     let of = |read: fn(&Vec<Span>) -> Option<u64>| -> Vec<Option<u64>> {
         rounds.iter().map(read).collect()
@@ -154,14 +161,14 @@ fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
         "iteration_max_ps",
         of(|rounds| Some(rounds.iter().max()?.as_ps())),
     );
-    let shares = (0..programs.jobs().len()).map(|job| exposed_share(programs, job));
+    let shares = (0..programs.jobs().len()).map(|job| exposed_share(programs, ranks, job));
     table.push("exposed_share", shares.collect::<Vec<_>>());
     table
 }
 
 /// How long all ranks together took for each measurement, where a job measures one thing.
-fn rounds(programs: &Programs, job: usize) -> Vec<Span> {
-    let (jobs, _) = places(programs);
+fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
+    let (jobs, _) = places(ranks);
     let is_single = programs
         .jobs()
         .nth(job)
@@ -181,52 +188,34 @@ fn rounds(programs: &Programs, job: usize) -> Vec<Span> {
 }
 
 /// Share of the time of the ranks in which they compute nothing, if all have ended.
-fn exposed_share(programs: &Programs, job: usize) -> Option<f64> {
+fn exposed_share(programs: &Programs, ranks: &[RankRecord], job: usize) -> Option<f64> {
     let start = programs.jobs().nth(job)?.start;
-    let ranks = programs.ranks().filter(|rank| rank.job as usize == job);
     let (mut all, mut compute) = (0, 0);
-    for rank in ranks {
+    for rank in ranks.iter().filter(|rank| rank.job as usize == job) {
         all += rank.done_at?.since(start).as_ps();
         compute += rank.totals.compute.as_ps();
     }
     (all > 0).then(|| 1.0 - compute as f64 / all as f64)
 }
 
-fn ranks(programs: &Programs) -> Table {
-    let ranks = || programs.ranks();
+fn ranks(records: &[RankRecord]) -> Table {
     let mut table = Table::new(&RANKS);
-    table.push("job", ranks().map(|rank| rank.job).collect::<Vec<_>>());
-    table.push("rank", ranks().map(|rank| rank.rank).collect::<Vec<_>>());
-    table.push(
-        "host",
-        ranks()
-            .map(|rank| rank.host.index() as u32)
-            .collect::<Vec<_>>(),
-    );
-    push_ends(&mut table, ranks().map(|rank| rank.done_at));
-    table.push(
-        "sends",
-        ranks().map(|rank| rank.totals.sends).collect::<Vec<_>>(),
-    );
-    table.push(
-        "sent_bytes",
-        ranks()
-            .map(|rank| rank.totals.sent_bytes)
-            .collect::<Vec<_>>(),
-    );
-    table.push(
-        "receives",
-        ranks().map(|rank| rank.totals.receives).collect::<Vec<_>>(),
-    );
-    let compute = ranks().map(|rank| rank.totals.compute.as_ps());
-    table.push("compute_ps", compute.collect::<Vec<_>>());
-    let waiting = ranks().map(|rank| rank.totals.waiting.as_ps());
-    table.push("waiting_ps", waiting.collect::<Vec<_>>());
+    table.push("program", column(records, |rank| rank.job));
+    table.push("rank", column(records, |rank| rank.rank));
+    table.push("host", column(records, |rank| rank.host.index() as u32));
+    push_ends(&mut table, records.iter().map(|rank| rank.done_at));
+    table.push("sends", column(records, |rank| rank.totals.sends));
+    table.push("sent_bytes", column(records, |rank| rank.totals.sent_bytes));
+    table.push("receives", column(records, |rank| rank.totals.receives));
+    let compute = column(records, |rank| rank.totals.compute.as_ps());
+    table.push("compute_ps", compute);
+    let waiting = column(records, |rank| rank.totals.waiting.as_ps());
+    table.push("waiting_ps", waiting);
     table
 }
 
-fn marks(programs: &Programs) -> Table {
-    let (jobs, numbers) = places(programs);
+fn marks(programs: &Programs, ranks: &[RankRecord]) -> Table {
+    let (jobs, numbers) = places(ranks);
     let labels: Vec<_> = programs.jobs().map(|job| job.labels).collect();
     let marks = programs.marks();
     let label =
@@ -238,7 +227,7 @@ fn marks(programs: &Programs) -> Table {
             .map(|mark| column[mark.rank as usize])
             .collect()
     };
-    table.push("job", of_rank(&jobs));
+    table.push("program", of_rank(&jobs));
     table.push("rank", of_rank(&numbers));
     table.push(
         "label",
@@ -272,7 +261,7 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
     name: "programs",
     rows: "One row per [program](../guide/programs.md).",
     columns: &[
-        (&["job"], "Number of the program: its row in this table."),
+        (&["program"], "Number of the program: its row in this table."),
         (&["name"], "Name of the program."),
         (&["ranks"], "Number of ranks."),
         (
@@ -297,7 +286,7 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
         ),
         (
             &["exposed_share"],
-            "Share of the time of the ranks in which they do not compute: communication that computing does not hide. Null for a program that has not ended.",
+            "Share of the time of the ranks in which none of their processors computes: communication that computing does not hide. Null for a program that has not ended.",
         ),
     ],
     has_counters: false,
@@ -307,17 +296,20 @@ pub(crate) const RANKS: TableSchema = TableSchema {
     name: "ranks",
     rows: "One row per rank of a program.",
     columns: &[
-        (&["job"], "Row of `programs`."),
+        (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (&["host"], "Row of `hosts`."),
         (&["finished"], "Whether the rank has ended."),
         (&["end_ps"], "Its end."),
         (&["sends", "sent_bytes"], "Messages sent, and their bytes."),
         (&["receives"], "Messages received."),
-        (&["compute_ps"], "Time in which the rank computed."),
+        (
+            &["compute_ps"],
+            "Time in which the rank computed, on one or several processors at once, up to the end of the run.",
+        ),
         (
             &["waiting_ps"],
-            "Time in which the rank waited for messages.",
+            "Time in which the rank waited for messages and no processor of it worked, up to the end of the run.",
         ),
     ],
     has_counters: false,
@@ -327,7 +319,7 @@ pub(crate) const PROGRAM_MARKS: TableSchema = TableSchema {
     name: "program_marks",
     rows: "One row per measurement of a program; a collective operation is one on each rank.",
     columns: &[
-        (&["job"], "Row of `programs`."),
+        (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (&["label"], "What is measured."),
         (
@@ -343,7 +335,7 @@ pub(crate) const PROGRAM_OPS: TableSchema = TableSchema {
     name: "program_ops",
     rows: "One row per operation of a GOAL schedule.",
     columns: &[
-        (&["job"], "Row of `programs`."),
+        (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (&["line"], "Line of the schedule."),
         (&["start_ps", "end_ps"], "Start and end of the operation."),
@@ -355,7 +347,7 @@ pub(crate) const PROGRAM_MESSAGES: TableSchema = TableSchema {
     name: "program_messages",
     rows: "One row per message of a program that has arrived, with `probe.messages = true`, in the order of their ends. Up to 10 million.",
     columns: &[
-        (&["job"], "Row of `programs`."),
+        (&["program"], "Row of `programs`."),
         (&["from_rank", "to_rank"], "Ranks."),
         (&["tag"], "Tag; 0 for puts and gets."),
         (&["bytes"], "Size."),
@@ -372,7 +364,7 @@ pub(crate) const PROGRAM_STEPS: TableSchema = TableSchema {
     name: "program_steps",
     rows: "One row per step of a rank that does one operation after the other, with `probe.messages = true`: what it does between two waits for messages. Up to 10 million.",
     columns: &[
-        (&["job"], "Row of `programs`."),
+        (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (
             &["step"],

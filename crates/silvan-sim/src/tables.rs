@@ -216,7 +216,7 @@ impl Measurement<'_> {
         let mut receives: Vec<bool> = ids().map(|host| traffic.receives(host)).collect();
         if let Some(programs) = engine.programs() {
             let sizes: Vec<u32> = programs.jobs().map(|job| job.ranks).collect();
-            for rank in programs.ranks() {
+            for rank in programs.ranks(engine.now()) {
                 receives[rank.host.index()] |= sizes[rank.job as usize] > 1;
             }
         }

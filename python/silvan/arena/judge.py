@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from silvan.arena.definition import Case
-from silvan.arena.measure import ARENA_QUANTITIES, as_sampled
+from silvan.arena.measure import as_sampled
 from silvan.arena.store import Measured, Run
 from silvan.baselines import Baseline
-from silvan.comparison import References
-from silvan.errors import SimulationError
+from silvan.comparison import Sampled
+from silvan.run_measures import CLEARED, MEASURES
 
 BEST = 0.95
 """Share of the best from which on a scheme counts as one of the best."""
@@ -138,26 +140,8 @@ def judge(
         if key[:2] == (case.name, one.name)
     ]
     off = [measured for _, measured in own[0][2]]
-    references = [
-        _references([of_key[place][1] for _, _, of_key in own]) for place in range(len(off))
-    ]
-    entries = [
-        _entry(case, one, settings, of_key, off, references) for one, settings, of_key in own
-    ]
+    entries = [_entry(case, one, settings, of_key, off) for one, settings, of_key in own]
     return _with_shares(case, entries)
-
-
-def _references(measured: Sequence[Measured]) -> References | None:
-    """Find what one seed's runs are held to, the first without control; None if that failed."""
-    try:
-        return References.of(
-            [
-                SimulationError(one.failure) if one.numbers is None else as_sampled(one.numbers)
-                for one in measured
-            ]
-        )
-    except SimulationError:
-        return None
 
 
 def _entry(
@@ -166,12 +150,11 @@ def _entry(
     settings: str,
     runs: Sequence[tuple[Run, Measured]],
     off: Sequence[Measured],
-    references: Sequence[References | None],
 ) -> Entry:
     measured = [one for _, one in runs]
     made = tuple(run for run, _ in runs)
     failure = next((one.failure for one in measured if one.numbers is None), "")
-    names = [one.name for one in ARENA_QUANTITIES]
+    names = (*MEASURES, CLEARED.name)
     if failure:
         nothing = dict.fromkeys(names, math.nan)
         return Entry(
@@ -190,8 +173,8 @@ def _entry(
             failure=failure,
         )
     rows = [
-        _numbers(one.numbers, reference)
-        for one, reference in zip(measured, references, strict=True)
+        _numbers(one.numbers, without.numbers)
+        for one, without in zip(measured, off, strict=True)
         if one.numbers is not None
     ]
     hops = [one.numbers["packet_hops"] / one.processor_s for one in measured if one.numbers]
@@ -212,10 +195,10 @@ def _entry(
     )
 
 
-def _numbers(read: Mapping[str, Any], references: References | None) -> dict[str, float]:
-    sampled = as_sampled(read)
-    found = dict(sampled.own) if references is None else dict(sampled.numbers(references))
-    return {one.name: found.get(one.name, math.nan) for one in ARENA_QUANTITIES}
+def _numbers(read: Mapping[str, Any], without: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return all measures of a run; a run without control that failed leaves out some."""
+    nothing = Sampled(np.empty(0), np.empty(0), {})
+    return as_sampled(read).numbers(nothing if without is None else as_sampled(without))
 
 
 def _with_shares(case: Case, entries: Sequence[Entry]) -> list[Entry]:

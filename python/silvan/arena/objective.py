@@ -1,29 +1,23 @@
-"""What is to be reached in a case: a formula of the quantities of its runs."""
+"""What is to be reached in a case: a formula of the measures of its runs."""
 
 from __future__ import annotations
 
 import math
 
-from silvan.arena.measure import FORMULA_NAMES, as_sampled
+from silvan.arena.measure import as_sampled
 from silvan.arena.store import Measured
-from silvan.comparison import References
-from silvan.errors import ScenarioError, shown
+from silvan.errors import ScenarioError
+from silvan.run_measures import CLEARED, MEASURES, require_measure
 from silvan.tuning.tune import Objective
-
-_OF_ALL = "recovered_ms"
-"""Follows from the best rate under any scheme, so that a run alone has none."""
-
-_CLEARED = "dissolved_ms"
-"""Follows from the run without control."""
-
-QUANTITIES = (*FORMULA_NAMES, _CLEARED)
-"""Names that an objective may have; those of the run without control begin with ``off.``."""
 
 _WITHOUT = "off."
 
+NAMES = (*MEASURES, CLEARED.name)
+"""Names that an objective may have; those of the run without control begin with ``off.``."""
+
 _FORMULA = (
     "write maximize or minimize, and a formula with + - * /, min and max, such as maximize "
-    f"victims_gbps, of {', '.join(QUANTITIES)}; those without control begin with {_WITHOUT}"
+    f"other_receivers_gbps; those without control begin with {_WITHOUT}"
 )
 
 
@@ -46,20 +40,9 @@ def read_objective(text: str, where: str) -> Objective:
         objective = Objective.parse(text)
     except ScenarioError as error:
         raise ScenarioError(f"objective: {error.message}", where, hint=_FORMULA) from None
+    known = (*NAMES, *(f"{_WITHOUT}{name}" for name in NAMES))
     for name in objective.formula.names:
-        plain = name.removeprefix(_WITHOUT)
-        if plain == _OF_ALL:
-            raise ScenarioError(
-                f"objective: {_OF_ALL} depends on the other schemes that take part",
-                where,
-                hint=_FORMULA,
-            )
-        if plain not in QUANTITIES:
-            raise ScenarioError(
-                f"objective: {shown(name)} is no quantity that it can be a formula of",
-                where,
-                hint=_FORMULA,
-            )
+        require_measure(name, f"{where}: objective", known=known)
     return objective
 
 
@@ -108,18 +91,16 @@ def require_quantities(case: str, objective: Objective, off: Measured) -> None:
         if name.removeprefix(_WITHOUT) not in has:
             raise ScenarioError(
                 f"case {case}: objective: its runs have no {name.removeprefix(_WITHOUT)}",
-                hint=f"they have: {', '.join(one for one in QUANTITIES if one in has)}",
+                hint=f"they have: {', '.join(one for one in NAMES if one in has)}",
             )
 
 
 def _quantities(run: Measured, without: Measured) -> dict[str, float]:
-    """Return the quantities that a run has; infinite is what did not come about."""
+    """Return the measures that a run has; infinite is what did not come about."""
     if run.numbers is None:
         return {}
-    found = {name: run.numbers.get(name) for name in FORMULA_NAMES}
+    sampled = as_sampled(run.numbers)
+    found = sampled.own
     if without.numbers is not None:
-        sampled = [as_sampled(one) for one in (without.numbers, run.numbers)]
-        found[_CLEARED] = sampled[1].numbers(References.of(sampled))[_CLEARED]
-    return {
-        name: value for name, value in found.items() if value is not None and not math.isnan(value)
-    }
+        found = sampled.numbers(as_sampled(without.numbers))
+    return {name: value for name, value in found.items() if not math.isnan(value)}

@@ -14,10 +14,9 @@ from typing import Any
 from silvan import _silvan
 from silvan.arena.definition import Arena, Case
 from silvan.arena.judge import Entry, common_cases, mean_share
-from silvan.arena.measure import ARENA_QUANTITIES
 from silvan.arena.run import PUBLISHED, ArenaResult
 from silvan.cache import build_id
-from silvan.comparison import measured
+from silvan.comparison import compared
 from silvan.folders import write_text
 from silvan.toml_text import literal
 from silvan.viewer.report import Report, ReportRun, Section, Table, write_report
@@ -124,7 +123,8 @@ def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], 
     Returns
     -------
     list of tuple of str, dict and str
-        Scheme with settings, its share by case, and the case of the smallest share.
+        Scheme with settings, its share by case, and the case of the smallest share; nothing if it
+        is the best everywhere.
     """
     entries = [one for one in result.entries if one.link == link]
     rows = []
@@ -133,8 +133,20 @@ def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], 
         same = [one for one in entries if one.baseline.name == own[0].baseline.name]
         published = {one.case: one.share for one in same if one.settings == PUBLISHED}
         shares = {**published, **{one.case: one.share for one in own}}
-        rows.append((label, shares, min(shares, key=lambda case: shares[case])))
+        rows.append((label, shares, largest_loss(shares)))
     return rows
+
+
+def largest_loss(shares: Mapping[str, float]) -> str:
+    """Return the case with the smallest share, or nothing if every share is 1.00.
+
+    Examples
+    --------
+    >>> largest_loss({"incast": 0.9, "forest": 1.0}), largest_loss({"incast": 0.999})
+    ('incast', '')
+    """
+    worst = min(shares, key=lambda case: shares[case])
+    return worst if f"{shares[worst]:.2f}" != "1.00" else ""
 
 
 def link_title(link: str) -> str:
@@ -289,13 +301,13 @@ def takes_no_part(absent: Mapping[str, str]) -> list[str]:
 
 
 def _table(entries: Sequence[Entry], runs: Sequence[Sequence[int]]) -> Table:
-    shown = measured([entry.to_dict() for entry in entries], ARENA_QUANTITIES)
+    shown = compared([entry.to_dict() for entry in entries])
     columns = [
         "scheme",
         "to be reached",
         f"to be reached, {_INTERVAL}",
         "share of the best",
-        *(one.title.replace("\n", " ") for one in shown),
+        *(one.title for one in shown),
         "state: switch, B per port and lane",
         "host, B",
         "B per flow",
@@ -310,7 +322,7 @@ def _table(entries: Sequence[Entry], runs: Sequence[Sequence[int]]) -> Table:
                 _cell(one.objective),
                 _cell(one.objective_interval),
                 one.share,
-                *(_cell(one.numbers[quantity.name]) for quantity in shown),
+                *(_cell(one.numbers[measure.name]) for measure in shown),
                 cost.switch_bytes,
                 cost.host_bytes,
                 cost.flow_bytes,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from silvan.arena.measure import FORMULA_NAMES
 from silvan.cache import build_id
 from silvan.errors import OutputError, shown
 from silvan.folders import require_writable, write_text
+from silvan.run_measures import MEASURES
 from silvan.scenario import Scenario
 
 
@@ -185,7 +185,6 @@ def _measured(read: object) -> Measured:
             "numbers": {
                 "series": {
                     "times_ms": list(times),
-                    "victims_gbps": list(rates),
                     "tree_ports": list(ports),
                 },
                 **values,
@@ -196,17 +195,16 @@ def _measured(read: object) -> Measured:
             pass
         case _:
             raise ValueError("it has no numbers of a run")
-    for name in FORMULA_NAMES:
+    for name in MEASURES:
         if values.get(name) not in (None, "inf") and not _is_number(values[name]):
             raise ValueError(f"{name} is no number")
     if not _is_number(values.get("packet_hops")):
         raise ValueError("packet_hops is missing")
     if not _is_number(processor_s) or processor_s <= 0:
         raise ValueError("processor_s is no number above 0")
-    if not all(_is_number(one) for one in (*times, *rates, *ports)):
+    if not all(_is_number(one) for one in (*times, *ports)):
         raise ValueError("series holds something that is no number")
-    # Trees may be looked at when the run begins, too.
-    if not 0 < len(times) == len(rates) >= len(ports) - 1:
+    if not 0 < len(times) == len(ports):
         raise ValueError("its series are of different lengths")
     # What the checks above let pass was changed all the same.
     if digest != _digest(numbers):

@@ -135,7 +135,7 @@ def _table(measured: Sequence[Measured]) -> Table:
     table = Table(title=title)
     table.add_column("benchmark", no_wrap=True)
     for heading in (
-        *(("threads", "ratio", "barrier us", "imbalance") if several else ()),
+        *(("threads", "ratio", "barrier µs", "imbalance") if several else ()),
         "set-up s",
         "loop s",
         "M packet-hops",

@@ -334,7 +334,7 @@ def _table(result: ArenaResult) -> Table:
             f"{statistics.fmean(values):.2f}",
             f"{mean_share(shares, common[link]):.2f}",
             str(sum(value >= BEST for value in values)),
-            f"{shares[worst]:.2f}",
+            f"{min(shares.values()):.2f}",
             worst,
         )
     return table

@@ -17,7 +17,8 @@ from silvan.cli.searches import Scheduler, Workers
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.comparison import Quantity, RankingRow
+    from silvan.comparison import RankingRow
+    from silvan.run_measures import Measure
 
 
 _SETTLED_PS = 20_000_000_000
@@ -224,7 +225,7 @@ def _compare_scenario(
     claim_figures(folder, "compare.*", origin, overwrite=overwrite)
     with progress_bars(labels) as on_progress:
         ranking = do_compare(
-            loaded, names, seeds=seeds, root=out / "runs", added=added, on_progress=on_progress
+            loaded, names, seeds=seeds, out=out / "runs", added=added, on_progress=on_progress
         )
     written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
     manifest = write_comparison(loaded, ranking, names, changes(set_, scheme), folder)
@@ -258,19 +259,18 @@ def _over(seeds: int) -> str:
 def _table(name: str, ranking: Sequence[RankingRow]) -> Table:
     from rich.table import Table
 
-    from silvan.comparison import quantities
+    from silvan.comparison import compared, heading
 
-    shown = quantities(ranking)
+    shown = compared([row.to_dict() for row in ranking])
     table = Table(
         title=f"{name}: schemes side by side, {_over(ranking[0].seeds)}",
-        caption="Rates: second half of the run. State: bytes of a switch per port and lane; of a "
-        "host, and for each flow. Congestion is cleared when the trees hold at most a tenth of the "
-        "largest number of Port VLs without control; victims are recovered at nine tenths of their "
-        "best rate under any scheme.",
+        caption="Measures from the warm-up to the end of the run. State: bytes of a switch per "
+        "port and lane; of a host, and for each flow. Congestion is cleared when the trees hold at "
+        "most a tenth of the largest number of Port VLs without control.",
     )
     table.add_column("scheme", no_wrap=True)
     for one in shown:
-        table.add_column(one.title, justify="right", no_wrap=True)
+        table.add_column(heading(one), justify="right", no_wrap=True)
     table.add_column("state\nswitch, B", justify="right", no_wrap=True)
     table.add_column("state\nhost, B", justify="right", no_wrap=True)
     for entry in ranking:
@@ -284,10 +284,10 @@ def _table(name: str, ranking: Sequence[RankingRow]) -> Table:
     return table
 
 
-def _cell(entry: RankingRow, quantity: Quantity) -> str:
-    value, deviation = (numbers[quantity.name] for numbers in (entry.numbers, entry.deviations))
+def _cell(entry: RankingRow, measure: Measure) -> str:
+    value, deviation = (numbers[measure.name] for numbers in (entry.numbers, entry.deviations))
     if math.isnan(value):
         return ""
-    text = "never" if math.isinf(value) else f"{value:.{quantity.digits}f}"
+    text = "never" if math.isinf(value) else f"{value:.{measure.digits}f}"
     # On a line of its own: the table has many columns.
-    return text if math.isnan(deviation) else f"{text}\n±{deviation:.{quantity.digits}f}"
+    return text if math.isnan(deviation) else f"{text}\n±{deviation:.{measure.digits}f}"

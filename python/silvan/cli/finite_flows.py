@@ -70,7 +70,7 @@ def flow_line(report: Mapping[str, Any]) -> str | None:
     line = f"{finished} flows finished"
     if totals["fastest_ps"] is not None:
         fastest, longest = (totals[name] / 1e6 for name in ("fastest_ps", "longest_ps"))
-        line += f"; completion time {fastest:.3f} to {longest:.3f} us"
+        line += f"; completion time {fastest:.3f} to {longest:.3f} µs"
     if totals["slowdown_mean"] is not None:
         line += f"; slowdown mean {totals['slowdown_mean']:.2f}, max {totals['slowdown_max']:.2f}"
     return line
@@ -88,7 +88,7 @@ def flow_table(report: Mapping[str, Any]) -> Table | None:
     table = Table(title=f"flows with a number of bytes{more}")
     for heading in ("flow", "from", "to"):
         table.add_column(heading)
-    for heading in ("bytes", "delivered", "start, us", "end, us", "completion, us", "slowdown"):
+    for heading in ("bytes", "delivered", "start, µs", "end, µs", "completion, µs", "slowdown"):
         table.add_column(heading, justify="right")
     for flow in shown:
         times = (flow["start_ps"], flow["end_ps"], flow["completion_ps"])

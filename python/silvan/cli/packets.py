@@ -176,7 +176,7 @@ def _put_packet(result: Result, hops: Sequence[Hop], title: str) -> None:
     first = hops[0]
     details = f"{first['wire_bytes']} bytes, SL {first['sl']}, VL {first['vl']}"
     table = Table(title=f"{title}: {details}")
-    table.add_column("leaves at, us", justify="right")
+    table.add_column("leaves at, µs", justify="right")
     table.add_column("port")
     table.add_column("waited, ns", justify="right")
     table.add_column("for", overflow="fold")

@@ -15,6 +15,7 @@ from silvan.cli.printer import put
 from silvan.errors import SilvanError
 
 if TYPE_CHECKING:
+    from silvan.figures.style import Page
     from silvan.forest import Forests
     from silvan.result import Result
 
@@ -30,7 +31,17 @@ class Figure(StrEnum):
     QUEUES = "queues"
     UTILISATION = "utilisation"
     LATENCY_CDF = "latency-cdf"
+    FCT_CDF = "fct-cdf"
+    SLOWDOWN_BY_SIZE = "slowdown-by-size"
     TREES = "trees"
+
+
+class Width(StrEnum):
+    """Widths of figures, by their names in ``silvan.figures.style``."""
+
+    SCREEN = "screen"
+    COLUMN = "column"
+    PAGE = "page"
 
 
 # The tables that each figure is drawn from; one of them is enough.
@@ -39,6 +50,8 @@ _TABLES = {
     Figure.QUEUES: ("port_series", "forest"),
     Figure.UTILISATION: ("ports",),
     Figure.LATENCY_CDF: ("host_latencies",),
+    Figure.FCT_CDF: ("flows",),
+    Figure.SLOWDOWN_BY_SIZE: ("flows",),
     Figure.TREES: ("forest",),
 }
 
@@ -56,8 +69,8 @@ def plot(
         list[Figure] | None,
         typer.Argument(
             metavar="[FIGURE ...]",
-            help="receive-rates, queues, utilisation, latency-cdf or trees; by default all that "
-            "the run has samples for.",
+            help="receive-rates, queues, utilisation, latency-cdf, fct-cdf, slowdown-by-size or "
+            "trees; by default all that the run has samples for.",
             show_default=False,
         ),
     ] = None,
@@ -73,7 +86,14 @@ def plot(
             show_default=False,
         ),
     ] = None,
+    width: Annotated[
+        Width,
+        typer.Option(help="Width: that of a column (3.5 in) or a page (7.16 in) of a paper."),
+    ] = Width.SCREEN,
     *,
+    title: Annotated[
+        bool, typer.Option("--title/--no-title", help="Whether figures have a title.")
+    ] = True,
     animate: Annotated[
         bool, typer.Option("--animate", help="Write an animated GIF of the trees, too.")
     ] = False,
@@ -81,7 +101,7 @@ def plot(
 ) -> None:
     """Draw figures of a finished run.
 
-    Each figure is written as PNG and SVG; the names of the files are printed.
+    Each figure is written as PNG, SVG and PDF; the names of the files are printed.
     """
     from silvan.extras import require_extra
     from silvan.folders import claim_figures
@@ -99,6 +119,8 @@ def plot(
             f"{folder}: {'not a' if folder.exists() else 'no such'} folder",
             hint="silvan run SCENARIO.toml --trees --out out writes out/seed-N",
         )
+    from silvan.figures import style
+
     result = Result.read(folder)
     chosen = figures or [
         figure for figure, tables in _TABLES.items() if any(_rows(result, one) for one in tables)
@@ -107,11 +129,12 @@ def plot(
         # An error of a result without trees comes before any file is written.
         _ = result.forest
     claim_figures(out, "plot-*.*", result.origin, overwrite=overwrite)
+    page = style.Page(width, title, ("png", "svg", "pdf"))
     for figure in chosen:
         if figure is Figure.TREES:
-            paths = _draw_trees(result, instants, out, animated=animate)
+            paths = _draw_trees(result, instants, out, page, animated=animate)
         else:
-            paths = _draw(result, figure, out)
+            paths = _draw(result, figure, out, page)
         for path in paths:
             put(str(path))
 
@@ -128,15 +151,18 @@ def _picoseconds(text: str) -> int:
     return round(Decimal(match[1]) * _PS[match[2]])
 
 
-def _draw(result: Result, figure: Figure, out: Path) -> list[Path]:
+def _draw(result: Result, figure: Figure, out: Path, page: Page) -> list[Path]:
     """Write a figure of ``result.plot``."""
+    from silvan.figures.result_plots import ResultPlots
     from silvan.figures.style import save
 
-    draw = getattr(result.plot, figure.replace("-", "_"))
-    return save(draw(), out, f"plot-{figure}")
+    draw = getattr(ResultPlots(result, page), figure.replace("-", "_"))
+    return save(draw(), out, f"plot-{figure}", formats=page.formats)
 
 
-def _draw_trees(result: Result, instants: list[int], out: Path, *, animated: bool) -> list[Path]:
+def _draw_trees(
+    result: Result, instants: list[int], out: Path, page: Page, *, animated: bool
+) -> list[Path]:
     """Draw the fabric with its trees at some instants, and the trees over time."""
     from silvan.figures.forest import Drawing
     from silvan.figures.forest_movie import animate, draw_steps
@@ -149,8 +175,10 @@ def _draw_trees(result: Result, instants: list[int], out: Path, *, animated: boo
     name = result.scenario.name
     control = "off" if result.scenario.to_dict()["control"]["scheme"] == "none" else "on"
     paths = [
-        *draw_steps(drawing, samples, title=name, folder=out, stem="plot-trees"),
-        *draw_over_time({control: forests}, title=name, folder=out, stem="plot-trees-over-time"),
+        *draw_steps(drawing, samples, title=name, folder=out, stem="plot-trees", page=page),
+        *draw_over_time(
+            {control: forests}, title=name, folder=out, stem="plot-trees-over-time", page=page
+        ),
     ]
     if animated:
         step = -(-len(forests) // _MOST_FRAMES)

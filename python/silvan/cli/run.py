@@ -269,12 +269,12 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
     """Sum a run up in plain values; all flows of it if the report is for a program to read."""
-    from silvan.measures import receive_rates_gbps
+    from silvan.run_measures import finite
 
     return {
         "seed": result.seed,
         "hash": result.scenario.hash,
-        "receive_rates": receive_rates_gbps(result),
+        "measures": finite(result.measures),
         "summary": dict(result.summary),
         "classes": result.classes.to_pylist(),
         **_ends(result, whole=whole),
@@ -296,7 +296,11 @@ def _ends(result: Result, *, whole: bool) -> dict[str, Any]:
         ranks = result.ranks.to_pylist()
         ends["programs"] = [
             program
-            | {"rank_end_ps": [rank["end_ps"] for rank in ranks if rank["job"] == program["job"]]}
+            | {
+                "rank_end_ps": [
+                    rank["end_ps"] for rank in ranks if rank["program"] == program["program"]
+                ]
+            }
             for program in result.programs.to_pylist()
         ]
     return ends
@@ -328,13 +332,13 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
     for one in report.get("sequences", ()):
         line = f"{one['name']}: {one['messages']:,} messages of a sequence delivered"
         if one["finished"]:
-            line += f"; finished after {one['end_ps'] / 1e6:.3f} us"
+            line += f"; finished after {one['end_ps'] / 1e6:.3f} µs"
         lines.append(line)
     if programs := report.get("programs"):
         line = f"{_finished_programs(report)} programs finished"
         ends = [program["end_ps"] / 1e6 for program in programs if program["finished"]]
         if ends:
-            line += f"; the last one after {max(ends):.3f} us"
+            line += f"; the last one after {max(ends):.3f} µs"
         if slowdowns := [one["slowdown"] for one in programs if one["slowdown"] is not None]:
             line += f"; slowdown max {max(slowdowns):.2f}"
         lines.append(line)
@@ -350,7 +354,7 @@ def _size_table(report: Mapping[str, Any]) -> Table | None:
         return None
     table = Table(title="flows that began after the warm-up, by size")
     table.add_column("traffic class")
-    for heading in ("bytes", "flows", "finished", "completion, us", "slowdown, mean"):
+    for heading in ("bytes", "flows", "finished", "completion, µs", "slowdown, mean"):
         table.add_column(heading, justify="right")
     for heading in ("median", "95 %", "99 %"):
         table.add_column(heading, justify="right")
@@ -409,9 +413,9 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         return None
     table = Table(title="programs")
     table.add_column("program")
-    for heading in ("ranks", "ranks finished", "start, us", "first rank's end, us", "end, us"):
+    for heading in ("ranks", "ranks finished", "start, µs", "first rank's end, µs", "end, µs"):
         table.add_column(heading, justify="right")
-    for heading in ("completion, us", "slowdown", "iteration, us", "exposed"):
+    for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
@@ -442,7 +446,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Table
 
     table = Table(title=f"{name}: receive rates in Gbit/s")
-    columns = rate_columns([report["receive_rates"] for report in reports])
+    columns = rate_columns([report["measures"] for report in reports])
     kinds = {"flows": finished_flows, "programs": _finished_programs}
     ends = {name: finished for name, finished in kinds.items() if finished(reports[0])}
     speed = "simulation speed, M packet-hops/s"
@@ -450,7 +454,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
     for heading in ("seed", *columns.values(), *counts, speed):
         table.add_column(heading, justify="right")
     for report in reports:
-        rates, summary = report["receive_rates"], report["summary"]
+        rates, summary = report["measures"], report["summary"]
         table.add_row(
             str(report["seed"]),
             *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),

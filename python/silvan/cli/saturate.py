@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +35,16 @@ def saturate(
     resolution: Annotated[
         float, typer.Option(min=1e-4, max=0.5, help="Largest uncertainty of the load.")
     ] = 0.01,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grid",
+            metavar="KEY=V1,V2,...",
+            help="Values of a key, such as control.scheme=none,ib-cc or fabric.routing=...; one "
+            "curve for each combination. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     set_: Assignments = None,
     scheme: SchemeFile = None,
     out: Annotated[
@@ -52,11 +62,15 @@ def saturate(
     """Find the load at which a fabric saturates, by bisection.
 
     A load is delivered in full if the hosts receive, between the warm-up and the end of a run,
-    what arrives at its sources then. The loads of the scenario are replaced.
+    what arrives at its sources then. The loads of the scenario are replaced. --grid compares
+    schemes, routings or values of any other key, in one table and one figure.
     """
     from silvan.planning.saturation import saturate as search
+    from silvan.sweeping.grid import parse_grid
+    from silvan.sweeping.plan import plain
+    from silvan.toml_text import parse_value
 
-    loaded = load(scenario, set_, scheme)
+    loaded = load(scenario, set_, scheme).varying(parse_grid(grid or []))
     if out is not None:
         from silvan import __version__
         from silvan.extras import require_extra
@@ -66,45 +80,55 @@ def saturate(
         origin = Origin(loaded.name, loaded.hash, __version__)
         claim_figures(out, "saturation.*", origin, overwrite=overwrite)
 
-    def say(point: LoadPoint) -> None:
-        note(
-            f"load {point.load:.3f}: {point.delivered_gbps:.4g} Gbit/s, "
-            f"{100 * point.share:.1f} % of what is offered"
-        )
+    found: dict[str, Saturation] = {}
+    curves: list[dict[str, Any]] = []
+    for values in loaded.sweep_values():
+        name = ", ".join(plain(parse_value(value)) for value in values.values())
 
-    found = search(
-        loaded,
-        keys=key,
-        tolerance=tolerance,
-        resolution=resolution,
-        curve=0 if out is None else _CURVE,
-        on_point=say,
-    )
+        def say(point: LoadPoint, name: str = name) -> None:
+            note(
+                f"{name}{': ' if name else ''}load {point.load:.3f}: "
+                f"{point.delivered_gbps:.4g} Gbit/s, {100 * point.share:.1f} % of what is offered"
+            )
+
+        found[name] = search(
+            loaded.at(values),
+            keys=key,
+            tolerance=tolerance,
+            resolution=resolution,
+            curve=0 if out is None else _CURVE,
+            on_point=say,
+        )
+        typed = {one: parse_value(value) for one, value in values.items()}
+        curves.append({"values": typed, **found[name].to_dict()})
     if as_json:
-        put_json(found.to_dict())
+        put_json({"name": loaded.name, "curves": curves})
     else:
-        _print(found)
+        for name, one in found.items():
+            _print(name, one)
     if out is not None:
         from silvan.figures.saturation import draw_saturation
+        from silvan.figures.style import Page
 
-        for path in draw_saturation(found, out):
+        page = Page(formats=("png", "svg", "pdf"))
+        for path in draw_saturation(found, title=loaded.name, folder=out, page=page):
             note(str(path))
 
 
-def _print(found: Saturation) -> None:
+def _print(name: str, found: Saturation) -> None:
     from rich.table import Table
 
-    table = Table()
-    headings = ("load", "payload, Gbit/s", "of offered, %", "mean latency, us", "99 %, us")
+    table = Table(title=name or None)
+    headings = ("load", "payload, Gbit/s", "of offered, %", "mean latency, µs", "99 %, µs")
     for heading in headings:
         table.add_column(heading, justify="right")
 
-    def us(ns: float | None) -> str:
-        return "" if ns is None else f"{ns / 1e3:.2f}"
+    def us(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
 
     for point in found.points:
         share = f"{100 * point.share:.1f}"
-        latencies = us(point.latency_mean_ns), us(point.latency_p99_ns)
+        latencies = us(point.latency_mean_us), us(point.latency_p99_us)
         table.add_row(f"{point.load:.3f}", f"{point.delivered_gbps:.4g}", share, *latencies)
     put_table(table)
     if found.above is None:

@@ -119,7 +119,7 @@ def tune(
     result = do_tune(
         scenario,
         objectives,
-        folder,
+        out=folder,
         parameters=parameters,
         trials=trials,
         seeds=seeds,

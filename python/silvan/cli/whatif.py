@@ -212,8 +212,8 @@ def _table(name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool)
         table.add_column(heading)
     headings = [
         *("unconnected", "loops", "deadlock-free", "SLs", "max/mean", "bisection"),
-        *("hotspots", "victims"),
-        *(("hotspots, CC", "victims, CC") if cc else ()),
+        *("hotspots", "other receivers"),
+        *(("hotspots, CC", "other receivers, CC") if cc else ()),
     ]
     for heading in headings:
         table.add_column(heading, justify="right")
@@ -221,8 +221,8 @@ def _table(name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool)
         if row.refused is not None:
             table.add_row(row.fabric, row.engine, "refused", *["-"] * (len(headings) - 1))
             continue
-        rates = [row.hotspots_gbps, row.victims_gbps]
-        rates += [row.cc_hotspots_gbps, row.cc_victims_gbps] if cc else []
+        rates = [row.hotspots_gbps, row.other_receivers_gbps]
+        rates += [row.cc_hotspots_gbps, row.cc_other_receivers_gbps] if cc else []
         free = {True: "yes", False: "no", None: "-"}[row.deadlock_free]
         table.add_row(
             row.fabric,

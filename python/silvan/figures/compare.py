@@ -7,19 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.comparison import quantities
+from silvan.comparison import compared, heading
 from silvan.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
-    from silvan.comparison import Quantity, RankingRow
+    from silvan.comparison import RankingRow
+    from silvan.run_measures import Measure
 
 _BEST = "#009E73"
 _DOT = "#0072B2"
 _WITHOUT = "#D55E00"
 _CROSS = "x"
+_BEYOND = 1.2
+"""Width of a panel with a band for what is not within the run, over one without."""
+_BAND = "#F2F2F2"
 
 
 def draw_comparison(
@@ -43,13 +47,13 @@ def draw_comparison(
     list of Path
         The PNG, the SVG and the CSV.
     """
-    shown = quantities(ranking)
+    shown = compared([row.to_dict() for row in ranking])
     with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(ranking), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
         places = list(range(len(ranking)))[::-1]
         drawn: set[str] = set()
-        for axes, quantity in zip(grid, shown, strict=True):
-            drawn |= _panel(axes, quantity, ranking, places)
+        for axes, measure in zip(grid, shown, strict=True):
+            drawn |= _panel(axes, measure, ranking, places)
         grid[0].set_yticks(places, [one.baseline.name for one in ranking])
         grid[0].set_ylim(-0.6, len(ranking) - 0.4)
         figure.supxlabel(
@@ -79,7 +83,7 @@ def _legend(drawn: set[str]) -> str:
     meanings = {
         _BEST: "green: best",
         _WITHOUT: "orange: no control",
-        _CROSS: "a cross: not within the run",
+        _CROSS: "a cross in the grey band: not within the run",
     }
     return "; ".join(text for mark, text in meanings.items() if mark in drawn)
 
@@ -90,23 +94,32 @@ def _bars(ranking: Sequence[RankingRow]) -> str:
 
 
 def _panel(
-    axes: Axes, quantity: Quantity, ranking: Sequence[RankingRow], places: Sequence[int]
+    axes: Axes, measure: Measure, ranking: Sequence[RankingRow], places: Sequence[int]
 ) -> set[str]:
     """Draw one thing that schemes are compared by, and return the colours and marks drawn."""
     drawn = set()
-    values = [one.numbers[quantity.name] for one in ranking]
-    deviations = [one.deviations[quantity.name] for one in ranking]
+    values = [one.numbers[measure.name] for one in ranking]
+    deviations = [one.deviations[measure.name] for one in ranking]
     finite = [value for value in values if math.isfinite(value)]
     top = max(finite, default=1.0) or 1.0
-    pick = max if quantity.better == "more" else min
+    pick = max if measure.better == "more" else min
     best = pick(finite, default=math.nan)
     # Linear from 0 in every panel, so that distances mean the same in all of them.
-    axes.set_xlim(-0.05 * top, 1.55 * top)
-    title = quantity.title.replace("\n", " ")
+    right = 1.55 * top
+    axes.set_xlim(-0.05 * top, right)
+    if any(map(math.isinf, values)):
+        # What is not within the run has a place of its own, right of the axis.
+        right *= _BEYOND
+        axes.set_xlim(-0.05 * top, right)
+        axes.axvspan(1.55 * top, right, color=_BAND, zorder=0)
+    title = measure.title
     for one, place, value, deviation in zip(ranking, places, values, deviations, strict=True):
         if math.isinf(value):
-            style.name_point(axes, top, place, f"{one.baseline.name}\n{title}: not within the run")
-            axes.plot(top, place, _CROSS, color=style.FAINT, markersize=6)
+            beyond = (1.55 * top + right) / 2
+            style.name_point(
+                axes, beyond, place, f"{one.baseline.name}\n{title}: not within the run"
+            )
+            axes.plot(beyond, place, _CROSS, color=style.INK, markersize=6)
             drawn.add(_CROSS)
             continue
         if math.isnan(value):
@@ -123,19 +136,20 @@ def _panel(
         # Next to the dot, or above its bar.
         has_bar = math.isfinite(deviation) and deviation > 0
         axes.annotate(
-            label(value, quantity.digits),
+            label(value, measure.digits),
             (value, place),
             xytext=(3, 3) if has_bar else (6, 0),
             textcoords="offset points",
             va="bottom" if has_bar else "center",
             fontsize=7.5,
         )
-    axes.set_title(quantity.title, fontsize=8.5)
+    axes.set_title(heading(measure), fontsize=8.5)
     axes.grid(visible=False)
     axes.grid(visible=True, axis="y")
     axes.tick_params(axis="x", labelsize=7)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(_few_ticks())
+    ticks = _few_ticks().tick_values(0, top)
+    axes.set_xticks([tick for tick in ticks if 0 <= tick <= 1.3 * top])
     return drawn
 
 

@@ -307,8 +307,17 @@ class Drawing:
         return (share * self._column(axes)) ** 2
 
 
+_WIDTH_IN = 13.5
+"""Width of a figure in inches, unless a page states it."""
+
+
 def draw_forests(
-    rows: Sequence[Sequence[Panel]], *, title: str, folder: Path, stem: str, width_in: float = 13.5
+    rows: Sequence[Sequence[Panel]],
+    *,
+    title: str,
+    folder: Path,
+    stem: str,
+    page: style.Page = style.SCREEN,
 ) -> list[Path]:
     """Draw samples of one or more runs side by side.
 
@@ -322,14 +331,15 @@ def draw_forests(
         A folder that exists.
     stem : str
         Name of the files, without suffix.
-    width_in : float
-        Width in inches.
+    page : Page, optional
+        Width, title and formats of the figure.
 
     Returns
     -------
     list of Path
-        The PNG and the SVG.
+        The files.
     """
+    width_in = page.width_in or _WIDTH_IN
     columns = max(len(row) for row in rows)
     changes = any(panel.since is not None for row in rows for panel in row)
     layout = rows[0][0].drawing.layout
@@ -338,7 +348,8 @@ def draw_forests(
     with style.styled(width_in, height_in) as figure:
         figure.set_layout_engine(None)
         top, bottom = 1 - 0.5 / height_in, 0.65 / height_in
-        figure.text(0.012, 1 - 0.32 / height_in, title, fontsize=14, fontweight="bold")
+        if page.has_title:
+            figure.text(0.012, 1 - 0.32 / height_in, title, fontsize=14, fontweight="bold")
         grid = figure.subplots(
             len(rows),
             columns,
@@ -361,7 +372,7 @@ def draw_forests(
             for line in grid:
                 _name_levels(line[0], layout)
         legend(figure, change=changes, widths=(rows[0][0].drawing, grid[0][0]))
-        return style.save(figure, folder, stem)
+        return style.save(figure, folder, stem, formats=page.formats)
 
 
 def _write(

@@ -24,7 +24,13 @@ _SAMPLED = 3
 
 
 def draw_steps(
-    drawing: Drawing, indexes: Sequence[int], *, title: str, folder: Path, stem: str
+    drawing: Drawing,
+    indexes: Sequence[int],
+    *,
+    title: str,
+    folder: Path,
+    stem: str,
+    page: style.Page = style.SCREEN,
 ) -> list[Path]:
     """Draw some instants of a run side by side, two in a row.
 
@@ -40,15 +46,17 @@ def draw_steps(
         A folder that exists.
     stem : str
         Name of the files, without suffix.
+    page : Page, optional
+        Width, title and formats of the figure.
 
     Returns
     -------
     list of Path
-        The PNG and the SVG.
+        The files.
     """
     panels = [Panel("", drawing, index) for index in indexes]
     rows = [panels[first : first + 2] for first in range(0, len(panels), 2)]
-    return draw_forests(rows, title=title, folder=folder, stem=stem)
+    return draw_forests(rows, title=title, folder=folder, stem=stem, page=page)
 
 
 def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path) -> Path:

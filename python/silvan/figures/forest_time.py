@@ -50,7 +50,12 @@ def forest_series(forests: Forests) -> dict[str, FloatArray]:
 
 
 def draw_over_time(
-    runs: Mapping[str, Forests], *, title: str, folder: Path, stem: str
+    runs: Mapping[str, Forests],
+    *,
+    title: str,
+    folder: Path,
+    stem: str,
+    page: style.Page = style.SCREEN,
 ) -> Sequence[Path]:
     """Draw number and size of trees against time.
 
@@ -64,14 +69,16 @@ def draw_over_time(
         A folder that exists.
     stem : str
         Name of the files, without suffix.
+    page : Page, optional
+        Width, title and formats of the figure.
 
     Returns
     -------
     sequence of Path
-        The PNG, the SVG and the CSV of the numbers behind them.
+        The figure, and the CSV of the numbers behind it.
     """
     series = {control: forest_series(forests) for control, forests in runs.items()}
-    with style.styled(7.2, 6.6, title) as figure:
+    with page.figure(7.2, 6.6, title) as figure:
         panels = figure.subplots(len(_MEASURES), 1, sharex=True)
         for axes, (name, label) in zip(panels, _MEASURES, strict=True):
             for control, one in series.items():
@@ -96,4 +103,4 @@ def draw_over_time(
             for control, one in series.items()
             for look in range(len(one["time_ms"]))
         ]
-        return style.save(figure, folder, stem, (header, rows))
+        return style.save(figure, folder, stem, (header, rows), page.formats)

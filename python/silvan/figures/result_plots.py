@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from silvan.errors import SilvanError
 from silvan.figures import style
-from silvan.measures import delivered, is_hotspot, measured_ps, receives, sliding_rates_gbps
+from silvan.measures import (
+    delivered,
+    hotspots,
+    measured_ps,
+    other_receivers,
+    sliding_rates_gbps,
+)
+from silvan.run_measures import percentile
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072B2", "#D55E00", *style.SHADES)
 _HOTSPOTS, _OTHERS = "#D55E00", "#0072B2"
 _SIZE = (7.2, 3.6)
+_SHARES = (("median", 0.5), ("99th percentile", 0.99), ("99.9th percentile", 0.999))
 
 
 class ResultPlots:
@@ -49,8 +59,37 @@ class ResultPlots:
     'receive rate (Gbit/s)'
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result, page: style.Page = style.SCREEN) -> None:
         self._result = result
+        self._page = page
+
+    def sized(self, width: str, *, title: bool = False) -> ResultPlots:
+        """Return the figures in another width.
+
+        Parameters
+        ----------
+        width : str
+            ``"column"`` (3.5 in) or ``"page"`` (7.16 in) of a paper, or ``"screen"``.
+        title : bool, optional
+            Whether figures have a title.
+
+        Raises
+        ------
+        SilvanError
+            There is no such width.
+
+        Examples
+        --------
+        ``result.plot.sized("column").fct_cdf()``
+        """
+        if width not in style.WIDTHS_IN:
+            raise SilvanError(
+                f"there is no width {width!r}", hint=f"widths: {', '.join(style.WIDTHS_IN)}"
+            )
+        return ResultPlots(self._result, style.Page(width, title))
+
+    def _figure(self, width_in: float, height_in: float) -> AbstractContextManager[Figure]:
+        return self._page.figure(width_in, height_in, self._result.scenario.name)
 
     def receive_rates(self, hosts: Sequence[str] | None = None) -> Figure:
         """Draw the receive rates over time.
@@ -73,10 +112,9 @@ class ResultPlots:
         """
         curves = {}
         if hosts is None:
-            hot = is_hotspot(self._result)
             for name, members, colour in (
-                ("hotspots", hot, _HOTSPOTS),
-                ("other receivers", receives(self._result) & ~hot, _OTHERS),
+                ("hotspots", hotspots(self._result), _HOTSPOTS),
+                ("other receivers", other_receivers(self._result), _OTHERS),
             ):
                 if members.any():
                     curves[f"{name} (mean)"] = (np.flatnonzero(members), colour)
@@ -85,7 +123,7 @@ class ResultPlots:
                 colour = _COLOURS[number % len(_COLOURS)]
                 curves[name] = (np.array([self._host(name)]), colour)
         times_ms, rates = sliding_rates_gbps(*delivered(self._result))
-        with style.styled(*_SIZE, self._result.scenario.name) as figure:
+        with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
             for name, (columns, colour) in curves.items():
                 _curve(axes, times_ms, rates[:, columns].mean(axis=1), colour, name)
@@ -119,7 +157,7 @@ class ResultPlots:
                 f"{self._result.scenario.name}: the run did not sample the queues of ports",
                 hint="set probe.ports = true, or give the scenario a table [probe.trees]",
             )
-        with style.styled(*_SIZE, self._result.scenario.name) as figure:
+        with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
             if "port_series" in tables:
                 for number, (name, times_ms, queued) in enumerate(self._queues(ports, most)):
@@ -160,7 +198,7 @@ class ResultPlots:
             if node in rows:
                 shown[rows[node], int(number) - 1] = share
         height = min(12.0, 1.6 + 0.25 * len(switches))
-        with style.styled(_SIZE[0], height, self._result.scenario.name) as figure:
+        with self._figure(_SIZE[0], height) as figure:
             axes = figure.subplots()
             axes.grid(visible=False)
             drawn = axes.pcolormesh(
@@ -221,7 +259,7 @@ class ResultPlots:
             totals = np.bincount(receivers, weights=packets, minlength=len(names))
             order = np.argsort(-totals, kind="stable")[:most]
             hosts = [names[host] for host in order if totals[host]]
-        with style.styled(*_SIZE, self._result.scenario.name) as figure:
+        with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
             for number, name in enumerate(hosts):
                 own = receivers == self._host(name)
@@ -236,10 +274,104 @@ class ResultPlots:
                 axes.step(latencies_us, share, where="post", color=colour, label=name)
             axes.set_xscale("log")
             axes.set_ylim(0, 1.02)
-            axes.set_xlabel("latency (us)")
+            axes.set_xlabel("latency (µs)")
             axes.set_ylabel("share of packets")
             _legend(axes)
         return figure
+
+    def fct_cdf(self) -> Figure:
+        """Draw the distribution of the completion times of flows (FCT), by traffic class.
+
+        Returns
+        -------
+        Figure
+            For each class the share of its flows that started after the warm-up and whose
+            completion time is at most the value on the horizontal axis. A curve of a class with
+            unfinished flows ends below 1.
+
+        Raises
+        ------
+        SilvanError
+            The run has no such flows.
+        """
+        names, completion, _, _ = self._flows()
+        with self._figure(*_SIZE) as figure:
+            axes = figure.subplots()
+            for number, name in enumerate(dict.fromkeys(names)):
+                own = completion[names == name]
+                finished = np.sort(own[np.isfinite(own)])
+                share = np.arange(len(finished) + 1) / len(own)
+                times_us = np.append(finished[:1], finished) / 1e6
+                colour = _COLOURS[number % len(_COLOURS)]
+                axes.step(times_us, share[: len(times_us)], where="post", color=colour, label=name)
+            axes.set_xscale("log")
+            axes.set_ylim(0, 1.02)
+            axes.set_xlabel("flow completion time (µs)")
+            axes.set_ylabel("share of flows")
+            _legend(axes)
+        return figure
+
+    def slowdown_by_size(self, *, groups: int = 20) -> Figure:
+        """Draw the slowdown of flows by their size: median, 99th and 99.9th percentile.
+
+        Parameters
+        ----------
+        groups : int, optional
+            Groups of flows with neighbouring sizes and about as many flows each.
+
+        Returns
+        -------
+        Figure
+            A point of each group at its mean size. Unfinished flows are infinitely slow, so a
+            percentile that depends on them has no point.
+
+        Raises
+        ------
+        SilvanError
+            The run has no flows that started after the warm-up.
+        """
+        _, _, slowdown, sizes = self._flows()
+        order = np.argsort(sizes, kind="stable")
+        # Flows of one size are in one group.
+        starts = np.searchsorted(
+            sizes[order], sizes[order][np.arange(groups) * len(order) // groups]
+        )
+        parts = np.split(order, np.unique(starts)[1:])
+        with self._figure(*_SIZE) as figure:
+            axes = figure.subplots()
+            for (text, share), colour in zip(_SHARES, _COLOURS, strict=False):
+                places = np.array([sizes[part].mean() for part in parts])
+                values = np.array([percentile(np.sort(slowdown[part]), share) for part in parts])
+                known = np.isfinite(values)
+                axes.plot(places[known], values[known], ".-", color=colour, label=text)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.set_xlabel("flow size (bytes)")
+            axes.set_ylabel("slowdown")
+            _legend(axes)
+        return figure
+
+    def _flows(self) -> tuple[npt.NDArray[np.str_], FloatArray, FloatArray, FloatArray]:
+        """Give class, completion time in ps, slowdown and size of flows after the warm-up.
+
+        Times and slowdowns of unfinished flows are infinite.
+        """
+        table = self._result.flows
+        table = table.filter(table["measured"])
+        if not table.num_rows:
+            raise SilvanError(
+                f"{self._result.scenario.name}: no flow started after the warm-up",
+                hint="set a shorter run.warm-up",
+            )
+        completion, slowdown = (
+            np.nan_to_num(table[name].to_numpy(zero_copy_only=False).astype(np.float64), nan=np.inf)
+            for name in ("completion_ps", "slowdown")
+        )
+        sizes = table["bytes"].to_numpy().astype(np.float64)
+        return np.array(table["name"].to_pylist()), completion, slowdown, sizes
 
     def _host(self, name: str) -> int:
         """Find a host by its name."""

@@ -2,73 +2,108 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from silvan.figures import style
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from silvan.planning.saturation import Saturation
 
-_MEAN, _TAIL = "#0072B2", "#D55E00"
+_NUMBERS = (
+    "load",
+    "offered_gbps",
+    "delivered_gbps",
+    "share",
+    "latency_mean_us",
+    "latency_p99_us",
+)
 
 
-def draw_saturation(found: Saturation, folder: Path, stem: str = "saturation") -> list[Path]:
-    """Draw latency and delivered payload by load, with the load at which the fabric saturates.
+def draw_saturation(
+    found: Mapping[str, Saturation],
+    *,
+    title: str,
+    folder: Path,
+    stem: str = "saturation",
+    page: style.Page = style.SCREEN,
+) -> list[Path]:
+    """Draw latency and delivered payload by load, with the load at which each fabric saturates.
 
     Parameters
     ----------
-    found : Saturation
-        What :func:`silvan.planning.saturation.saturate` has found.
+    found : Mapping
+        What :func:`silvan.saturate` has found, by the name of the curve.
+    title : str
+        What was run.
     folder : Path
         A folder that exists.
     stem : str
         Name of the files, without suffix.
+    page : Page
+        Width, title and formats of the figure.
 
     Returns
     -------
     list of Path
-        The figure as PNG and SVG, and its numbers as CSV.
+        The figure, and its numbers as CSV.
     """
-    points = found.points
-    loads = [point.load for point in points]
-    with style.styled(8.6, 3.6) as figure:
-        latency, delivered = figure.subplots(1, 2)
-        timed = [point for point in points if point.latency_mean_ns is not None]
-        timed_loads = [point.load for point in timed]
-        means = [(point.latency_mean_ns or 0.0) / 1e3 for point in timed]
-        tails = [(point.latency_p99_ns or 0.0) / 1e3 for point in timed]
-        latency.plot(timed_loads, means, "o-", color=_MEAN, label="mean")
-        latency.plot(timed_loads, tails, "s--", color=_TAIL, label="99th percentile")
+    with page.figure(8.6, 3.6, title) as figure:
+        latency, delivered = figure.subplots(2, 1) if page.is_narrow else figure.subplots(1, 2)
+        for place, (name, one) in enumerate(found.items()):
+            colour = style.CURVES[place % len(style.CURVES)]
+            timed = [point for point in one.points if point.latency_mean_us is not None]
+            loads = [point.load for point in timed]
+            for column, line, words in (
+                ("latency_mean_us", "o-", "mean"),
+                ("latency_p99_us", "s--", "99th percentile"),
+            ):
+                values = [getattr(point, column) for point in timed]
+                (drawn,) = latency.plot(loads, values, line, color=colour, markersize=4)
+                style.name_curve(drawn, f"{name}, {words}" if name else words)
+            loads = [point.load for point in one.points]
+            rates = [point.delivered_gbps for point in one.points]
+            (drawn,) = delivered.plot(loads, rates, "o-", color=colour, markersize=4)
+            style.name_curve(drawn, name or "all hosts")
+            if one.above is not None:
+                for axes in (latency, delivered):
+                    axes.axvline(one.load, color=colour, linestyle=":", linewidth=1)
         latency.set_yscale("log")
         latency.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         latency.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         latency.yaxis.set_minor_locator(NullLocator())
-        latency.set_title("Packet latency from injection (µs)")
-        gbps = [point.delivered_gbps for point in points]
-        delivered.plot(loads, gbps, "o-", color=_MEAN, label="all hosts")
-        delivered.set_title("Payload received by all hosts (Gbit/s)")
+        latency.set_ylabel("packet latency (µs)")
+        delivered.set_ylabel("payload received (Gbit/s)")
         delivered.set_ylim(bottom=0)
         for axes in (latency, delivered):
             axes.set_xlabel("load (share of the injection rate)")
             axes.set_xlim(0, 1.02)
-            if found.above is not None:
-                axes.axvline(found.load, color=style.FAINT, linestyle=":")
-        if found.above is not None:
-            text = f"saturation: {found.load:.3f}"
-            beside: dict[str, Any] = {"rotation": 90, "offset": (-12, 6)}
-            style.label_line(delivered, found.load, 0, text, style.INK, **beside)
-        style.legend_below(latency)
-        header = (
-            "load",
-            "offered_gbps",
-            "delivered_gbps",
-            "share",
-            "latency_mean_ns",
-            "latency_p99_ns",
-        )
-        rows = [tuple(getattr(point, name) for name in header) for point in points]
-        return style.save(figure, folder, stem, (header, rows))
+        style.legend_below(latency, _handles(found), columns=2 if page.is_narrow else None)
+        header = ("curve", *_NUMBERS)
+        rows = [
+            (name, *(getattr(point, column) for column in _NUMBERS))
+            for name, one in found.items()
+            for point in one.points
+        ]
+        return style.save(figure, folder, stem, (header, rows), page.formats)
+
+
+def _handles(found: Mapping[str, Saturation]) -> dict[str, Line2D]:
+    """Explain colours with the load of saturation, and the two kinds of lines."""
+    handles = {}
+    for place, (name, one) in enumerate(found.items()):
+        colour = style.CURVES[place % len(style.CURVES)]
+        load = "not saturated" if one.above is None else f"saturation at {one.load:.3f}"
+        handles[f"{name}: {load}" if name else load] = Line2D([], [], color=colour)
+    return {
+        **handles,
+        "mean": Line2D([], [], color=style.FAINT, marker="o", markersize=4),
+        "99th percentile": Line2D(
+            [], [], color=style.FAINT, marker="s", markersize=4, linestyle="--"
+        ),
+    }

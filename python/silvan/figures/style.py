@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -65,9 +66,22 @@ _SETTINGS: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "legend.frameon": False,
     "svg.fonttype": "none",
+    # Publishers refuse the fonts of type 3 that are the default.
+    "pdf.fonttype": 42,
     # A fixed salt makes the ids in an SVG, and so the whole file, the same for the same data.
     "svg.hashsalt": "silvan",
 }
+
+_NARROW: dict[Any, Any] = {
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "lines.linewidth": 1.2,
+}
+"""Settings of a figure as wide as a column of a paper."""
+
+WIDTHS_IN: Mapping[str, float | None] = {"screen": None, "column": 3.5, "page": 7.16}
+"""Widths of figures in inches: their own, and those of a column and a page of IEEE's papers."""
 
 _DPI = 200
 # A third of the time of Pillow's default, and hardly larger files.
@@ -110,8 +124,53 @@ class NotebookFigure(Figure):
         return _file(self, metadata={"Software": None}, pil_kwargs=_PNG)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a figure is shown: its width, and whether it has a title.
+
+    Attributes
+    ----------
+    width : str
+        A key of :data:`WIDTHS_IN`.
+    has_title : bool
+        True if the figure has its title.
+    formats : tuple of str
+        Formats of its files.
+    """
+
+    width: str = "screen"
+    has_title: bool = True
+    formats: tuple[str, ...] = ("png", "svg")
+
+    @property
+    def is_narrow(self) -> bool:
+        """True if the figure is as wide as a column."""
+        return self.width == "column"
+
+    @property
+    def width_in(self) -> float | None:
+        """Width in inches; None is the figure's own."""
+        return WIDTHS_IN[self.width]
+
+    @contextmanager
+    def figure(self, width_in: float, height_in: float, title: str) -> Iterator[Figure]:
+        """Make a figure of this width, with its height in proportion but not too low to read."""
+        if self.width_in is not None:
+            height_in *= math.sqrt(self.width_in / width_in)
+            width_in = self.width_in
+        own_title = title if self.has_title else ""
+        with styled(width_in, height_in, own_title, is_narrow=self.is_narrow) as figure:
+            yield figure
+
+
+SCREEN = Page()
+"""A figure for a screen, with its own width and a title."""
+
+
 @contextmanager
-def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figure]:
+def styled(
+    width_in: float, height_in: float, title: str = "", *, is_narrow: bool = False
+) -> Iterator[Figure]:
     """Make a figure in the project's style.
 
     Parameters
@@ -120,6 +179,8 @@ def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figur
         Size in inches.
     title : str, optional
         Title above all panels.
+    is_narrow : bool, optional
+        Take smaller type and thinner lines.
 
     Yields
     ------
@@ -127,11 +188,12 @@ def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figur
         A figure without axes that no window system knows of. The style holds inside the block, so
         save the figure there too.
     """
-    with mpl.rc_context(_SETTINGS):
+    with mpl.rc_context(_SETTINGS | (_NARROW if is_narrow else {})):
         figure = NotebookFigure(figsize=(width_in, height_in), layout="constrained")
         FigureCanvasAgg(figure)
         if title:
-            figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+            size = 8.5 if is_narrow else 11.5
+            figure.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
         yield figure
 
 
@@ -237,8 +299,14 @@ def legend_below(
     below.get_title().set_color(FAINT)
 
 
-def save(figure: Figure, folder: Path, stem: str, numbers: Numbers | None = None) -> list[Path]:
-    """Write a figure as PNG and SVG, and its numbers as CSV, each whole or not at all.
+def save(
+    figure: Figure,
+    folder: Path,
+    stem: str,
+    numbers: Numbers | None = None,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Write a figure in several formats, and its numbers as CSV, each whole or not at all.
 
     Parameters
     ----------
@@ -250,29 +318,44 @@ def save(figure: Figure, folder: Path, stem: str, numbers: Numbers | None = None
         Name of the files, without suffix.
     numbers : tuple, optional
         The numbers behind the figure.
+    formats : sequence of str
+        Some of ``"png"``, ``"svg"`` and ``"pdf"``.
 
     Returns
     -------
     list of Path
-        The files.
+        The files, in the order of the formats.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
-        # Once, and the same for both files: left on, it would work at each of them, and twice.
+        # Once, and the same for all files: left on, it would work at each of them, and twice.
         figure.set_dpi(_DPI)
         engine.execute(figure)
         figure.set_layout_engine(None)
-    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-    write_bytes(paths[0], _file(figure, metadata={"Software": None}, pil_kwargs=_PNG))
-    # After the first file, limits and places of axes are final.
+    paths = []
+    with mpl.rc_context(_SETTINGS):
+        for name in formats:
+            path = folder / f"{stem}.{name}"
+            write_bytes(path, _drawn(figure, name))
+            paths.append(path)
+    if numbers is not None:
+        paths.append(save_csv(*numbers, folder / f"{stem}.csv"))
+    return paths
+
+
+def _drawn(figure: Figure, name: str) -> bytes:
+    """Return a figure in a format."""
+    if name == "png":
+        return _file(figure, metadata={"Software": None}, pil_kwargs=_PNG)
+    if name == "pdf":
+        return _file(figure, format="pdf", metadata={"CreationDate": None})
+    # Limits and places of axes are final after a drawing.
+    figure.draw_without_rendering()
     points = _name_lines(figure) if isinstance(figure, NotebookFigure) else b""
     drawing = _file(figure, format="svg", metadata={"Date": None})
     named = _named(drawing, getattr(figure, "named_parts", []))
     shown, end, rest = named.rpartition(b"</svg>")
-    write_bytes(paths[1], _PLACE.sub(_shorten, shown) + points + end + rest)
-    if numbers is not None:
-        paths.append(save_csv(*numbers, folder / f"{stem}.csv"))
-    return paths
+    return _PLACE.sub(_shorten, shown) + points + end + rest
 
 
 def _name_lines(figure: NotebookFigure) -> bytes:

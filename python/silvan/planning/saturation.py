@@ -32,8 +32,8 @@ class LoadPoint:
         Payload of the same traffic classes that hosts received then, in Gbit/s.
     share : float
         Delivered over offered.
-    latency_mean_ns, latency_p99_ns : float or None
-        Of the packets of all classes: the mean, and the largest 99th percentile of a class.
+    latency_mean_us, latency_p99_us : float or None
+        Measures of the run: latency of all packets in microseconds.
     messages : int or None
         Messages or flows that arrived at the sources after the warm-up; ``None`` at a load of 1,
         where sources make them when they can send them.
@@ -43,8 +43,8 @@ class LoadPoint:
     offered_gbps: float
     delivered_gbps: float
     share: float
-    latency_mean_ns: float | None
-    latency_p99_ns: float | None
+    latency_mean_us: float | None
+    latency_p99_us: float | None
     messages: int | None
 
 
@@ -225,15 +225,12 @@ def _measure(scenario: Scenario, load: float, classes: Collection[str]) -> LoadP
     rows = [row for row in result.classes.to_pylist() if row["name"] in classes]
     delivered = sum(row["delivered_bytes"] for row in rows)
     to_gbps = 8000 / measured_ps(result)
-    timed = [row for row in rows if row.get("latency_mean_ns") is not None]
-    packets = sum(row["delivered_packets"] for row in timed)
-    total = sum(row["latency_mean_ns"] * row["delivered_packets"] for row in timed)
     return LoadPoint(
         load=load,
         offered_gbps=offered * to_gbps,
         delivered_gbps=delivered * to_gbps,
         share=delivered / offered,
-        latency_mean_ns=total / packets if packets else None,
-        latency_p99_ns=max((float(row["latency_p99_ns"]) for row in timed), default=None),
+        latency_mean_us=result.measures.get("latency_mean_us"),
+        latency_p99_us=result.measures.get("latency_p99_us"),
         messages=messages,
     )

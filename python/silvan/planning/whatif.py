@@ -14,7 +14,6 @@ from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
 from silvan.interruptible import interruptible
 from silvan.live_programs import INSTALL, has_opensm
-from silvan.measures import receive_rates_gbps
 from silvan.opensm_routing import free_sockname, opensm_tables, with_tables
 from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.paths import Paths
@@ -89,9 +88,9 @@ class WhatIfRow:
     bisection, lowest_bisection : float
         Effective bisection bandwidth relative to full bisection: mean over the permutations, and
         that of the worst of them.
-    hotspots_gbps, victims_gbps : float, optional
+    hotspots_gbps, other_receivers_gbps : float, optional
         Mean receive rates of the hotspots and of the other receivers, in Gbit/s.
-    cc_hotspots_gbps, cc_victims_gbps : float, optional
+    cc_hotspots_gbps, cc_other_receivers_gbps : float, optional
         The same with InfiniBand's congestion control.
     not_simulated : str, optional
         Why there are no rates.
@@ -112,9 +111,9 @@ class WhatIfRow:
     bisection: float | None = None
     lowest_bisection: float | None = None
     hotspots_gbps: float | None = None
-    victims_gbps: float | None = None
+    other_receivers_gbps: float | None = None
     cc_hotspots_gbps: float | None = None
-    cc_victims_gbps: float | None = None
+    cc_other_receivers_gbps: float | None = None
     not_simulated: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -320,10 +319,10 @@ def _judged(
     row = replace(row, deadlock_free=not routed.describe()["has_credit_loop"])
     try:
         off = _rates(routed, {"control.scheme": "none"}, stop)
-        row = replace(row, hotspots_gbps=off[0], victims_gbps=off[1])
+        row = replace(row, hotspots_gbps=off[0], other_receivers_gbps=off[1])
         if cc:
             on = _rates(routed, {"control.scheme": "ib-cc"}, stop)
-            row = replace(row, cc_hotspots_gbps=on[0], cc_victims_gbps=on[1])
+            row = replace(row, cc_hotspots_gbps=on[0], cc_other_receivers_gbps=on[1])
     except SimulationError as error:
         return replace(row, not_simulated=error.message)
     return row
@@ -333,5 +332,5 @@ def _rates(
     scenario: Scenario, control: Mapping[str, object], stop: _Stop
 ) -> tuple[float | None, float | None]:
     changed = scenario.override(control)
-    rates = receive_rates_gbps(simulate(changed, changed.seed, progress=stop.check))
+    rates = simulate(changed, changed.seed, progress=stop.check).measures
     return rates.get("hotspots_gbps"), rates.get("other_receivers_gbps")

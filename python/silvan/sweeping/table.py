@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from silvan.run_measures import MEASURES
 from silvan.sweeping.plan import plain
 from silvan.toml_text import TomlValue
 
@@ -25,7 +26,7 @@ class SweepRow:
     values : dict
         What the point sets, by dotted key.
     measures : dict
-        The run in numbers, by name with unit.
+        The run in numbers, by name of the measure.
     wall_s : float
         Time that the simulation took, in seconds.
     """
@@ -42,9 +43,6 @@ class SweepRow:
 
 
 _LAST = ("seed", "wall_s", "hash")
-
-_FRACTIONAL = ("_gbps", "_max_ns")
-"""Ends of the names of measures that are not whole numbers."""
 
 
 def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
@@ -63,11 +61,12 @@ def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
         A column per key, then the seed, a column per measure, the time and the hash. A column of
         numbers only is one of numbers; quantities are text as they were given.
     """
-    measures = list(dict.fromkeys(name for row in rows for name in row.measures))
+    known = {name for row in rows for name in row.measures}
+    measures = [name for name in MEASURES if name in known]
     columns = {key: _column([row.values.get(key) for row in rows]) for key in keys}
     columns["seed"] = pa.array([row.seed for row in rows], pa.uint64())
     for name in measures:
-        kind = pa.float64() if name.endswith(_FRACTIONAL) else pa.uint64()
+        kind = pa.uint64() if MEASURES[name].is_whole else pa.float64()
         columns[name] = pa.array([row.measures.get(name) for row in rows], kind)
     columns["wall_s"] = pa.array([row.wall_s for row in rows], pa.float64())
     columns["hash"] = pa.array([row.hash for row in rows], pa.string())

@@ -50,7 +50,7 @@ class Task:
     seed: int
     tables: bool
     limit_s: float | None = None
-    measure: str = "silvan.sweeping.work:measures"
+    measure: str = "silvan.run_measures:row_measures"
     threads: int | None = None
 
 
@@ -176,56 +176,3 @@ def _function(name: str) -> Callable[[Result], dict[str, Any]]:
     module, _, function = name.partition(":")
     found: Callable[[Result], dict[str, Any]] = getattr(importlib.import_module(module), function)
     return found
-
-
-def measure_names() -> tuple[str, ...]:
-    """Give the names of what :func:`measures` returns, before there is a run."""
-    from silvan.measures import RECEIVE_RATES
-
-    return (
-        *RECEIVE_RATES,
-        "delivered_bytes",
-        "delivered_packets",
-        "marked_packets",
-        "worst_latency_p50_ns",
-        "worst_latency_p99_ns",
-        "worst_latency_max_ns",
-        "simulated_ps",
-        "packet_hops",
-        "events",
-    )
-
-
-def measures(result: Result) -> dict[str, int | float | None]:
-    """Measure a run as the points of a sweep are measured.
-
-    Parameters
-    ----------
-    result : Result
-        The run.
-
-    Returns
-    -------
-    dict
-        Receive rates, deliveries and the worst latencies of all classes, by name with unit.
-    """
-    from silvan.measures import RECEIVE_RATES, receive_rates_gbps
-
-    rates = receive_rates_gbps(result)
-    classes: list[dict[str, Any]] = result.classes.to_pylist()
-
-    def worst(name: str) -> float | None:
-        return max((one[name] for one in classes if one[name] is not None), default=None)
-
-    return {
-        **{name: rates.get(name) for name in RECEIVE_RATES},
-        "delivered_bytes": sum(one["delivered_bytes"] for one in classes),
-        "delivered_packets": sum(one["delivered_packets"] for one in classes),
-        "marked_packets": sum(one["marked_packets"] for one in classes),
-        "worst_latency_p50_ns": worst("latency_p50_ns"),
-        "worst_latency_p99_ns": worst("latency_p99_ns"),
-        "worst_latency_max_ns": worst("latency_max_ns"),
-        "simulated_ps": result.summary["simulated_ps"],
-        "packet_hops": result.summary["packet_hops"],
-        "events": result.summary["events"],
-    }

@@ -13,8 +13,8 @@ from typing import Any
 from silvan.errors import ScenarioError, shown
 from silvan.input_files import CONFIGURATION_BYTES, read_text
 from silvan.reproduce.registry import find_paper, study
+from silvan.run_measures import MEASURES, require_measure
 from silvan.scenario import Scenario
-from silvan.sweeping.work import measure_names
 from silvan.toml_text import TomlValue
 from silvan.tuning.expression import Expression
 from silvan.tuning.runs import OFF
@@ -308,14 +308,9 @@ def _target(
                 source,
                 hint=f"cases: {', '.join(cases)}",
             )
-    measures = (*measure_names(), "tmax_gbps")
+    named = tuple(f"{case}.{one}" for case in target.cases for one in (*MEASURES, "tmax_gbps"))
     for case_and_measure in measure.names:
-        if case_and_measure.partition(".")[2] not in measures:
-            raise ScenarioError(
-                f"target {name}: a run has no measure {case_and_measure}",
-                source,
-                hint=f"write CASE.MEASURE; measures: {', '.join(measures)}",
-            )
+        require_measure(case_and_measure, f"{source}: target {name}", known=named)
     return target
 
 

@@ -14,8 +14,8 @@ from silvan.errors import ScenarioError, SilvanError
 from silvan.folders import write_text
 from silvan.planning.changes import stated
 from silvan.quantities import Quantity
+from silvan.run_measures import MEASURES, RATES, require_measure
 from silvan.scenario import Scenario
-from silvan.sweeping.work import measure_names
 from silvan.toml_text import TomlValue, literal
 from silvan.tuning.expression import Expression
 from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets, require_default_ports
@@ -48,8 +48,6 @@ _COMPARED = {
     "worse": "worse than",
     "unknown": "of an unknown value next to",
 }
-
-RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +271,11 @@ def _search(scenario: Scenario, parameters: Sequence[Parameter] | None) -> Searc
 
 def tune(
     scenario: Scenario,
-    objectives: Sequence[Objective],
-    out: Path,
+    objectives: str | Sequence[str | Objective] = OBJECTIVE,
     *,
+    out: str | Path,
     parameters: Sequence[Parameter] | None = None,
-    trials: int,
+    trials: int = 60,
     seeds: int = 3,
     held_out_seeds: int = 3,
     seed: int = 1,
@@ -296,9 +294,10 @@ def tune(
     ----------
     scenario : Scenario
         Fabric and load, and the settings to start from.
-    objectives : sequence of Objective
-        What to maximize or minimize.
-    out : Path
+    objectives : str, or sequence of str or Objective
+        What to maximize or minimize, such as ``"minimize slowdown_p99"``; by default the rate of
+        other receivers, less where hotspots get less than 95 % of their rate without control.
+    out : str or Path
         Folder of runs and results; a search that was stopped goes on there.
     parameters : sequence of Parameter, optional
         What to search; by default what the scheme declares.
@@ -332,7 +331,10 @@ def tune(
         The scenario, an objective or a parameter is impossible, the folder holds another search,
         or all trials failed.
     """
-    _require_known(objectives)
+    out = Path(out)
+    every = [objectives] if isinstance(objectives, str) else objectives
+    goals = [Objective.parse(one) if isinstance(one, str) else one for one in every]
+    _require_known(goals)
     has_scheme = scenario.control.scheme != OFF["control.scheme"]
     tuned = scenario if has_scheme else scenario.override({"control.scheme": OPENSM})
     if scheme_tables(str(tuned.control.scheme)) == [OPENSM]:
@@ -348,7 +350,7 @@ def tune(
     used = range(first, first + seeds)
     others = range(first + seeds, first + seeds + held_out_seeds)
     about = {
-        "objectives": [str(one) for one in objectives],
+        "objectives": [str(one) for one in goals],
         "parameters": [one.to_dict() for one in space.parameters],
         "seeds": seeds,
         "seed": seed,
@@ -366,7 +368,7 @@ def tune(
         on_failure=report,
     ) as runs:
         require_valid(runs, settings(start), first, "start")
-        judge = _Judge(runs, objectives)
+        judge = _Judge(runs, goals)
 
         def evaluate(drawn: Sequence[Mapping[str, float]]) -> list[tuple[float, ...] | None]:
             scores = judge.scores([settings(one) for one in drawn], used)
@@ -378,7 +380,7 @@ def tune(
         found = search(
             space,
             evaluate,
-            [one.direction for one in objectives],
+            [one.direction for one in goals],
             start=start,
             trials=trials,
             seed=seed,
@@ -394,7 +396,7 @@ def tune(
         held_out = dict(zip(each, other, strict=bool(other)))
         done = runs.done
     scores = held_out or searched
-    verdicts = {name: _verdicts(objectives, scores[name], scores["tuned"]) for name in REFERENCES}
+    verdicts = {name: _verdicts(goals, scores[name], scores["tuned"]) for name in REFERENCES}
     front = [
         {
             "number": number,
@@ -405,7 +407,7 @@ def tune(
     ]
     chosen = tuned.at({key: literal(value) for key, value in values.items()})
     better = _is_better(verdicts)
-    lines = _comparisons(objectives, scores, verdicts, is_held_out=bool(held_out))
+    lines = _comparisons(goals, scores, verdicts, is_held_out=bool(held_out))
     about_trial = f"silvan tune, trial {picked.number} of {len(found.trials)}: {scenario.name}"
     files = _write(out, chosen, [about_trial, *lines], is_better=better)
     result = TuneResult(
@@ -460,15 +462,10 @@ class _Judge:
 
 def _require_known(objectives: Sequence[Objective]) -> None:
     """Refuse names that no run measures, before anything runs or is written."""
-    measures = measure_names()
+    known = (*MEASURES, *(f"off.{name}" for name in MEASURES))
     for objective in objectives:
         for name in objective.formula.names:
-            if name.removeprefix("off.") not in measures:
-                raise ScenarioError(
-                    f"a run has no measure {name}",
-                    "--objective",
-                    hint=f"measures: {', '.join(measures)}, and the same behind off.",
-                )
+            require_measure(name, "--objective", known=known)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

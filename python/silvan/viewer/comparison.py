@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from silvan import _silvan
 from silvan.cache import build_id, kept_result
-from silvan.comparison import RankingRow, courses, measured
+from silvan.comparison import RankingRow, compared, courses
 from silvan.errors import OutputError
 from silvan.folders import write_text
 from silvan.reproduce.curves import over_time
@@ -139,10 +139,9 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
                 "Schemes side by side",
                 read["command"],
                 notes=[
-                    "Rates: second half of the run. Congestion is cleared when the trees hold at "
-                    "most a tenth of the largest number of Port VLs (virtual lanes of ports) "
-                    "without control; victims are recovered at nine tenths of their best rate "
-                    "under any scheme. State: bytes of a switch per port and lane; of a host, and "
+                    "Measures are those of silvan run. Congestion is cleared when the trees hold "
+                    "at most a tenth of the largest number of Port VLs (virtual lanes of ports) "
+                    "without control. State: bytes of a switch per port and lane; of a host, and "
                     "for each flow. Curves count packets whole, in the interval in which they "
                     "arrive: in a short interval, a full link alternates between two numbers.",
                     *(f"{row['scheme']}: {row['failure']}" for row in rows if row["failure"]),
@@ -159,8 +158,8 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[int]]) -> Table:
-    shown = measured(rows)
-    columns = [one.title.replace("\n", " ") for one in shown]
+    shown = compared(rows)
+    columns = [one.title for one in shown]
     cells = [
         [
             row["scheme"],

@@ -59,9 +59,9 @@ def _events(result: Result) -> Iterator[Event]:
             text = f"{row['port']}: {row['reason']}, Marking_Rate {row['marking_rate']}"
             yield float(row["time_ps"]), "DCMS", text
     for row in result.tables["programs"].to_pylist() if "programs" in result.tables else ():
-        yield float(row["start_ps"]), "job", f"{row['name']} starts"
+        yield float(row["start_ps"]), "program", f"{row['name']} starts"
         if row["finished"]:
-            yield float(row["end_ps"]), "job", f"{row['name']} ends"
+            yield float(row["end_ps"]), "program", f"{row['name']} ends"
 
 
 def _changes(control: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silvan.folders import write_text
-from silvan.measures import receive_rates_gbps
 from silvan.result import Result
+from silvan.run_measures import MEASURES, RATES
 from silvan.viewer.shapes import readable
 from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_tables
 
@@ -147,7 +147,14 @@ def facts_block(
     live: Mapping[str, Any] | None = None,
 ) -> Block:
     """Return the block that says what the page holds."""
-    facts = {"format": FORMAT, "title": title, "runs": list(runs), "report": report, "live": live}
+    facts = {
+        "format": FORMAT,
+        "title": title,
+        "measures": {one.name: [one.heading, one.unit] for one in MEASURES.values()},
+        "runs": list(runs),
+        "report": report,
+        "live": live,
+    }
     return Block("page", "application/json", _script_json(facts))
 
 
@@ -283,7 +290,7 @@ def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
         "duration_ps": float(result.summary.get("simulated_ps", scenario.duration_ps)),
         "warm_up_ps": float(scenario.warm_up_ps),
         "link_gbps": scenario.link_gbps,
-        "rates_gbps": receive_rates_gbps(result),
+        "rates_gbps": {name: result.measures[name] for name in RATES if name in result.measures},
         "latency_max_ns": _largest_latency_ns(result),
         "groups": list(page.groups),
         "merged_samples": page.merged_samples,

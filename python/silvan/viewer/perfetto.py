@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silvan.folders import write_text
-from silvan.measures import is_hotspot, receive_rate_series_gbps, receives
+from silvan.measures import hotspots, other_receivers, receive_rate_series_gbps
 from silvan.result import Result
 from silvan.viewer.events import events_table
 from silvan.viewer.operations import operations_of
@@ -116,14 +116,14 @@ def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterat
     keys = _keys(result)
     for row in result.programs.to_pylist():
         pid, start = next(processes), row["start_ps"] / _PS_PER_US
-        pids[row["job"]] = pid, start
+        pids[row["program"]] = pid, start
         yield _named(pid, f"program {row['name']}")
         facts = {"ranks": row["ranks"], "finished": row["finished"], "slowdown": row["slowdown"]}
-        if "kind" in keys[row["job"]]:
-            facts["kind"] = keys[row["job"]]["kind"]
+        if "kind" in keys[row["program"]]:
+            facts["kind"] = keys[row["program"]]["kind"]
         yield _slice(pid, 0, row["name"], start, _us(row["end_ps"], end_us), **facts)
     for row in result.ranks.to_pylist():
-        pid, start = pids[row["job"]]
+        pid, start = pids[row["program"]]
         thread = row["rank"] + 1
         yield _named(pid, f"rank {row['rank']} on {hosts[row['host']]}", thread)
         facts = {
@@ -145,21 +145,21 @@ def _phases(
     yield from _measured(result, pids, keys)
     sent = _sent(result)
     for row in _rows(result, "program_steps"):
-        job, rank = row["job"], row["rank"]
+        job, rank = row["program"], row["rank"]
         begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
         facts = {
-            "job": keys[job]["name"],
+            "program": keys[job]["name"],
             **_sends(sent[job, rank], row["begin_ps"], row["end_ps"]),
         }
         name = f"{keys[job].get('kind', '')} step {row['step']}".strip()
         yield _slice(pids[job][0], rank + 1, name, begin, end, **facts)
     yield from _scheduled(result, pids, keys)
     for row in _rows(result, "program_messages"):
-        place = {"pid": pids[row["job"]][0], "tid": row["from_rank"] + 1, "cat": "message"}
+        place = {"pid": pids[row["program"]][0], "tid": row["from_rank"] + 1, "cat": "message"}
         name = f"message from rank {row['from_rank']} to {row['to_rank']}"
         place |= {"id": f"message {next(messages)}", "name": name}
         facts = {"bytes": row["bytes"], "tag": row["tag"], "peer": row["to_rank"]}
-        facts["job"] = keys[row["job"]]["name"]
+        facts["program"] = keys[row["program"]]["name"]
         yield place | {"ph": "b", "ts": row["begin_ps"] / _PS_PER_US, "args": facts}
         yield place | {"ph": "e", "ts": row["end_ps"] / _PS_PER_US}
 
@@ -178,10 +178,10 @@ def _measured(
     """Return what ranks have measured: iterations, and in between the time that they compute."""
     before: dict[tuple[int, int], float] = {}
     for row in sorted(_rows(result, "program_marks"), key=lambda row: row["begin_ps"]):
-        job, rank, index = row["job"], row["rank"], row["index"]
+        job, rank, index = row["program"], row["rank"], row["index"]
         pid, start = pids[job]
         own = keys[job]
-        name, facts = f"{row['label']} {index}", {"job": own["name"]}
+        name, facts = f"{row['label']} {index}", {"program": own["name"]}
         begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
         if own.get("kind") == "training":
             name, facts["iteration"] = f"training step {index}", index
@@ -201,7 +201,7 @@ def _sent(result: Result) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
     sent: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
     for row in _rows(result, "program_messages"):
         message = row["begin_ps"], row["to_rank"], row["bytes"]
-        sent[row["job"], row["from_rank"]].append(message)
+        sent[row["program"], row["from_rank"]].append(message)
     for messages in sent.values():
         messages.sort()
     return sent
@@ -226,15 +226,15 @@ def _scheduled(
     spans: dict[tuple[int, int, int, int], tuple[int, int]] = {}
     for part, row in enumerate(_rows(result, "program_ops")):
         if row["start_ps"] is not None and row["end_ps"] is not None:
-            own = 0 if traces[row["job"]].are_whole else part
-            key = row["job"], row["rank"], row["line"], own
+            own = 0 if traces[row["program"]].are_whole else part
+            key = row["program"], row["rank"], row["line"], own
             start, end = spans.get(key, (row["start_ps"], row["end_ps"]))
             spans[key] = min(start, row["start_ps"]), max(end, row["end_ps"])
     for number, ((job, rank, line, _), (start_ps, end_ps)) in enumerate(spans.items()):
         operation = traces[job].at(rank, line)
         place = {"pid": pids[job][0], "tid": rank + 1, "cat": "operation"}
         place |= {"id": f"operation {number}", "name": operation.name}
-        facts = {"job": keys[job]["name"], "line": line, **operation.facts}
+        facts = {"program": keys[job]["name"], "line": line, **operation.facts}
         yield place | {"ph": "b", "ts": start_ps / _PS_PER_US, "args": facts}
         yield place | {"ph": "e", "ts": end_ps / _PS_PER_US}
 
@@ -320,10 +320,9 @@ def _queues(result: Result, pid: int) -> Iterator[TraceEvent]:
 
 def _rates(result: Result, pid: int) -> Iterator[TraceEvent]:
     yield _named(pid, "receive rates")
-    hotspots = is_hotspot(result)
     for name, members in {
-        "hotspots, Gbit/s": hotspots,
-        f"{'other ' if hotspots.any() else ''}receivers, Gbit/s": receives(result) & ~hotspots,
+        "hotspots, Gbit/s": hotspots(result),
+        "other receivers, Gbit/s": other_receivers(result),
     }.items():
         if members.any():
             times_ms, rates = receive_rate_series_gbps(result, members)

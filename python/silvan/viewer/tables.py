@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from silvan.errors import OutputError
-from silvan.measures import is_hotspot, receives
+from silvan.measures import hotspots, other_receivers
 from silvan.result import Result
 from silvan.viewer.events import events_table
 from silvan.viewer.limits import MOST_LIMITS, count_limited_flows, limit_tables
@@ -280,9 +280,7 @@ def _samples(result: Result, samples: int, merged: int) -> pa.Table:
 def _groups(result: Result, samples: int, merged: int) -> dict[str, Matrix]:
     """Average the bytes delivered in each interval over the hotspots, and over other receivers."""
     matrix = result.host_series["delivered_bytes"].to_numpy().reshape(samples, -1)
-    hotspots = is_hotspot(result)
-    others = "other receivers" if hotspots.any() else "receivers"
-    members = {"hotspots": hotspots, others: receives(result) & ~hotspots}
+    members = {"hotspots": hotspots(result), "other receivers": other_receivers(result)}
     return {
         name: _summed(matrix[:, chosen].mean(axis=1, dtype=np.float64), merged)
         for name, chosen in members.items()

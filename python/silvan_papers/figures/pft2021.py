@@ -122,7 +122,7 @@ def draw_distributions(
         delays = {name: one.delays_us for name, one in processes.items()}
         rates = {name: one.rates_mib for name, one in processes.items()}
         for axes, values, unit, title in (
-            (left, delays, "delay (us)", "Figure 3: delay"),
+            (left, delays, "delay (µs)", "Figure 3: delay"),
             (right, rates, "bandwidth (MiB/s)", "Figure 4: bandwidth"),
         ):
             every = np.concatenate(list(values.values()))

@@ -2,6 +2,7 @@
 
 import { CompressionType, compressionRegistry, tableFromIPC, type Table } from "apache-arrow";
 import { decompress } from "fzstd";
+import type { Measures } from "./headings";
 import type { ReportFacts } from "./report";
 
 // Typed arrays need their values at multiples of 8 bytes, and fzstd gives parts of its own buffer.
@@ -47,6 +48,8 @@ export interface RunFacts {
 export interface PageFacts {
   format: number;
   title: string;
+  /** Headings and units of all measures. */
+  measures: Measures;
   /** Runs whose data are in the page. */
   runs: RunFacts[];
   /** Where a live fabric's samples are, relative to the address of the page. */

@@ -4,7 +4,7 @@ import * as state from "../state";
 import type { PageFacts } from "../data/page";
 import { clipped } from "../data/units";
 import { DiagnosisPanel } from "./diagnosis";
-import { Jobs } from "./jobs";
+import { Programs } from "./programs";
 import { Limits } from "./limits";
 import { MapView } from "./map";
 import { Latencies, PortCharts, Rankings, ReceiveRates } from "./panels";
@@ -135,7 +135,7 @@ function MapPage({ several }: { several: boolean }) {
         <ReceiveRates />
         <PortCharts />
         <Limits />
-        <Jobs />
+        <Programs />
         <Rankings />
         <Latencies />
         <Extras />

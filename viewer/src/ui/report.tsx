@@ -1,7 +1,7 @@
 // The report: what a paper states next to what was measured, curves, and the runs behind them.
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { divisorOf, measureName } from "../data/rates";
+import { divisorOf, measureName } from "../data/headings";
 import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
 import { digits, isolated, NAME } from "../data/units";
 import * as state from "../state";
@@ -325,7 +325,7 @@ function ChosenRun({ report }: { report: Report }) {
     ["seed", String(run.seed)],
     ["scenario", run.hash.slice(0, 16)],
     ...Object.entries(run.facts).map(([name, value]) => [
-      measureName(name, Object.keys(run.facts)),
+      measureName(name),
       typeof value === "number" ? (value / divisorOf(name)).toLocaleString("en-GB") : value,
     ]),
   ];

@@ -2,7 +2,7 @@
 
 import type { Table } from "apache-arrow";
 import { partOf } from "../data/cut";
-import { rateName } from "../data/rates";
+import { measureParts } from "../data/headings";
 import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
 import { clock, count, digits, gbps, instant } from "../data/units";
@@ -13,7 +13,7 @@ import { CsvButton, DataTable, firstRows, ofPart, type Column } from "./table";
 
 const OF_JOBS = ["programs", "ranks"];
 
-/** Flows and sequences as they are; jobs have a panel of their own. */
+/** Flows and sequences as they are; programs have a panel of their own. */
 export function Extras() {
   const extras = [...state.run.value.extras].filter(([name]) => !OF_JOBS.includes(name));
   return (
@@ -100,7 +100,7 @@ export function Facts() {
     ["simulated time", instant(facts.duration_ps), facts.duration_ps / clock.ps, clock.name],
     ...linkRates(state.run.value),
     ...Object.entries(facts.rates_gbps).map(([name, value]): Fact => [
-      `${rateName(name, Object.keys(facts.rates_gbps))}, payload`,
+      `${measureParts(name)[0]}, payload`,
       gbps(value),
       value,
       "Gbit/s",

@@ -3,7 +3,7 @@
 import { useComputed } from "@preact/signals";
 import { isSameFabric, otherKeys } from "../data/compare";
 import { curvesOfRuns, type RunCurve } from "../data/parameters";
-import { rateName } from "../data/rates";
+import { measureName, measureParts } from "../data/headings";
 import type { Run } from "../data/run";
 import { latencyCdf } from "../data/series";
 import { measuredSpan, spanOf, spanWords } from "../data/spans";
@@ -147,10 +147,7 @@ function asChange(value: Cell): string {
 /** What a run has achieved, by name with unit. */
 function measures(run: Run): Map<string, number | null> {
   const found = new Map<string, number | null>(
-    Object.entries(run.facts.rates_gbps).map(([name, value]) => [
-      `${rateName(name, Object.keys(run.facts.rates_gbps))}, Gbit/s`,
-      value,
-    ]),
+    Object.entries(run.facts.rates_gbps).map(([name, value]) => [measureName(name), value]),
   );
   if (run.treeTimes.length) {
     found.set("trees, mean", meanOfTrees(run, run.treeCount));
@@ -197,7 +194,7 @@ function Points() {
         title="Runs of this page"
         columns={[
           ...["run", ...parameters].map((name) => ({ name })),
-          ...rates.map((name) => ({ name: `${rateName(name, rates)}, Gbit/s`, show: inDigits })),
+          ...rates.map((name) => ({ name: measureName(name), show: inDigits })),
         ]}
         rows={runs.map((run, index) => ({
           id: run.facts.label,
@@ -247,7 +244,7 @@ function linesOf(
     );
     const known = [...points.keys()].filter((at) => points[at].length > 0);
     if (!known.length) return [];
-    const name = rateName(rate, rates);
+    const name = measureParts(rate)[0];
     const line: Line = {
       label: curve.label ? `${name}, ${curve.label}` : name,
       x: known.map((at) => curve.x[at]),

@@ -1,7 +1,7 @@
 // Curves of a sweep over a key that the reader chooses, and its points as a table.
 
 import { quantities } from "../data/quantity";
-import { divisorOf, isRate, measureName, measureParts } from "../data/rates";
+import { divisorOf, isRate, measureName, measureParts } from "../data/headings";
 import type { Report } from "../data/report";
 import { digits } from "../data/units";
 import * as state from "../state";
@@ -18,7 +18,6 @@ export function SweepCurves(props: {
 }) {
   const { facts, points, runs } = props.report;
   const { keys, measures } = facts.sweep!;
-  const nameOf = (name: string) => measureName(name, measures);
   const column = (name: string): Cell[] => {
     const divisor = measures.includes(name) ? divisorOf(name) : 1;
     return Array.from(points!.getChild(name)! as Iterable<Cell | boolean>, (value) =>
@@ -41,7 +40,7 @@ export function SweepCurves(props: {
     measures.find((name) => isRate(name)) ??
     measures[0] ??
     "";
-  const [words, unit] = measureParts(measure, measures);
+  const [words, unit] = measureParts(measure);
   const groups = axis && measure ? grouped(keys, axis, column, measure, words) : [];
   const shown = groups.slice(0, MOST_LINES);
   const columns = [...keys, "seed", ...measures].map(column);
@@ -67,7 +66,7 @@ export function SweepCurves(props: {
           >
             {measures.map((name) => (
               <option key={name} value={name}>
-                {nameOf(name)}
+                {measureName(name)}
               </option>
             ))}
           </select>
@@ -81,7 +80,7 @@ export function SweepCurves(props: {
       {axis ? (
         <Chart
           key={key}
-          title={`${nameOf(measure)} by ${key}${key === "seed" ? "" : ", mean over the seeds"}`}
+          title={`${measureName(measure)} by ${key}${key === "seed" ? "" : ", mean over the seeds"}`}
           xLabel={axis.unit ? `${key} (${axis.unit})` : key}
           yLabel={unit}
           height={260}
@@ -107,7 +106,7 @@ export function SweepCurves(props: {
           { name: "point" },
           ...[...keys, "seed"].map((name) => ({ name })),
           ...measures.map((name) => ({
-            name: nameOf(name),
+            name: measureName(name),
             show: (value: Cell) => (value === null ? "" : digits(Number(value))),
           })),
         ]}

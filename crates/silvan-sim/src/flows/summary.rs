@@ -97,6 +97,8 @@ fn bins<'a>(rows: &[&'a FlowRow]) -> Vec<Bin<'a>> {
 
 /// Values of the finished flows of a bin.
 struct Sample {
+    /// Flows of the bin with a value, and unfinished ones.
+    flows: usize,
     /// By the start of their flows.
     values: Vec<f64>,
     sorted: Vec<f64>,
@@ -107,20 +109,29 @@ impl Sample {
         let values: Vec<f64> = bin.rows.iter().filter_map(|row| read(row)).collect();
         let mut sorted = values.clone();
         sorted.sort_by(f64::total_cmp);
-        Self { values, sorted }
+        let unfinished = bin.rows.iter().filter(|row| row.end.is_none()).count();
+        let flows = values.len() + unfinished;
+        Self {
+            flows,
+            values,
+            sorted,
+        }
     }
 
     fn mean(&self) -> Option<f64> {
         (!self.values.is_empty()).then(|| mean(&self.values))
     }
 
-    /// A quantile, interpolated between the nearest ranks (Hyndman and Fan, The American Statistician 50:4, 1996,
-    /// definition 7: that of numpy).
+    /// A quantile of all flows, interpolated between the nearest ranks (Hyndman and Fan, The American Statistician 50:4,
+    /// 1996, definition 7: that of numpy). Unfinished flows have the largest values, so that some quantiles are unknown.
     fn quantile(&self, part: f64) -> Option<f64> {
-        let last = self.sorted.len().checked_sub(1)?;
+        let last = self.flows.checked_sub(1)?;
         let rank = part * last as f64;
-        let below = self.sorted[rank as usize];
-        let above = self.sorted[(rank as usize + 1).min(last)];
+        let below = *self.sorted.get(rank as usize)?;
+        if rank.fract() == 0.0 {
+            return Some(below);
+        }
+        let above = self.sorted.get(rank as usize + 1)?;
         Some(below + (above - below) * rank.fract())
     }
 
@@ -174,7 +185,7 @@ fn mean(values: &[f64]) -> f64 {
 
 pub(crate) const FLOW_SIZES: TableSchema = TableSchema {
     name: "flow_sizes",
-    rows: "One row per class of [many flows](../guide/traffic.md#flows) and range of sizes: flows that started after the warm-up. Columns of completion times and slowdowns are of finished flows.",
+    rows: "One row per class of [many flows](../guide/traffic.md#flows) and range of sizes: flows that started after the warm-up. Means are of finished flows. Percentiles are of all flows: an unfinished flow counts as slower than all others, and a percentile that depends on it is null.",
     columns: &[
         (&["class"], "Row of `classes`."),
         (&["name"], "Name of the class."),

@@ -127,3 +127,39 @@ fn latencies_one_nanosecond_apart_differ() {
         }
     }
 }
+
+/// Oracle: all packets took the same time; with a crowd, the counts of all hosts in the table `host_latencies`.
+#[test]
+fn the_summary_has_the_latencies_of_all_packets() {
+    let alone = output("\"class\"").summary.latency.unwrap();
+    assert_eq!(alone.mean_ns, ALONE_NS as f64);
+    assert_eq!(alone.max_ns, ALONE_NS as f64);
+    assert_eq!([alone.p50_ns, alone.p99_ns, alone.p999_ns], [ALONE_NS; 3]);
+    assert_eq!(output("\"off\"").summary.latency, None);
+
+    let overrides = [
+        Override::new("probe.latency", "\"host\""),
+        Override::new("run.warm-up", "\"0 ns\""),
+    ];
+    let scenario = Scenario::from_toml(TEXT, "latency.toml", &overrides).unwrap();
+    let crowded = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+    let table = crowded.table("host_latencies").unwrap();
+    let column = |name: &str| match table.column(name).unwrap() {
+        ColumnData::U64(values) => values.clone(),
+        _ => panic!("{name} is not of numbers"),
+    };
+    let mut bins: Vec<(u64, u64)> = column("to_ns").into_iter().zip(column("packets")).collect();
+    bins.sort_unstable();
+    let packets: u64 = bins.iter().map(|(_, count)| count).sum();
+    let summary = crowded.summary.latency.unwrap();
+    assert_eq!(summary.packets, packets);
+    for (share, found) in [(0.5, summary.p50_ns), (0.99, summary.p99_ns), (0.999, summary.p999_ns)] {
+        let rank = (share * packets as f64).ceil() as u64;
+        let mut up_to = 0;
+        let reached = bins.iter().find(|(_, count)| {
+            up_to += count;
+            up_to >= rank
+        });
+        assert_eq!(found, reached.unwrap().0.min(summary.max_ns as u64));
+    }
+}

@@ -58,7 +58,7 @@ fn a_program_that_does_not_end_in_time_is_an_error() {
     let error = output(QUIET, &[("run.duration", "20 us")]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "job \"program-1\" has not ended after 20 us: 4 of its 4 ranks are at work"
+        "program \"program-1\" has not ended after 20 us: 4 of its 4 ranks are at work"
     );
     let background = [
         ("run.duration", "20 us"),
@@ -75,7 +75,7 @@ fn a_program_that_is_stuck_is_an_error() {
     );
     let error = output(&text, &[]).unwrap_err().to_string();
     assert!(
-        error.contains("job \"trace\" is stuck at 0 s: rank 1, line 5: no rank sends"),
+        error.contains("program \"trace\" is stuck at 0 s: rank 1, line 5: no rank sends"),
         "{error}"
     );
 }
@@ -196,6 +196,82 @@ fn ranks_with_schedules_wait_when_they_do_not_compute() {
         assert!(waiting[rank] > 0);
         assert_eq!(compute[rank] + waiting[rank], ends[rank], "rank {rank}");
     }
+}
+
+/// Oracle: the union of intervals by hand. Rank 0 ends with its last calculation, rank 1 with the message.
+#[test]
+fn processors_that_compute_at_once_count_once() {
+    for (calculations, waits, end, union) in [
+        (&[("a", 0, 100), ("b", 0, 100)][..], "", 100, 100),
+        (&[("a", 0, 100), ("b", 100, 100), ("c", 0, 150)], "b requires a\n", 200, 200),
+        (&[("a", 0, 10), ("b", 10, 10), ("c", 0, 0)], "b requires a\n", 20, 20),
+        (&[("a", 0, 300), ("b", 0, 100), ("c", 100, 50)], "c requires b\n", 300, 300),
+    ] {
+        let mut block = String::new();
+        for (cpu, (name, _, us)) in calculations.iter().enumerate() {
+            block += &format!("{name}: calc {}000 cpu {cpu}\n", us);
+        }
+        block += waits;
+        let send: String = calculations
+            .iter()
+            .map(|(name, ..)| format!("z requires {name}\n"))
+            .collect();
+        let goal = format!(
+            "num_ranks 2\nrank 0 {{\n{block}z: send 8b to 1\n{send}}}\nrank 1 {{\n{block}z: recv 8b from 0\n}}\n"
+        );
+        let text = format!(
+            "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n\
+             [traffic.messaging]\noverhead = \"0 ns\"\noverhead-per-byte = \"0 ps\"\n\
+             [[traffic.program]]\nkind = \"goal\"\ntrace = \'\'\'\n{goal}\'\'\'\n"
+        );
+        let output = output(&text, &[]).unwrap();
+        let ranks = output.table("ranks").unwrap();
+        let ends = numbers(ranks, "end_ps");
+        assert_eq!(ends[0], end * 1_000_000);
+        assert_eq!(numbers(ranks, "compute_ps"), [union * 1_000_000; 2]);
+        let share = 1.0 - 2.0 * (union * 1_000_000) as f64 / (ends[0] + ends[1]) as f64;
+        let ColumnData::OptionalF64(shares) =
+            output.table("programs").unwrap().column("exposed_share").unwrap()
+        else {
+            panic!("shares are numbers or null");
+        };
+        assert_eq!(*shares, [Some(share)]);
+    }
+}
+
+/// A collective operation that starts late does not compute before. Oracle: its ranks compute nothing at all.
+#[test]
+fn time_before_the_start_is_no_computing() {
+    let overrides = [
+        ("traffic.program.0.start", "50 us"),
+        ("traffic.program.0.compute", "0 ns"),
+    ];
+    let output = output(QUIET, &overrides).unwrap();
+    let compute = numbers(output.table("ranks").unwrap(), "compute_ps");
+    assert!(compute.iter().all(|time| *time == 0), "{compute:?}");
+    let programs = output.table("programs").unwrap();
+    assert_eq!(numbers(programs, "start_ps"), [50_000_000]);
+    let ColumnData::OptionalF64(shares) = programs.column("exposed_share").unwrap() else {
+        panic!("shares are numbers or null");
+    };
+    assert_eq!(*shares, [Some(1.0)]);
+}
+
+/// Oracle: with overheads of zero a rank computes or waits, up to the end of the run.
+#[test]
+fn totals_of_unfinished_ranks_reach_to_the_end_of_the_run() {
+    let goal = "num_ranks 2\nrank 0 {\na: calc 5000\nb: calc 1000000\nb requires a\n\
+        s: send 8b to 1\ns requires b\n}\nrank 1 {\nr: recv 8b from 0\n}\n";
+    let text = format!(
+        "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n\
+         [traffic.messaging]\noverhead = \"0 ns\"\noverhead-per-byte = \"0 ps\"\n\
+         [[traffic.program]]\nkind = \"goal\"\nbackground = true\ntrace = \'\'\'\n{goal}\'\'\'\n\
+         [run]\nduration = \"100 us\"\n"
+    );
+    let output = output(&text, &[]).unwrap();
+    let ranks = output.table("ranks").unwrap();
+    assert_eq!(numbers(ranks, "compute_ps"), [100_000_000, 0]);
+    assert_eq!(numbers(ranks, "waiting_ps"), [0, 100_000_000]);
 }
 
 /// Operations that have not started or not ended by the end of the run have no times.

@@ -15,7 +15,7 @@ use crate::programs::schedule::Action;
 #[non_exhaustive]
 pub enum Fault {
     /// Ranks wait for what will never come.
-    #[error("job {job:?} is stuck at {at}: {what}")]
+    #[error("program {job:?} is stuck at {at}: {what}")]
     Stuck {
         /// Name of the job.
         job: String,
@@ -25,7 +25,7 @@ pub enum Fault {
         what: String,
     },
     /// A job has ended with messages that no rank has received.
-    #[error("job {job:?} has ended, but {what}")]
+    #[error("program {job:?} has ended, but {what}")]
     LeftOver {
         /// Name of the job.
         job: String,
@@ -33,7 +33,7 @@ pub enum Fault {
         what: String,
     },
     /// A message is longer than its receive has room for.
-    #[error("job {job:?}: {what}")]
+    #[error("program {job:?}: {what}")]
     TooLong {
         /// Name of the job.
         job: String,

@@ -75,8 +75,6 @@ pub struct Looped {
     pub group: Group,
     /// This one.
     pub me: u32,
-    /// Time before the first operation.
-    pub start: Span,
     /// Computing before each operation.
     pub compute: Span,
     /// How often; `None` is without end.
@@ -111,9 +109,6 @@ impl Steps for Looped {
             .is_some_and(|iterations| operation >= iterations)
         {
             return false;
-        }
-        if step == 0 {
-            out.push(Op::Compute(self.start));
         }
         if steps.start == 0 {
             out.extend([Op::Compute(self.compute), Op::Begin]);

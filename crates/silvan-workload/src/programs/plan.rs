@@ -126,12 +126,11 @@ impl JobPlan {
                 collective,
                 iterations,
                 compute,
-                start,
+                ..
             } => Script::Sequence(Box::new(Looped {
                 collective,
                 group,
                 me: rank as u32,
-                start,
                 compute,
                 iterations,
             })),

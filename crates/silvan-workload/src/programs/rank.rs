@@ -22,6 +22,8 @@ pub(crate) struct Rank {
     pub unmet: BTreeMap<u32, u32>,
     /// When the last copy to a rank of the same host ends.
     pub copies_end: Time,
+    /// When all computing that has started ends.
+    pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
 }
@@ -35,10 +37,37 @@ pub struct RankTotals {
     pub sent_bytes: u64,
     /// Messages received.
     pub receives: u64,
-    /// Time spent computing.
+    /// Time in which at least one processor computes.
     pub compute: Span,
     /// Time spent waiting for others, while no processor of the rank had a task.
     pub waiting: Span,
+}
+
+impl Rank {
+    /// Counts computing that starts at `now`. Time in which another processor computes is counted once.
+    pub fn start_computing(&mut self, now: Time, span: Span) {
+        let already = self.computes_until.max(now);
+        self.computes_until = already.max(now + span);
+        self.totals.compute += self.computes_until.since(already);
+    }
+
+    /// The totals up to `now`: computing beyond it is left out, waiting that has not ended counts.
+    pub fn totals_at(&self, now: Time) -> RankTotals {
+        let waiting_since = match &self.work {
+            Work::Sequence(sequence) if sequence.state == State::Waiting => {
+                Some(sequence.waiting_since)
+            }
+            Work::Schedule(run) => run.waiting_since,
+            Work::Sequence(_) | Work::External => None,
+        };
+        let waits = waiting_since.and_then(|since| now.checked_since(since));
+        let ahead = self.computes_until.checked_since(now);
+        RankTotals {
+            compute: (self.totals.compute).saturating_sub(ahead.unwrap_or_default()),
+            waiting: self.totals.waiting + waits.unwrap_or_default(),
+            ..self.totals
+        }
+    }
 }
 
 /// How a rank goes on.

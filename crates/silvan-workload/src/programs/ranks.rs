@@ -167,6 +167,7 @@ impl Programs {
                 matcher: Matcher::default(),
                 unmet: BTreeMap::new(),
                 copies_end: Time::ZERO,
+                computes_until: Time::ZERO,
                 done_at: None,
                 totals: RankTotals::default(),
             });
@@ -174,13 +175,13 @@ impl Programs {
     }
 
     fn start_rank(&mut self, rank: u32) {
+        let start = self.jobs[self.ranks[rank as usize].job as usize].start;
         match self.ranks[rank as usize].work {
-            Work::Sequence(_) => self.go_on(rank, Time::ZERO),
-            Work::Schedule(_) => match self.jobs[self.ranks[rank as usize].job as usize].start {
-                Time::ZERO => self.start_schedule(rank, Time::ZERO),
-                start => self.set_timer(rank, start, TimerKind::Begin),
-            },
             Work::External => {}
+            Work::Sequence(_) if start == Time::ZERO => self.go_on(rank, start),
+            Work::Schedule(_) if start == Time::ZERO => self.start_schedule(rank, start),
+            Work::Sequence(_) => self.set_timer(rank, start, TimerKind::GoOn),
+            Work::Schedule(_) => self.set_timer(rank, start, TimerKind::Begin),
         }
     }
 
@@ -494,9 +495,5 @@ impl Programs {
 
     pub(crate) fn message(&self, slot: u32) -> &Message {
         self.messages.at(slot)
-    }
-
-    pub(crate) fn add_compute(&mut self, rank: u32, span: Span) {
-        self.ranks[rank as usize].totals.compute += span;
     }
 }

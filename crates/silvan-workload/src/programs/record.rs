@@ -89,17 +89,17 @@ impl Programs {
         })
     }
 
-    /// All ranks of all jobs.
-    pub fn ranks(&self) -> impl ExactSizeIterator<Item = RankRecord> + '_ {
+    /// All ranks of all jobs, with their totals up to `now`.
+    pub fn ranks(&self, now: Time) -> impl ExactSizeIterator<Item = RankRecord> {
         self.ranks
             .iter()
             .enumerate()
-            .map(|(number, rank)| RankRecord {
+            .map(move |(number, rank)| RankRecord {
                 job: rank.job,
                 rank: number as u32 - self.jobs[rank.job as usize].first,
                 host: rank.host,
                 done_at: rank.done_at,
-                totals: rank.totals,
+                totals: rank.totals_at(now),
             })
     }
 

@@ -154,6 +154,9 @@ impl Programs {
         };
         self.set_timer(rank, now + span, TimerKind::Task(cpu));
         if let Task::Do(op) = task {
+            if let Action::Calc(_) = self.run_of(rank).schedule.ops()[op as usize].action {
+                self.ranks[rank as usize].start_computing(now, span);
+            }
             self.op_started(rank, op, now);
         }
     }
@@ -165,11 +168,7 @@ impl Programs {
             Some(Task::Receive(op, _) | Task::Leave(op, true)) => self.op_ended(rank, op, now),
             Some(Task::Leave(_, false)) => {}
             Some(Task::Do(op)) => match run.schedule.ops()[op as usize].action {
-                Action::Calc(span) => {
-                    self.add_compute(rank, span);
-                    self.op_ended(rank, op, now);
-                }
-                Action::Delay(_) => self.op_ended(rank, op, now),
+                Action::Calc(_) | Action::Delay(_) => self.op_ended(rank, op, now),
                 Action::Send { to, bytes, tag } => {
                     let ends = self.send(rank, op, to, bytes, tag, now);
                     let span = self.messaging.bytes_overhead(bytes);

@@ -34,7 +34,7 @@ impl Programs {
             }
             let takes_time = match op {
                 Op::Compute(span) => {
-                    self.add_compute(rank, span);
+                    self.ranks[rank as usize].start_computing(now, span);
                     self.sequence(rank).advance();
                     self.be_busy(rank, now, span, TimerKind::GoOn)
                 }

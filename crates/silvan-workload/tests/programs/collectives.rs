@@ -299,7 +299,6 @@ fn long_operations_are_made_in_parts() {
                 collective,
                 group,
                 me: 1,
-                start: Span::ZERO,
                 compute: Span::ZERO,
                 iterations: Some(2),
             };

@@ -30,7 +30,7 @@ fn a_receive_that_nobody_sends_to() {
     assert!(!outcome.finished);
     assert_eq!(
         text(&outcome),
-        "job \"job\" is stuck at 0 s: rank 1, operation 1: no rank sends what is to be received from rank 0 \
+        "program \"job\" is stuck at 0 s: rank 1, operation 1: no rank sends what is to be received from rank 0 \
          with tag 3"
     );
 }
@@ -85,7 +85,7 @@ fn a_message_that_nobody_receives() {
     let outcome = run(2, vec![job(ranks)], messaging());
     assert_eq!(
         text(&outcome),
-        "job \"job\" has ended, but rank 0, operation 1: rank 1 does not receive the 8 bytes with tag 4"
+        "program \"job\" has ended, but rank 0, operation 1: rank 1 does not receive the 8 bytes with tag 4"
     );
 }
 

@@ -1,8 +1,8 @@
-// The panel of jobs: when they run, what their hosts receive, and the ranks of one of them.
+// The panel of programs: when they run, what their hosts receive, and the ranks of one of them.
 
 import { useComputed, useSignal } from "@preact/signals";
 import { partOf } from "../data/cut";
-import { jobsOf, ranksOf, receivedBy } from "../data/jobs";
+import { programsOf, ranksOf, receivedBy } from "../data/programs";
 import { bytes, clock, digits, percent } from "../data/units";
 import * as state from "../state";
 import { timed } from "./panels";
@@ -17,52 +17,56 @@ const asDigits = (value: Cell) => (value === null ? "not ended" : digits(Number(
 const asPercent = (value: Cell) => percent(Number(value));
 const asBytes = (value: Cell) => bytes(Number(value));
 
-export function Jobs() {
+export function Programs() {
   const chosen = useSignal(0);
-  const jobs = useComputed(() => jobsOf(state.run.value));
+  const programs = useComputed(() => programsOf(state.run.value));
   const lines = useComputed<Line[]>(() => {
     const run = state.run.value;
     const x = run.times.map((ps) => ps / clock.ps);
-    return jobs.value.slice(0, MOST_LINES).flatMap((job) => {
+    return programs.value.slice(0, MOST_LINES).flatMap((program) => {
       const y = receivedBy(
         run,
-        ranksOf(run, job.job).map((rank) => rank.host),
+        ranksOf(run, program.program).map((rank) => rank.host),
       );
-      return y ? [{ label: job.name, x, y }] : [];
+      return y ? [{ label: program.name, x, y }] : [];
     });
   });
-  if (!jobs.value.length) return null;
+  if (!programs.value.length) return null;
   const run = state.run.value;
-  const job = jobs.value[chosen.value] ?? jobs.value[0];
+  const program = programs.value[chosen.value] ?? programs.value[0];
   const part = partOf(run, "ranks", run.extras.get("ranks")?.numRows ?? 0);
   const ofRanks = part === null ? "" : `, of ${part} ranks`;
-  const length = (job.end ?? run.facts.duration_ps) - job.start;
+  const length = (program.end ?? run.facts.duration_ps) - program.start;
   return (
     <section class="wide">
-      <h2>Jobs</h2>
+      <h2>Programs</h2>
       <DataTable
-        title="Jobs"
+        title="Programs"
         columns={[
-          { name: "job", isName: true },
+          { name: "program", isName: true },
           { name: "ranks" },
           { name: "start, ms", show: asDigits },
           { name: "end, ms", show: asDigits },
           { name: "slowdown", show: (value) => (value === null ? "" : digits(Number(value), 3)) },
         ]}
-        rows={jobs.value.map((one, index) => ({
-          id: String(one.job),
+        rows={programs.value.map((one, index) => ({
+          id: String(one.program),
           cells: [one.name, one.ranks, inMs(one.start), inMs(one.end), one.slowdown],
-          isSelected: one === job,
+          isSelected: one === program,
           onSelect: () => {
             chosen.value = index;
             state.marked.value = [one.start, one.end ?? run.facts.duration_ps];
           },
         }))}
       />
-      {timed(lines.value, `Receive rate of a job's hosts, mean, with headers${ofRanks}`, "Gbit/s")}
+      {timed(
+        lines.value,
+        `Receive rate of a program's hosts, mean, with headers${ofRanks}`,
+        "Gbit/s",
+      )}
       <DataTable
-        key={job.job}
-        title={`Ranks of ${job.name}${ofRanks}`}
+        key={program.program}
+        title={`Ranks of ${program.name}${ofRanks}`}
         columns={[
           { name: "rank", unit: part === null ? undefined : `of ${part}` },
           { name: "host", isName: true },
@@ -71,7 +75,7 @@ export function Jobs() {
           { name: "waits", unit: "share", show: asPercent },
           { name: "sent", unit: "bytes", show: asBytes },
         ]}
-        rows={ranksOf(run, job.job).map((rank) => ({
+        rows={ranksOf(run, program.program).map((rank) => ({
           id: String(rank.rank),
           cells: [
             String(rank.rank),

@@ -1,10 +1,10 @@
-// Jobs: message-passing programs, their ranks, and what their hosts receive.
+// Programs: message-passing programs, their ranks, and what their hosts receive.
 
 import type { Table } from "apache-arrow";
 import type { Run } from "./run";
 
-export interface Job {
-  job: number;
+export interface Program {
+  program: number;
   name: string;
   ranks: number;
   start: number;
@@ -22,12 +22,12 @@ export interface Rank {
   waiting: number;
 }
 
-export function jobsOf(run: Run): Job[] {
+export function programsOf(run: Run): Program[] {
   const table = run.extras.get("programs");
   if (!table) return [];
   const of = reader(table);
   return Array.from({ length: table.numRows }, (_, row) => ({
-    job: Number(of("job", row)),
+    program: Number(of("program", row)),
     name: String(of("name", row)),
     ranks: Number(of("ranks", row)),
     start: Number(of("start_ps", row)),
@@ -36,13 +36,13 @@ export function jobsOf(run: Run): Job[] {
   }));
 }
 
-export function ranksOf(run: Run, job: number): Rank[] {
+export function ranksOf(run: Run, program: number): Rank[] {
   const table = run.extras.get("ranks");
   if (!table) return [];
   const of = reader(table);
   const rows: Rank[] = [];
   for (let row = 0; row < table.numRows; row++) {
-    if (Number(of("job", row)) !== job) continue;
+    if (Number(of("program", row)) !== program) continue;
     rows.push({
       rank: Number(of("rank", row)),
       host: Number(of("host", row)),
