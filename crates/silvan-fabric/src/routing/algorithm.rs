@@ -1,6 +1,9 @@
 //! The trait of a routing algorithm.
 
-use super::{ForwardingTables, PathChoice, PathLanes, Routing, RoutingError};
+use super::{
+    Alternatives, ForwardingTables, PathChoice, PathLanes, Routing, RoutingError,
+    minimal_alternatives,
+};
 use crate::Fabric;
 use crate::generators::Generator;
 
@@ -14,7 +17,7 @@ pub struct RoutingInput<'a> {
     pub fabric: &'a Fabric,
     /// The generator of the fabric, which knows coordinates and groups of switches; `None` for a listed fabric.
     pub topology: Option<&'a dyn Generator>,
-    /// Data virtual lanes of each port.
+    /// Data virtual lanes that each port may have.
     pub data_vls: u8,
 }
 
@@ -33,7 +36,16 @@ pub trait RoutingAlgorithm {
         None
     }
 
-    /// Returns true if switches may choose among the shortest paths instead (`fabric.path-choice`). The lanes of
+    /// Finds the ports among which switches may choose instead (`fabric.path-choice`). The port of the tables is one of them.
+    ///
+    /// # Errors
+    ///
+    /// If two switches are not connected.
+    fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
+        minimal_alternatives(input.fabric)
+    }
+
+    /// Returns true if switches may choose among [`alternatives`](Self::alternatives). The lanes of
     /// [`routes`](Self::routes) are not used then.
     fn allows_choice(&self) -> bool {
         true

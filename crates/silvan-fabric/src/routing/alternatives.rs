@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use silvan_core::{HostId, PortNumber, SwitchId};
+use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
 use super::RoutingError;
 use super::distance::SwitchGraph;
@@ -19,11 +19,9 @@ use crate::Fabric;
 /// If two switches are not connected.
 pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingError> {
     let graph = SwitchGraph::new(fabric);
-    let mut alternatives = Alternatives::new(fabric);
-    let mut places: HashMap<Vec<PortNumber>, u16> = HashMap::new();
+    let mut collected = CollectedAlternatives::new(fabric);
     let mut ports = Vec::new();
-    for (column, first) in alternatives.first_hosts().into_iter().enumerate() {
-        let leaf = fabric.host_attachment(first).0;
+    for (leaf, first) in collected.leaves(fabric) {
         let distances = graph.distances([leaf]);
         for switch in fabric.switch_ids().filter(|switch| *switch != leaf) {
             ports.clear();
@@ -34,26 +32,66 @@ pub fn minimal_alternatives(fabric: &Fabric) -> Result<Alternatives, RoutingErro
                     to: fabric.host(first).name.clone(),
                 });
             }
-            // One alone is none.
-            if ports.len() < 2 {
-                continue;
-            }
-            let group = places.get(&ports).copied().unwrap_or_else(|| {
-                let group = alternatives.groups.len() as u16;
-                assert!(group < NO_GROUP, "a group of ports per port");
-                alternatives.groups.push(ports.clone());
-                places.insert(ports.clone(), group);
-                group
-            });
-            alternatives.groups_of[switch.index() * alternatives.leaves + column] = group;
+            collected.set(switch, leaf, &ports);
         }
     }
-    Ok(alternatives)
+    Ok(collected.alternatives)
+}
+
+/// Alternatives that are being found, switch by switch.
+pub(super) struct CollectedAlternatives {
+    pub(super) alternatives: Alternatives,
+    /// The group of each set of ports.
+    places: HashMap<Vec<PortNumber>, u16>,
+    /// The column of each leaf; `None` for a switch without hosts.
+    columns: IdVec<SwitchId, Option<usize>>,
+}
+
+impl CollectedAlternatives {
+    pub(super) fn new(fabric: &Fabric) -> Self {
+        let alternatives = Alternatives::new(fabric);
+        let mut columns = IdVec::filled(None, fabric.switch_count());
+        for (column, host) in alternatives.first_hosts().into_iter().enumerate() {
+            columns[fabric.host_attachment(host).0] = Some(column);
+        }
+        Self {
+            alternatives,
+            places: HashMap::new(),
+            columns,
+        }
+    }
+
+    /// The leaves, each with its first host.
+    pub(super) fn leaves(&self, fabric: &Fabric) -> Vec<(SwitchId, HostId)> {
+        let first = self.alternatives.first_hosts().into_iter();
+        first
+            .map(|host| (fabric.host_attachment(host).0, host))
+            .collect()
+    }
+
+    /// Sets the ports of a switch towards a leaf; those towards a switch without hosts are left out.
+    pub(super) fn set(&mut self, switch: SwitchId, leaf: SwitchId, ports: &[PortNumber]) {
+        // One alone is none.
+        let (Some(column), 2..) = (self.columns[leaf], ports.len()) else {
+            return;
+        };
+        let known = self.places.get(ports).copied();
+        let groups = &mut self.alternatives.groups;
+        let group = known.unwrap_or_else(|| {
+            let group = groups.len() as u16;
+            assert!(group < NO_GROUP, "a group of ports per port");
+            groups.push(ports.to_vec());
+            self.places.insert(ports.to_vec(), group);
+            group
+        });
+        let row = switch.index() * self.alternatives.leaves;
+        self.alternatives.groups_of[row + column] = group;
+    }
 }
 
 /// Several ports to one destination, of which a switch may take any for each packet.
 ///
-/// They start the shortest paths, which are the same for all hosts of a leaf. Nothing is said of the switches on the way that have
+/// They start paths that are the same for all hosts of a leaf. Nothing is said of the switches on the way that have
 /// only one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternatives {

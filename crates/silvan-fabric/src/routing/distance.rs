@@ -28,6 +28,11 @@ impl SwitchGraph {
         Self { neighbours }
     }
 
+    /// The number of switches.
+    pub(super) fn len(&self) -> usize {
+        self.neighbours.len()
+    }
+
     pub(super) fn neighbours(&self, switch: SwitchId) -> &[(PortNumber, SwitchId)] {
         &self.neighbours[switch]
     }

@@ -8,8 +8,10 @@ use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
 use super::computed::{ComputedRoutes, Hierarchy, Parts};
 use super::distance::{SwitchGraph, UNREACHABLE};
+use super::alternatives::CollectedAlternatives;
 use super::{
-    ForwardingTables, PathChoice, PathLanes, Routed, RoutingAlgorithm, RoutingError, RoutingInput,
+    Alternatives, ForwardingTables, PathChoice, PathLanes, Routed, RoutingAlgorithm, RoutingError,
+    RoutingInput,
 };
 use crate::Fabric;
 use crate::generators::Generator;
@@ -21,15 +23,20 @@ pub struct GroupMinimal {}
 
 impl RoutingAlgorithm for GroupMinimal {
     fn routes(&self, input: RoutingInput<'_>) -> Routed {
-        let topology = with_groups(input.topology).ok_or_else(|| RoutingError::Refused {
-            key: "routing",
-            problem: "group-minimal routes need a generator with groups of switches: dragonfly or \
-                      dragonfly-plus"
-                .to_owned(),
-            hint: "use min-hop instead".to_owned(),
+        Ok((group_minimal(input.fabric, groups_of(input)?)?, None))
+    }
+
+    /// The ports over which the tables spread destinations: none leads over two cables between groups.
+    fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
+        let RoutingInput { fabric, .. } = input;
+        let mut collected = CollectedAlternatives::new(fabric);
+        let groups = Groups::new(fabric, groups_of(input)?);
+        groups.routes(fabric, |switch, targets, ports| {
+            for &target in targets {
+                collected.set(switch, target, ports);
+            }
         })?;
-        let group = |switch| topology.group(switch).unwrap_or(0);
-        Ok((group_minimal(input.fabric, group)?, None))
+        Ok(collected.alternatives)
     }
 
     fn computed(&self, input: RoutingInput<'_>) -> Option<(ForwardingTables, Option<PathLanes>)> {
@@ -43,6 +50,18 @@ impl RoutingAlgorithm for GroupMinimal {
     fn raises_lanes(&self, _choice: PathChoice) -> bool {
         true
     }
+}
+
+/// The group of each switch.
+fn groups_of<'a>(input: RoutingInput<'a>) -> Result<impl Fn(SwitchId) -> u32 + 'a, RoutingError> {
+    let topology = with_groups(input.topology).ok_or_else(|| RoutingError::Refused {
+        key: "routing",
+        problem: "group-minimal routes need a generator with groups of switches: dragonfly or \
+                  dragonfly-plus"
+            .to_owned(),
+        hint: "use up-down instead".to_owned(),
+    })?;
+    Ok(move |switch| topology.group(switch).unwrap_or(0))
 }
 
 /// The topology, if its switches are in groups.

@@ -4,7 +4,7 @@
 //! `register!`. Everything else follows from them: `fabric.routing = "NAME"` and the keys in scenarios, the JSON schema and
 //! the reference. The guide's page "How to add a routing algorithm" adds one.
 //!
-//! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`min_hop_balanced`] and [`layered_min_hop`] for
+//! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`up_down`], [`min_hop_balanced`] and [`layered_min_hop`] for
 //! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
 //! switches choose among; [`Waypoints`] are what non-minimal paths lead over, on the lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
 //! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
@@ -20,6 +20,7 @@ mod levels;
 mod paths;
 mod refusal;
 mod sl_to_vl;
+mod spread;
 
 pub use algorithm::{Routed, RoutingAlgorithm, RoutingInput};
 pub use alternatives::{Alternatives, minimal_alternatives};
@@ -35,6 +36,7 @@ pub use min_hop::min_hop_balanced;
 pub use paths::{LaneSteps, PathChoice, Waypoints};
 pub(crate) use paths::{equal_kinds, kinds_between};
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
+pub use up_down::up_down;
 
 use std::sync::Arc;
 
@@ -166,6 +168,7 @@ register! {
         layered::LayeredMinHop = "layered-min-hop", "Shortest paths, balanced over the ports, each on a virtual lane on which no cycle of them can deadlock (LASH).\nWith fewer data virtual lanes than that takes, as `min-hop`.";
         dimension_order::DimensionOrder = "dimension-order", "Along one dimension of a mesh, torus or HyperX after the other. With two data virtual lanes or more\nthe rings of a torus have datelines and cannot deadlock.";
         group_minimal::GroupMinimal = "group-minimal", "For dragonfly and dragonfly+: over one cable between groups, and over the fewest cables inside them.";
+        up_down::UpDown = "up-down", "Up towards a root and then down, over the fewest cables, balanced over the ports. It cannot deadlock in any fabric.";
     }
     given {
         Explicit = "explicit", "Given switch by switch in `fabric.tables` or `fabric.linear-tables`.";
@@ -475,3 +478,5 @@ mod layered_tests;
 mod paths_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod up_down_tests;

@@ -13,11 +13,11 @@ pub enum PathChoice {
     /// The forwarding tables.
     #[default]
     Table,
-    /// Each switch, among the ports that start a shortest path: the one with the fewest bytes ahead of the packet,
-    /// those waiting in the switch and those in the buffer behind the cable. The table's own port wins ties. Packets
+    /// Each switch, among the ports over which the routing spreads destinations, in most routings all that start a shortest path: the
+    /// one with the fewest bytes ahead of the packet, those waiting in the switch and those in the buffer behind the cable. The table's own port wins ties. Packets
     /// of a flow may overtake each other.
     Adaptive,
-    /// Each switch, among the ports that start a shortest path, by a hash of source, destination and traffic class: all packets
+    /// Each switch, among these ports, by a hash of source, destination and traffic class: all packets
     /// of a flow take one path (C. Hopps, RFC 2992).
     Ecmp,
     /// Each switch, among these ports, for each packet: a random one (A. Dixit, P. Prakash, Y. C. Hu, R. R. Kompella, "On
@@ -44,7 +44,7 @@ pub enum PathChoice {
 }
 
 impl PathChoice {
-    /// Whether each switch chooses among the ports that start a shortest path.
+    /// Whether each switch chooses among the ports over which the routing spreads destinations.
     pub fn is_among_shortest(self) -> bool {
         matches!(
             self,

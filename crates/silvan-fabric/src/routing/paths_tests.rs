@@ -96,6 +96,45 @@ fn group_minimal_paths_cross_one_cable_between_groups_and_at_most_one_on_either_
     }
 }
 
+/// A port among which switches choose leads into the group of the destination, or stays in the group where it is.
+#[test]
+fn choices_of_group_minimal_routes_take_no_other_group() {
+    for (kind, keys, has_choice) in [
+        (Kind::Dragonfly, DRAGONFLY.to_owned(), false),
+        (
+            Kind::Dragonfly,
+            DRAGONFLY.replace('}', r#", "groups": 4}"#),
+            true,
+        ),
+        (
+            Kind::DragonflyPlus,
+            MEGAFLY.replace('}', r#", "groups": 3}"#),
+            true,
+        ),
+    ] {
+        let built = built(kind, &keys);
+        let group = |switch| built.topology.group(switch).unwrap();
+        let input = routing_input(&built.fabric, &built.topology);
+        let found = GroupMinimal {}.alternatives(input).unwrap();
+        let mut chosen = 0;
+        for from in built.fabric.switch_ids() {
+            for to in built.fabric.host_ids() {
+                let end = built.fabric.host_attachment(to).0;
+                let ports = found.get(from, to);
+                let tabled = built.tables.to_host(from, to).unwrap();
+                assert!(ports.is_empty() || ports.contains(&tabled));
+                chosen += ports.len();
+                for number in ports {
+                    let port = built.fabric.switch(from).port(*number).unwrap();
+                    let (there, _) = built.fabric.peer_switch(port).unwrap();
+                    assert!([group(from), group(end)].contains(&group(there)));
+                }
+            }
+        }
+        assert_eq!(chosen > 0, has_choice, "{keys}");
+    }
+}
+
 fn allow_cycles() -> crate::check::CheckOptions {
     crate::check::CheckOptions {
         allow_cycles: true,

@@ -1,0 +1,121 @@
+//! Destinations spread over the ports that lead to them equally well.
+
+use std::cmp::Reverse;
+
+use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
+
+use super::distance::UNREACHABLE;
+use super::{ForwardingTables, RoutingError};
+use crate::Fabric;
+
+/// Sets the port of every switch for every host, given the paths to each leaf.
+///
+/// Destinations are taken in the order of their LIDs. Of several ports, a destination gets the one that the fewest pairs of hosts
+/// use so far; of several of these, the one with the lowest number. The result depends on the fabric alone.
+///
+/// Counting pairs, not destinations, matters from three levels on: a switch in the middle sees only
+/// the destinations that the switches before it have sent its way, and has to spread those.
+///
+/// # Errors
+///
+/// Those of `paths_to`.
+pub(super) fn spread_destinations(
+    fabric: &Fabric,
+    tables: &mut ForwardingTables,
+    paths_to: impl Fn(SwitchId) -> Result<PathsTo, RoutingError>,
+) -> Result<(), RoutingError> {
+    let mut hosts_at: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
+    for host in fabric.host_ids() {
+        hosts_at[fabric.host_attachment(host).0] += 1;
+    }
+    let mut balance = Balance {
+        pairs: IdVec::filled(0, fabric.ports.len()),
+        sources: hosts_at.clone(),
+    };
+    let mut paths: Option<PathsTo> = None;
+    let mut hosts: Vec<_> = fabric.host_ids().collect();
+    // Stable: without LIDs it is the order of hosts.
+    hosts.sort_by_key(|host| fabric.host(*host).lid);
+    for host in hosts {
+        let (leaf, leaf_port) = fabric.host_attachment(host);
+        tables.set_host(leaf, host, Some(fabric.ports[leaf_port].number));
+        let paths = match &mut paths {
+            Some(paths) if paths.leaf == leaf => paths,
+            other => other.insert(paths_to(leaf)?),
+        };
+        balance
+            .sources
+            .as_mut_slice()
+            .copy_from_slice(hosts_at.as_slice());
+        balance.spread(paths, host, tables);
+    }
+    Ok(())
+}
+
+/// A port that starts a path, and the switch it leads to.
+struct Candidate {
+    port: PortId,
+    number: PortNumber,
+    next: SwitchId,
+}
+
+/// The paths to one leaf.
+pub(super) struct PathsTo {
+    leaf: SwitchId,
+    /// Every other switch, from the farthest to the nearest, with its ports towards the leaf.
+    switches: Vec<(SwitchId, Vec<Candidate>)>,
+}
+
+impl PathsTo {
+    /// The paths by the ports of each switch. A port leads to a switch whose distance is one cable less.
+    pub(super) fn new<P: IntoIterator<Item = PortNumber>>(
+        fabric: &Fabric,
+        leaf: SwitchId,
+        distances: &IdVec<SwitchId, u32>,
+        ports: impl Fn(SwitchId) -> P,
+    ) -> Self {
+        let is_before = |switch: &SwitchId| *switch != leaf && distances[*switch] != UNREACHABLE;
+        let mut order: Vec<SwitchId> = fabric.switch_ids().filter(is_before).collect();
+        order.sort_by_key(|switch| Reverse(distances[*switch]));
+        let candidates = |switch: SwitchId| {
+            let node = fabric.switch(switch);
+            let candidate = |number: PortNumber| {
+                let port = node.port(number)?;
+                let (next, _) = fabric.peer_switch(port)?;
+                Some(Candidate { port, number, next })
+            };
+            (
+                switch,
+                ports(switch).into_iter().filter_map(candidate).collect(),
+            )
+        };
+        Self {
+            leaf,
+            switches: order.into_iter().map(candidates).collect(),
+        }
+    }
+}
+
+/// How much each port has been given so far.
+struct Balance {
+    /// Pairs of hosts whose route leaves by the port.
+    pairs: IdVec<PortId, u64>,
+    /// Hosts whose packets to the current destination pass the switch, as far as is known yet.
+    sources: IdVec<SwitchId, u64>,
+}
+
+impl Balance {
+    /// Chooses the port of every switch but the leaf for one destination.
+    fn spread(&mut self, paths: &PathsTo, host: HostId, tables: &mut ForwardingTables) {
+        for (switch, candidates) in &paths.switches {
+            let least = candidates
+                .iter()
+                .min_by_key(|candidate| self.pairs[candidate.port])
+                .expect("a switch with a distance has a port that leads nearer");
+            let sources = self.sources[*switch];
+            self.pairs[least.port] += sources;
+            self.sources[least.next] += sources;
+            tables.set_host(*switch, host, Some(least.number));
+        }
+    }
+}

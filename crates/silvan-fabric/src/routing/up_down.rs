@@ -1,0 +1,303 @@
+//! Up towards a root and then down: routes without deadlock in any fabric.
+
+use std::cmp::Reverse;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{IdVec, PortNumber, SwitchId};
+
+use super::alternatives::CollectedAlternatives;
+use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
+use super::spread::{PathsTo, spread_destinations};
+use super::{
+    Alternatives, ForwardingTables, PathChoice, Routed, RoutingAlgorithm, RoutingError,
+    RoutingInput,
+};
+use crate::Fabric;
+
+/// Up towards a root and then down.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct UpDown {
+    /// Switches that are roots. Default: the tops, switches without hosts none of whose neighbours is farther from hosts; or the centre,
+    /// from which the farthest host is nearest. Of the two, what gives shorter paths, or as short ones over more ports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+}
+
+impl RoutingAlgorithm for UpDown {
+    fn routes(&self, input: RoutingInput<'_>) -> Routed {
+        Ok((up_down(input.fabric, &self.roots)?, None))
+    }
+
+    /// The ports over which the tables spread destinations: no path turns upwards again.
+    fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
+        let fabric = input.fabric;
+        let graph = SwitchGraph::new(fabric);
+        let order = Order::new(fabric, &graph, &self.roots)?;
+        let mut collected = CollectedAlternatives::new(fabric);
+        for (leaf, _) in collected.leaves(fabric) {
+            let paths = order.paths_to(&graph, leaf);
+            for switch in fabric.switch_ids().filter(|switch| *switch != leaf) {
+                collected.set(switch, leaf, &paths.ports(&order, &graph, switch));
+            }
+        }
+        Ok(collected.alternatives)
+    }
+
+    /// One lane is enough, since no path turns upwards again.
+    fn raises_lanes(&self, _choice: PathChoice) -> bool {
+        false
+    }
+}
+
+/// Computes routes that go up towards a root and then down, never up again (M. D. Schroeder et al., "Autonet: a high-speed,
+/// self-configuring local area network using point-to-point links", IEEE Journal on Selected Areas in Communications 9(8), 1991).
+///
+/// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with the lower
+/// index of equal ranks, so that no cables up, and no cables down, follow each other in a circle. Of the legal paths those over the
+/// fewest cables are taken, except from a switch that packets to the same destination pass on their way down. Destinations are
+/// spread over equally good ports as those of [`min_hop_balanced`](super::min_hop_balanced).
+///
+/// `roots` are names of switches. If there are none, they are the tops of the fabric: switches without hosts none of whose neighbours
+/// is farther from hosts. Or there is one, the centre, from which the farthest host is nearest; of several, it has the least sum of
+/// distances to hosts, the most cables, or the lowest index. The centre is taken where the tops do not connect all hosts, where it gives
+/// shorter paths, or as short ones over more ports.
+///
+/// # Errors
+///
+/// If a root is unknown, or the roots do not connect all hosts.
+pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, RoutingError> {
+    let graph = SwitchGraph::new(fabric);
+    let order = Order::new(fabric, &graph, roots)?;
+    let mut tables = ForwardingTables::new(fabric);
+    route_to_switches(fabric, &graph, &mut tables)?;
+    spread_destinations(fabric, &mut tables, |leaf| {
+        let paths = order.paths_to(&graph, leaf);
+        let ports = |switch| paths.ports(&order, &graph, switch);
+        Ok(PathsTo::new(fabric, leaf, &paths.lengths, ports))
+    })?;
+    Ok(tables)
+}
+
+/// Which end of each cable is up.
+struct Order {
+    /// Place of a switch among all, from the roots downwards.
+    place: IdVec<SwitchId, u32>,
+    /// All switches by place.
+    switches: Vec<SwitchId>,
+}
+
+impl Order {
+    /// The order below these roots, or below those that suit the fabric.
+    fn new(fabric: &Fabric, graph: &SwitchGraph, roots: &[String]) -> Result<Self, RoutingError> {
+        let leaves = leaves(fabric);
+        if roots.is_empty() {
+            let choices = [tops(graph, &leaves), centre(graph, &leaves)];
+            let choices = choices.map(|roots| Self::below(fabric, graph, roots));
+            let score = |order: &Self| order.score(graph, &leaves);
+            let best = choices.into_iter().min_by_key(score);
+            let best = best.expect("there are two choices");
+            return match best.unconnected(graph, &leaves) {
+                None => Ok(best),
+                Some((from, to)) => Err(RoutingError::Disconnected {
+                    from: fabric.switch(from).name.clone(),
+                    to: fabric.switch(to).name.clone(),
+                }),
+            };
+        }
+        let named = roots.iter().map(|name| root(fabric, name));
+        let named: Vec<SwitchId> = named.collect::<Result<_, _>>()?;
+        let order = Self::below(fabric, graph, named);
+        match order.unconnected(graph, &leaves) {
+            None => Ok(order),
+            Some((from, to)) => Err(refused(
+                format!(
+                    "no path leads up towards these roots and down from {:?} to {:?}",
+                    fabric.switch(from).name,
+                    fabric.switch(to).name
+                ),
+                "name switches that all others are below, or leave roots out".to_owned(),
+            )),
+        }
+    }
+
+    fn below(
+        fabric: &Fabric,
+        graph: &SwitchGraph,
+        roots: impl IntoIterator<Item = SwitchId>,
+    ) -> Self {
+        let ranks = graph.distances(roots);
+        let mut switches: Vec<SwitchId> = fabric.switch_ids().collect();
+        switches.sort_by_key(|switch| ranks[*switch]);
+        let mut place = IdVec::filled(0, fabric.switch_count());
+        for (index, switch) in switches.iter().enumerate() {
+            place[*switch] = index as u32;
+        }
+        Self { place, switches }
+    }
+
+    /// Returns true if a cable from one switch to another leads up.
+    fn is_up(&self, from: SwitchId, to: SwitchId) -> bool {
+        self.place[to] < self.place[from]
+    }
+
+    /// Two leaves without a path between them, if there are such.
+    fn unconnected(
+        &self,
+        graph: &SwitchGraph,
+        leaves: &[(SwitchId, u64)],
+    ) -> Option<(SwitchId, SwitchId)> {
+        leaves.iter().find_map(|&(to, _)| {
+            let lengths = self.paths_to(graph, to).lengths;
+            let mut others = leaves.iter().map(|(from, _)| *from);
+            let from = others.find(|from| lengths[*from] == UNREACHABLE)?;
+            Some((from, to))
+        })
+    }
+
+    /// The sum of the lengths of all paths between leaves, and the ports that they may take. Less is better.
+    fn score(&self, graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> (u64, Reverse<usize>) {
+        let (mut cables, mut ports) = (0, 0);
+        for &(to, _) in leaves {
+            let paths = self.paths_to(graph, to);
+            let lengths = leaves.iter().map(|(from, _)| paths.lengths[*from]);
+            cables += lengths.map(u64::from).sum::<u64>();
+            let all = self.switches.iter();
+            ports += all
+                .map(|switch| paths.ports(self, graph, *switch).len())
+                .sum::<usize>();
+        }
+        (cables, Reverse(ports))
+    }
+
+    /// The paths to a leaf.
+    fn paths_to(&self, graph: &SwitchGraph, leaf: SwitchId) -> Paths {
+        let count = self.switches.len();
+        let mut below = IdVec::filled(UNREACHABLE, count);
+        below[leaf] = 0;
+        let mut queue = vec![leaf];
+        let mut head = 0;
+        while let Some(&switch) = queue.get(head) {
+            head += 1;
+            for &(_, peer) in graph.neighbours(switch) {
+                if self.is_up(switch, peer) && below[peer] == UNREACHABLE {
+                    below[peer] = below[switch] + 1;
+                    queue.push(peer);
+                }
+            }
+        }
+        // From the roots downwards, so that the paths of all switches above a switch are known.
+        let mut lengths = IdVec::filled(UNREACHABLE, count);
+        let mut is_passed = IdVec::filled(false, count);
+        for &switch in &self.switches {
+            let neighbours = graph.neighbours(switch).iter().map(|(_, peer)| *peer);
+            let mut least = below[switch];
+            if !is_passed[switch] {
+                for peer in neighbours.clone().filter(|peer| self.is_up(switch, *peer)) {
+                    least = least.min(lengths[peer].saturating_add(1));
+                }
+            }
+            lengths[switch] = least;
+            if least != below[switch] || least == UNREACHABLE {
+                continue;
+            }
+            for peer in neighbours.filter(|peer| !self.is_up(switch, *peer)) {
+                is_passed[peer] |= below[peer].saturating_add(1) == least;
+            }
+        }
+        Paths {
+            lengths,
+            below,
+            is_passed,
+        }
+    }
+}
+
+/// The paths to a leaf.
+struct Paths {
+    /// Cables from each switch, `UNREACHABLE` where no path is legal.
+    lengths: IdVec<SwitchId, u32>,
+    /// Cables from each switch that the leaf is below, by cables down alone.
+    below: IdVec<SwitchId, u32>,
+    /// Whether packets come to a switch from above.
+    is_passed: IdVec<SwitchId, bool>,
+}
+
+impl Paths {
+    /// The ports of a switch that start a path, in the order of their numbers.
+    fn ports(&self, order: &Order, graph: &SwitchGraph, switch: SwitchId) -> Vec<PortNumber> {
+        let here = self.lengths[switch];
+        let leads_nearer = |peer: SwitchId| match order.is_up(switch, peer) {
+            true => !self.is_passed[switch] && self.lengths[peer].saturating_add(1) == here,
+            false => here == self.below[switch] && self.below[peer].saturating_add(1) == here,
+        };
+        let neighbours = graph.neighbours(switch).iter();
+        neighbours
+            .filter(|(_, peer)| here != UNREACHABLE && leads_nearer(*peer))
+            .map(|(number, _)| *number)
+            .collect()
+    }
+}
+
+/// The switches with hosts, each with their number.
+fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
+    let mut hosts: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
+    for host in fabric.host_ids() {
+        hosts[fabric.host_attachment(host).0] += 1;
+    }
+    let with_hosts = hosts.iter_enumerated().filter(|(_, hosts)| **hosts > 0);
+    with_hosts.map(|(leaf, hosts)| (leaf, *hosts)).collect()
+}
+
+/// The switches without hosts none of whose neighbours is farther from hosts.
+fn tops(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
+    let heights = graph.distances(leaves.iter().map(|(leaf, _)| *leaf));
+    let is_top = |&(switch, height): &(SwitchId, &u32)| {
+        let mut peers = graph.neighbours(switch).iter().map(|(_, peer)| *peer);
+        *height > 0 && *height != UNREACHABLE && peers.all(|peer| heights[peer] <= *height)
+    };
+    let all = heights.iter_enumerated();
+    all.filter(is_top).map(|(switch, _)| switch).collect()
+}
+
+/// The switch from which the farthest host is nearest.
+fn centre(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
+    let count = graph.len();
+    let mut farthest: IdVec<SwitchId, u32> = IdVec::filled(0, count);
+    let mut total: IdVec<SwitchId, u64> = IdVec::filled(0, count);
+    for &(leaf, hosts) in leaves {
+        for (switch, &distance) in graph.distances([leaf]).iter_enumerated() {
+            farthest[switch] = farthest[switch].max(distance);
+            total[switch] += u64::from(distance) * hosts;
+        }
+    }
+    let distance = |(switch, farthest): &(SwitchId, &u32)| {
+        let cables = Reverse(graph.neighbours(*switch).len());
+        (**farthest, total[*switch], cables)
+    };
+    let nearest = farthest.iter_enumerated().min_by_key(distance);
+    nearest.map(|(switch, _)| switch).into_iter().collect()
+}
+
+fn refused(problem: String, hint: String) -> RoutingError {
+    RoutingError::Refused {
+        key: "roots",
+        problem,
+        hint,
+    }
+}
+
+/// The switch of a name.
+fn root(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
+    let node = fabric.node_by_name(name);
+    let switch = node.and_then(|node| fabric.nodes[node].as_switch());
+    switch.ok_or_else(|| {
+        let names = fabric.switch_ids().map(|id| fabric.switch(id).name.as_str());
+        let hint = match crate::fabric::nearest(name, names) {
+            Some(nearest) => format!("did you mean {nearest:?}?"),
+            None => "name switches of the fabric, or leave roots out".to_owned(),
+        };
+        refused(format!("there is no switch named {name:?}"), hint)
+    })
+}
