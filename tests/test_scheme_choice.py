@@ -10,10 +10,10 @@ import pytest
 
 import silvan
 from silvan._silvan import scheme_names, scheme_tables
-from silvan.compare import compare, watched
+from silvan.comparison import compare, watched
 from silvan.errors import ScenarioError
 from silvan.measures import delivered
-from silvan.sweeping.work import measures
+from silvan.run_measures import row_measures
 from silvan.toml_text import TomlValue
 from silvan.tuning.settings import search_of
 from silvan.tuning.space import Parameter
@@ -70,7 +70,7 @@ def test_run_compare_and_sweep_agree_to_the_last_digit(name: str, tmp_path: Path
         for table_name, table in own.tables.items():
             assert compared.tables[table_name].equals(table), (row.baseline.name, table_name)
         assert point["control.scheme"] == row.baseline.name
-        for measure, value in measures(own).items():
+        for measure, value in row_measures(own).items():
             assert point[measure] == value, (row.baseline.name, measure)
 
 
@@ -213,15 +213,15 @@ def test_tune_searches_the_scheme_in_force(tmp_path: Path) -> None:
     scenario = victim(control__scheme="hpcc", run__duration="60 us")
     objectives = [Objective.parse("maximize total_gbps")]
     options: dict[str, Any] = {"trials": 2, "seeds": 1, "held_out_seeds": 0}
-    found = tune(scenario, objectives, tmp_path / "hpcc", **options)
+    found = tune(scenario, objectives, out=tmp_path / "hpcc", **options)
     keys = ("eta", "additive-increase", "max-stage")
     assert set(found.settings) == {f"control.hpcc.{key}" for key in keys}
-    own = measures(silvan.run(scenario))["total_gbps"]
+    own = silvan.run(scenario).measures["total_gbps"]
     assert found.searched["start"].rates["total_gbps"] == own
     assert not any("opensm" in str(path) for path in found.files)
     parameters = [Parameter.parse("control.dcqcn.g", "0.001..0.1 log", "--vary")]
     with pytest.raises(ScenarioError, match=r"control\.dcqcn\.g has no effect"):
-        tune(scenario, objectives, tmp_path / "other", parameters=parameters, **options)
+        tune(scenario, objectives, out=tmp_path / "other", parameters=parameters, **options)
 
 
 def test_ranges_have_units() -> None:
