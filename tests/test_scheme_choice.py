@@ -57,7 +57,7 @@ def test_run_compare_and_sweep_agree_to_the_last_digit(name: str, tmp_path: Path
     scenario = watched(fabric(name, run={"duration": "150 us"}))
     names = suited(scenario)
     assert len(names) > 15
-    ranking = compare(scenario, root=tmp_path / "runs")
+    ranking = compare(scenario, out=tmp_path / "runs")
     assert [row.baseline.name for row in ranking] == names
     swept = silvan.sweep(scenario, {"control.scheme": names})
     for row, point in zip(ranking, swept.points.to_pylist(), strict=True):
