@@ -37,6 +37,12 @@ generator = "single-switch"
 hosts = 8
 [link]
 speed = "EDR"
+[switch]
+buffer = "64 KiB"
+[host]
+receive-buffer = "16 KiB"
+[packet]
+mtu = "2 KiB"
 [[traffic.incast]]
 to = "host-0000"
 from = ["host-0001", "host-0002", "host-0003"]

@@ -51,6 +51,8 @@ bytes = "64 KiB"
 from = "b"
 to = "d"
 bytes = "64 KiB"
+[packet]
+mtu = "2 KiB"
 [run]
 duration = "1 ms"
 """

@@ -21,7 +21,7 @@ from silvan.sweeping.outcome import Succeeded
 from silvan.sweeping.work import Task
 from silvan.toml_text import TomlValue
 from silvan.workers import Job, run_jobs
-from tests.conftest import Command, ddr_scenario
+from tests.conftest import DDR_KEYS, Command, ddr_scenario
 
 TREE = silvan.Scenario.from_toml(
     """
@@ -49,7 +49,8 @@ latency = "host"
 interval = "50 us"
 [run]
 duration = "400 us"
-"""
+""",
+    overrides=DDR_KEYS,
 )
 CONTROL: dict[str, TomlValue] = {
     "control.scheme": "ib-cc",
@@ -151,7 +152,8 @@ sink-rate = "9.7 Gbit/s"
 messages = true
 [run]
 duration = "150 us"
-"""
+""",
+    overrides=DDR_KEYS,
 )
 SHIFTS: dict[str, TomlValue] = {
     "traffic.permutation": [

@@ -380,7 +380,7 @@ class Scenario:
         >>> import silvan
         >>> scenario = silvan.Scenario(run={"duration": "4 ms"})
         >>> scenario.run.duration.seconds, scenario.packet.mtu.bytes
-        (0.004, 2048)
+        (0.004, 4096)
         >>> scenario.tables["run"]["duration"]
         '4 ms'
         """
@@ -569,6 +569,7 @@ class Scenario:
         ...     fabric={"generator": "single-switch", "hosts": 4},
         ...     link={"speed": "EDR"},
         ...     switch={"latency": "100 ns"},
+        ...     packet={"mtu": "2 KiB"},
         ... )
         >>> round(edr.base_rtt_s * 1e9, 2)
         2451.84

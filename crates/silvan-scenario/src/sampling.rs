@@ -187,14 +187,14 @@ mod tests {
         fn merged_pairs_are_the_intervals_of_the_lower_level(
             duration in 1_000_000_u64..50 * 24 * 3_600 * 1_000_000_000_000,
             part in 0.0..0.999,
-            number in 1_u64..500,
+            number in 1_u64..100,
         ) {
             let warm_up = (duration as f64 * part) as u64;
             let spread = Spread::new(Span::from_ps(warm_up), Span::from_ps(duration));
             for level in 1..=spread.first_level() {
                 prop_assert_eq!(spread.instant(2 * number, level), spread.instant(number, level - 1));
                 let shortest = spread.instant(number + 1, level).since(spread.instant(number, level));
-                prop_assert!(number + 1 > spread.count() << level || shortest >= Span::from_ps(999));
+                prop_assert!(shortest >= Span::from_ps(999));
             }
             prop_assert_eq!(spread.capacity() % 2, 0);
             prop_assert!(spread.capacity() / 2 >= 50);

@@ -225,7 +225,7 @@ bytes = "256 KiB"
 [[traffic.incast]]
 to = "host-0000"
 [control]
-scheme = "ecn"
+scheme = "dcqcn"
 [probe]
 ports = true
 classes = true

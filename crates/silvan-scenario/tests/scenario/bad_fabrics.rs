@@ -222,7 +222,7 @@ fn what_was_read_before_has_no_influence() {
     for _ in 0..2 {
         let first = read(&lanes).unwrap();
         assert_eq!(message(&torus("")), refused);
-        let faster = read(&format!("{lanes}[link]\nspeed = \"HDR\"\n")).unwrap();
+        let faster = read(&format!("{lanes}[link]\nspeed = \"XDR\"\n")).unwrap();
         let rates =
             [&first, &faster].map(|one| one.fabric().links[LinkId::new(0)].kind.data_rate());
         assert!(rates[0] < rates[1]);
