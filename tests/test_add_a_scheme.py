@@ -15,7 +15,7 @@ from tests.test_guide import ROOT
 SCHEMES = ROOT / "crates" / "silvan-cc" / "src" / "schemes"
 LIST = SCHEMES / "mod.rs"
 LINE = re.compile(r'^ +(\w+)::(\w+) = "([\w-]+)", ".*\.";$', re.MULTILINE)
-CHAIN = re.compile(r'^ +(\w+): \w+::\w+, \w+::\w+\s+= "([\w-]+)"', re.MULTILINE)
+CHAIN = re.compile(r'^ +(\w+): \w+::\w+, \w+::\w+\s+= "([\w+-]+)"', re.MULTILINE)
 
 # Sources that may name a scheme, and which.
 ALLOWED = {
@@ -40,6 +40,7 @@ ALLOWED = {
     "python/silvan/tuning/problem.py": {"ib-cc"},
     "python/silvan/tuning/space.py": {"ib-cc", "hpcc"},
     "python/silvan/tuning/tune.py": {"ib-cc"},
+    "python/silvan/tuning/settings.py": {"hpcc"},
     # Tools of one scheme: its response functions, and a throttled interface alone.
     "crates/silvan-python/src/response.rs": {"ecn"},
     "python/silvan/response.py": {"ecn"},
@@ -54,9 +55,9 @@ ALLOWED = {
     "python/silvan/cli/options.py": {"python"},
     # A chain states the settings of both its schemes.
     "crates/silvan-cc/src/schemes/pft/scheme.rs": {"ib-cc", "ib-cc+pft"},
-    "crates/silvan-cc/src/schemes/reps.rs": {"nscc"},
-    # Lanes are free if this scheme can use them.
-    "crates/silvan-scenario/src/variants.rs": {"vl-mapping"},
+    "crates/silvan-cc/src/schemes/reps.rs": {"nscc", "swift", "nscc+reps", "swift+reps"},
+    # The facts of a fabric are those without a scheme.
+    "crates/silvan-scenario/src/variants.rs": {"none"},
     "python/silvan/baselines.py": {"python", "ib-cc"},
     "python/silvan/scheme_check.py": {"ib-cc"},
     # A plug-in scheme is stored as a scheme in Python.
@@ -83,6 +84,7 @@ def registered() -> list[tuple[str, str, str]]:
 
 def mention(module: str | None, kind: str, name: str) -> re.Pattern[str]:
     """Match what names a scheme: its module, its type as that of a scheme, its keys, its name."""
+    name = re.escape(name)
     patterns = [
         rf"\b(?:SchemeName|AnySwitch|AnySource)::{kind}\b",
         rf"\bcontrol\.{name}\b",

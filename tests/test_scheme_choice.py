@@ -209,13 +209,17 @@ def test_default_settings_help_the_victim_at_400_gbit_per_s() -> None:
     assert on[1] > 0.95 * off[1]
 
 
-def test_tune_searches_the_scheme_in_force(tmp_path: Path) -> None:
-    scenario = victim(control__scheme="hpcc", run__duration="60 us")
+@pytest.mark.parametrize(
+    ("scheme", "keys"),
+    [("hpcc", {"eta", "additive-increase", "max-stage"}), ("half", {"threshold", "step"})],
+)
+def test_tune_searches_the_scheme_in_force(scheme: str, keys: set[str], tmp_path: Path) -> None:
+    """Oracle: what the scheme declares in its file, and a run of the scenario as it is."""
+    scenario = victim(control__scheme=scheme, run__duration="60 us")
     objectives = [Objective.parse("maximize total_gbps")]
     options: dict[str, Any] = {"trials": 2, "seeds": 1, "held_out_seeds": 0}
-    found = tune(scenario, objectives, out=tmp_path / "hpcc", **options)
-    keys = ("eta", "additive-increase", "max-stage")
-    assert set(found.settings) == {f"control.hpcc.{key}" for key in keys}
+    found = tune(scenario, objectives, out=tmp_path / scheme, **options)
+    assert set(found.settings) == {f"control.{scheme}.{key}" for key in keys}
     own = silvan.run(scenario).measures["total_gbps"]
     assert found.searched["start"].rates["total_gbps"] == own
     assert not any("opensm" in str(path) for path in found.files)

@@ -582,9 +582,11 @@ class Scenario:
         Returns
         -------
         list of dict
-            ``name``, ``scheme``, ``summary``, ``overrides`` (pairs of key and value), ``cost``, and
-            ``unsuited``: None, or a ``kind`` (``links``, ``fabric`` or ``by-hand``) and ``why`` the
-            variant takes no part in comparisons.
+            ``name``, ``scheme``, ``summary``, ``overrides`` (pairs of key and value that choose
+            it), ``settings`` (pairs that hold where the scenario is silent), ``written`` (keys of
+            published settings that the scenario writes), ``cost``, and ``unsuited``: None, or a
+            ``kind`` (``links``, ``fabric`` or ``by-hand``) and ``why`` the variant takes no part in
+            comparisons.
         """
         variants: list[dict[str, Any]] = json.loads(interruptible(self._native.scheme_variants))
         return variants

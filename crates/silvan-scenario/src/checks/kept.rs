@@ -14,7 +14,7 @@ use super::fabric::{CheckedRoutes, has_given_routes};
 use crate::parsed::{FabricSection, LinkSection, ScenarioFile};
 
 /// How many are kept.
-const MOST: usize = 4;
+const MOST: usize = 6;
 /// Most hosts of one that is kept, so that it takes some megabytes.
 const MOST_HOSTS: usize = 2048;
 

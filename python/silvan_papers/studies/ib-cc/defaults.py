@@ -136,7 +136,7 @@ def main() -> None:
         help="Run a tenth of the time: how the settings begin, not how they settle.",
     )
     options = parser.parse_args()
-    durations = ("5 ms", "1 ms", "500 us") if options.short else ("50 ms", "10 ms", "5 ms")
+    durations = ("5 ms", "400 us", "200 us") if options.short else ("50 ms", "4 ms", "2 ms")
     chains = [chain(speed, durations[0]) for speed in LINKS]
     fabrics = [*chains, leaf_spine(durations[1]), tree(durations[2])]
     put(("fabric", "settings", "victims, Gbit/s", "roots, Gbit/s", "victims over none", "s"))
