@@ -329,9 +329,9 @@ def _percentiles(
     end = {"µs": "_us"}.get(unit, "")
     texts = [
         ("mean", "mean", f"Mean {of}."),
-        ("p50", "median", f"Median {of}."),
-        ("p99", "99 %", f"99th percentile of the {of}."),
-        ("p999", "99.9 %", f"99.9th percentile of the {of}."),
+        ("p50", "p50", f"Median {of}."),
+        ("p99", "p99", f"99th percentile of the {of}."),
+        ("p999", "p99.9", f"99.9th percentile of the {of}."),
         ("max", "max", f"Largest {of}."),
     ]
     return tuple(
@@ -603,7 +603,7 @@ GROUPS: tuple[Group, ...] = (
             ),
             Measure(
                 "gpcnet_latency_p999_us",
-                "GPCNeT latency 99.9 %",
+                "GPCNeT latency p99.9",
                 "µs",
                 "99.9th percentile of the latency of the test `rr-latency`.",
                 "less",
