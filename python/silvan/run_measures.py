@@ -350,8 +350,9 @@ GROUPS: tuple[Group, ...] = (
         "Payload from the warm-up to the end of the run. Where all traffic consists of flows, "
         "sequences and programs that end before, up to the last of these ends. Hotspots are hosts "
         "with the role `hotspot`, unless hotspots move, and the roots of programs of the kind "
-        "`incast`. Other receivers are all other hosts that some traffic is sent to, without those "
-        "that only run incasts or programs in the background.",
+        "`incast`. Other receivers are all other hosts that some traffic is sent to. Where the run "
+        "waits for programs, hosts that only run incasts or programs in the background do not "
+        "count.",
         (
             Measure("hotspots_gbps", "hotspots", "Gbit/s", "Mean rate per hotspot.", "more", 3),
             Measure(
