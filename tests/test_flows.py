@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from pathlib import Path
 
 import pytest
@@ -141,7 +140,9 @@ def test_finished_flows_have_an_end_and_a_slowdown(
 @pytest.mark.slow
 def test_the_summary_tells_what_has_not_finished(command: Command, flows_file: Path) -> None:
     shown = command("run", flows_file).stdout
-    assert "3 of 4 flows finished; completion time" in shown
+    # The unfinished one is the slowest.
+    assert "3 of 4 flows finished; completion time mean" in shown
+    assert "99 % unfinished, max unfinished; slowdown mean" in shown
     assert "unfinished" in shown
     assert "3 of 4" in command("run", flows_file, "--seeds", "2").stdout
 
@@ -164,14 +165,10 @@ def test_some_flows_are_those_that_python_sorts_first() -> None:
     )
     rows = result.flows.to_pylist()
     slowdowns = [row["slowdown"] for row in rows if row["finished"]]
-    completions = [row["completion_ps"] for row in rows if row["finished"]]
     assert 0 < len(slowdowns) < len(rows) == len(sources)
     some = some_flows(result, 20)
     totals = some["flow_totals"]
     assert (totals["flows"], totals["finished"]) == (len(rows), len(slowdowns))
-    assert (totals["fastest_ps"], totals["longest_ps"]) == (min(completions), max(completions))
-    assert totals["slowdown_max"] == max(slowdowns)
-    assert totals["slowdown_mean"] == pytest.approx(statistics.fmean(slowdowns))
     rows.sort(key=lambda row: -(row["slowdown"] or math.inf))
     assert some["slowest_flows"] == rows[:20]
     assert some["listable"] == len(rows)

@@ -67,15 +67,17 @@ def hotspots(result: Result) -> BoolArray:
 def other_receivers(result: Result) -> BoolArray:
     """Tell for each host whether it is another receiver than a hotspot, in the order of ``hosts``.
 
-    Some traffic is sent to it, and it is no hotspot. A host that runs programs counts if the run
-    waits for one of them that is no incast.
+    Some traffic is sent to it, and it is no hotspot. Where the run waits for programs, a host that
+    runs programs counts if the run waits for one of them that is no incast.
     """
+    others = receives(result) & ~hotspots(result)
     waited_for = np.zeros(result.hosts.num_rows, dtype=np.bool_)
-    runs = waited_for.copy()
+    runs, waits = waited_for.copy(), False
     for program, kind, rank in _ranks(result):
         runs[rank["host"]] = True
+        waits |= not program["background"]
         waited_for[rank["host"]] |= not program["background"] and kind != "incast"
-    return receives(result) & ~hotspots(result) & (waited_for | ~runs)
+    return others & (waited_for | ~runs) if waits else others
 
 
 def _ranks(result: Result) -> Iterator[tuple[dict[str, Any], str | None, dict[str, Any]]]:

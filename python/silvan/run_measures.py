@@ -330,9 +330,9 @@ def _percentiles(
     end = {"µs": "_us"}.get(unit, "")
     texts = [
         ("mean", "mean", f"Mean {of}."),
-        ("p50", "median", f"Median {of}."),
-        ("p99", "99 %", f"99th percentile of the {of}."),
-        ("p999", "99.9 %", f"99.9th percentile of the {of}."),
+        ("p50", "p50", f"Median {of}."),
+        ("p99", "p99", f"99th percentile of the {of}."),
+        ("p999", "p99.9", f"99.9th percentile of the {of}."),
         ("max", "max", f"Largest {of}."),
     ]
     return tuple(
@@ -351,8 +351,9 @@ GROUPS: tuple[Group, ...] = (
         "Payload from the warm-up to the end of the run. Where all traffic consists of flows, "
         "sequences and programs that end before, up to the last of these ends. Hotspots are hosts "
         "with the role `hotspot`, unless hotspots move, and the roots of programs of the kind "
-        "`incast`. Other receivers are all other hosts that some traffic is sent to, without those "
-        "that only run incasts or programs in the background.",
+        "`incast`. Other receivers are all other hosts that some traffic is sent to. Where the run "
+        "waits for programs, hosts that only run incasts or programs in the background do not "
+        "count.",
         (
             Measure("hotspots_gbps", "hotspots", "Gbit/s", "Mean rate per hotspot.", "more", 3),
             Measure(
@@ -604,7 +605,7 @@ GROUPS: tuple[Group, ...] = (
             ),
             Measure(
                 "gpcnet_latency_p999_us",
-                "GPCNeT latency 99.9 %",
+                "GPCNeT latency p99.9",
                 "µs",
                 "99.9th percentile of the latency of the test `rr-latency`.",
                 "less",

@@ -28,7 +28,7 @@ SIZES = {"32 KiB": 32.0, "800 kB": 781.25, "1 MiB": 1024.0}
 NAMES = ('a, "b"\n', "=cmd()", "plain")
 MEASURES = {
     "total_gbps": ("total delivered", "Gbit/s", 1.0),
-    "latency_p50_us": ("latency median", "µs", 1.0),
+    "latency_p50_us": ("latency p50", "µs", 1.0),
     "delivered_bytes": ("delivered", "MB", 1e6),
     "simulated_ps": ("simulated", "ms", 1e9),
     "wait_s": ("wait", "s", 1.0),

@@ -125,7 +125,7 @@ def test_a_figure_that_is_gone_cannot_be_read(
 @pytest.mark.parametrize(
     ("place", "value", "named"),
     [
-        ("schemes.0.messages", {}, "is no text or number or null"),
+        ("schemes.0.control_packets", {}, "is no text or number or null"),
         ("schemes.0.scheme", 3, "is no text"),
         ("schemes.0.failure", {"a": float("inf")}, "Infinity is no number"),
         ("schemes", None, "no readable comparison"),

@@ -60,8 +60,8 @@ use silvan_workload::programs::{Fault, JobRecord};
 use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
-pub use latencies::LatencySummary;
 pub use assemble::{build_load, build_scheme};
+pub use latencies::LatencySummary;
 pub use schedule::{EndCheck, Schedule};
 pub use session::{Pause, Session, SessionTotals, has_route, request};
 pub use table::{Column, ColumnData, Table};
@@ -226,7 +226,9 @@ pub enum RunError {
     #[error(transparent)]
     Program(#[from] Fault),
     /// A message-passing program has not ended with the run.
-    #[error("program {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work")]
+    #[error(
+        "program {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work"
+    )]
     Unfinished {
         /// Its name.
         job: String,
@@ -494,7 +496,9 @@ impl<'a> Run<'a> {
         let Some((number, job)) = programs.jobs().enumerate().find(unfinished) else {
             return Ok(());
         };
-        let at_work = programs.ranks(self.engine.now()).filter(|rank| rank.done_at.is_none());
+        let at_work = programs
+            .ranks(self.engine.now())
+            .filter(|rank| rank.done_at.is_none());
         Err(RunError::Unfinished {
             job: job.name.to_owned(),
             duration: self.scenario.duration(),

@@ -57,7 +57,10 @@ pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>], now: Time) -> 
         let rank = |index: usize| times[index].rank as usize;
         let all = || 0..times.len();
         let mut table = Table::new(&PROGRAM_OPS);
-        table.push("program", all().map(|op| jobs[rank(op)]).collect::<Vec<_>>());
+        table.push(
+            "program",
+            all().map(|op| jobs[rank(op)]).collect::<Vec<_>>(),
+        );
         table.push(
             "rank",
             all().map(|op| numbers[rank(op)]).collect::<Vec<_>>(),
@@ -111,7 +114,10 @@ fn places(ranks: &[RankRecord]) -> (Vec<u32>, Vec<u32>) {
 
 fn jobs(programs: &Programs, ranks: &[RankRecord], alone: &[Option<Span>]) -> Table {
     let mut table = Table::new(&PROGRAMS);
-    table.push("program", (0..programs.jobs().len() as u32).collect::<Vec<_>>());
+    table.push(
+        "program",
+        (0..programs.jobs().len() as u32).collect::<Vec<_>>(),
+    );
     table.push(
         "name",
         programs
@@ -261,7 +267,10 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
     name: "programs",
     rows: "One row per [program](../guide/programs.md).",
     columns: &[
-        (&["program"], "Number of the program: its row in this table."),
+        (
+            &["program"],
+            "Number of the program: its row in this table.",
+        ),
         (&["name"], "Name of the program."),
         (&["ranks"], "Number of ranks."),
         (

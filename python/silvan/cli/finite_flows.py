@@ -33,8 +33,6 @@ def some_flows(result: Result, most: int) -> dict[str, Any]:
     import pyarrow.compute as pc
 
     flows = result.flows
-    times = pc.min_max(flows.filter(flows["finished"])["completion_ps"])
-    slowdowns = flows["slowdown"].drop_null()
     others = flows
     if "flow_sizes" in result.tables:
         sized = pc.unique(result.flow_sizes["class"])
@@ -45,14 +43,13 @@ def some_flows(result: Result, most: int) -> dict[str, Any]:
         "flow_totals": {
             "flows": flows.num_rows,
             "finished": pc.sum(flows["finished"]).as_py() or 0,
-            "fastest_ps": times["min"].as_py(),
-            "longest_ps": times["max"].as_py(),
-            "slowdown_mean": pc.mean(slowdowns).as_py(),
-            "slowdown_max": pc.max(slowdowns).as_py(),
         },
         "slowest_flows": others.take(order[:most]).to_pylist(),
         "listable": others.num_rows,
     }
+
+
+_PARTS = {"mean": "mean", "p99": "99 %", "max": "max"}
 
 
 def finished_flows(report: Mapping[str, Any]) -> str:
@@ -62,17 +59,22 @@ def finished_flows(report: Mapping[str, Any]) -> str:
 
 
 def flow_line(report: Mapping[str, Any]) -> str | None:
-    """Sum the flows of a run up in a line, if there are any."""
+    """Sum the flows of a run up in a line, if there are any; times of those after the warm-up."""
     finished = finished_flows(report)
     if not finished:
         return None
-    totals = report["flow_totals"]
     line = f"{finished} flows finished"
-    if totals["fastest_ps"] is not None:
-        fastest, longest = (totals[name] / 1e6 for name in ("fastest_ps", "longest_ps"))
-        line += f"; completion time {fastest:.3f} to {longest:.3f} µs"
-    if totals["slowdown_mean"] is not None:
-        line += f"; slowdown mean {totals['slowdown_mean']:.2f}, max {totals['slowdown_max']:.2f}"
+    measures = report["measures"]
+    for name, words, unit in (("fct", "completion time", " µs"), ("slowdown", "slowdown", "")):
+        end = "_us" if unit else ""
+        if measures.get(f"{name}_mean{end}") is None:
+            continue
+        parts = ((part, measures[f"{name}_{part}{end}"]) for part in ("mean", "p99", "max"))
+        values = (
+            f"{_PARTS[part]} {'unfinished' if value is None else f'{value:.2f}{unit}'}"
+            for part, value in parts
+        )
+        line += f"; {words} {', '.join(values)}"
     return line
 
 

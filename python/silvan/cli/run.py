@@ -50,15 +50,12 @@ _TREND = 2.878
 _MOST_LINES = 20
 """Lines of a table that are printed; more are for a program to read."""
 
-_PERCENTILES = {
-    "latency_p50_ns": "median",
-    "latency_p99_ns": "99 %",
-    "latency_p999_ns": "99.9 %",
-}
 _LATENCIES = {
     "latency_mean_ns": "mean",
     "latency_min_ns": "min",
-    **_PERCENTILES,
+    "latency_p50_ns": "median",
+    "latency_p99_ns": "99 %",
+    "latency_p999_ns": "99.9 %",
     "latency_max_ns": "max",
 }
 
@@ -431,7 +428,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
             f"{program['completion_ps'] / 1e6:.3f}" if program["finished"] else "",
             "" if program["slowdown"] is None else f"{program['slowdown']:.3f}",
             _or_blank(program["iteration_mean_ps"], lambda ps: f"{ps / 1e6:.3f}"),
-            _or_blank(program["exposed_share"], lambda share: f"{share:.1%}"),
+            _or_blank(program["exposed_share"], lambda share: f"{share:.3%}"),
         )
     return table
 
@@ -485,13 +482,13 @@ def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None
     shown = rows[:_MOST_LINES]
     more = f"; the first {len(shown)} of {len(rows)} classes" if len(shown) < len(rows) else ""
     table = Table(
-        title=f"packet latency in ns (percentiles: \N{PLUS-MINUS SIGN}{resolution:.1%}){more}"
+        title=f"packet latency in µs (percentiles: \N{PLUS-MINUS SIGN}{resolution:.1%}){more}"
     )
     table.add_column("traffic class")
     for heading in _LATENCIES.values():
         table.add_column(heading, justify="right")
     for row in shown:
-        values = (f"{row[name]:.{0 if name in _PERCENTILES else 3}f}" for name in _LATENCIES)
+        values = (f"{row[name] / 1e3:.3f}" for name in _LATENCIES)
         table.add_row(row["name"], *values)
     return table
 

@@ -153,7 +153,11 @@ fn the_summary_has_the_latencies_of_all_packets() {
     let packets: u64 = bins.iter().map(|(_, count)| count).sum();
     let summary = crowded.summary.latency.unwrap();
     assert_eq!(summary.packets, packets);
-    for (share, found) in [(0.5, summary.p50_ns), (0.99, summary.p99_ns), (0.999, summary.p999_ns)] {
+    for (share, found) in [
+        (0.5, summary.p50_ns),
+        (0.99, summary.p99_ns),
+        (0.999, summary.p999_ns),
+    ] {
         let rank = (share * packets as f64).ceil() as u64;
         let mut up_to = 0;
         let reached = bins.iter().find(|(_, count)| {

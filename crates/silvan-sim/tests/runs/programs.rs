@@ -203,9 +203,24 @@ fn ranks_with_schedules_wait_when_they_do_not_compute() {
 fn processors_that_compute_at_once_count_once() {
     for (calculations, waits, end, union) in [
         (&[("a", 0, 100), ("b", 0, 100)][..], "", 100, 100),
-        (&[("a", 0, 100), ("b", 100, 100), ("c", 0, 150)], "b requires a\n", 200, 200),
-        (&[("a", 0, 10), ("b", 10, 10), ("c", 0, 0)], "b requires a\n", 20, 20),
-        (&[("a", 0, 300), ("b", 0, 100), ("c", 100, 50)], "c requires b\n", 300, 300),
+        (
+            &[("a", 0, 100), ("b", 100, 100), ("c", 0, 150)],
+            "b requires a\n",
+            200,
+            200,
+        ),
+        (
+            &[("a", 0, 10), ("b", 10, 10), ("c", 0, 0)],
+            "b requires a\n",
+            20,
+            20,
+        ),
+        (
+            &[("a", 0, 300), ("b", 0, 100), ("c", 100, 50)],
+            "c requires b\n",
+            300,
+            300,
+        ),
     ] {
         let mut block = String::new();
         for (cpu, (name, _, us)) in calculations.iter().enumerate() {
@@ -230,8 +245,11 @@ fn processors_that_compute_at_once_count_once() {
         assert_eq!(ends[0], end * 1_000_000);
         assert_eq!(numbers(ranks, "compute_ps"), [union * 1_000_000; 2]);
         let share = 1.0 - 2.0 * (union * 1_000_000) as f64 / (ends[0] + ends[1]) as f64;
-        let ColumnData::OptionalF64(shares) =
-            output.table("programs").unwrap().column("exposed_share").unwrap()
+        let ColumnData::OptionalF64(shares) = output
+            .table("programs")
+            .unwrap()
+            .column("exposed_share")
+            .unwrap()
         else {
             panic!("shares are numbers or null");
         };

@@ -126,7 +126,10 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
         .collect();
     let programs = engine.workload().programs().unwrap();
     Outcome {
-        ends: programs.ranks(engine.now()).map(|rank| rank.done_at).collect(),
+        ends: programs
+            .ranks(engine.now())
+            .map(|rank| rank.done_at)
+            .collect(),
         marks: programs
             .marks()
             .iter()
