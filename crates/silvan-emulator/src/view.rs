@@ -70,9 +70,9 @@ impl FoundTrees {
 
 /// The congestion trees of this instant.
 fn search(subnet: &Subnet) -> Forest {
-    let file = subnet.scenario().file();
-    let half_buffer = file.switch.buffer.as_u64() / 2;
-    let section = file.probe.trees.as_ref();
+    let scenario = subnet.scenario();
+    let half_buffer = scenario.input_buffer().as_u64() / 2;
+    let section = scenario.file().probe.trees.as_ref();
     let threshold = section.and_then(|section| section.threshold);
     let threshold = threshold.unwrap_or(Bytes::from_bytes(half_buffer));
     subnet.plane.engine.forest(threshold)

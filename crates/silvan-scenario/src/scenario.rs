@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
 use silvan_core::document::SourceText;
-use silvan_core::{Span, Time};
+use silvan_core::{Bytes, Span, Time};
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -15,12 +15,17 @@ use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
+use crate::checks::buffers::{InputBuffers, input_buffer, input_buffers, warn_of_buffers};
 use crate::checks::classes::check_classes;
 use crate::checks::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
-use crate::checks::engine::{build_engine, check_engine_routes};
-use crate::checks::fabric::{build_fabric, build_routes, check_lids, tabulate};
+use crate::checks::engine::{build_engine, check_data_vls, check_engine_routes};
+use crate::checks::fabric::{
+    ChosenRouting, build_fabric, build_routes, check_lids, choose_routing, tabulate,
+    warn_of_routing,
+};
 use crate::checks::import::{import_fabric, import_tables};
-use crate::checks::kept::{RoutedFabric, keep, kept};
+use crate::checks::kept::{Key, RoutedFabric, keep, kept};
+use crate::checks::levels::lanes_named;
 use crate::checks::limits::{check_flows, check_name, check_runs, check_series};
 use crate::checks::packets::build_packets;
 use crate::checks::pfc::{check_pfc, fill_ethernet, warn_of_credits};
@@ -167,14 +172,22 @@ impl Scenario {
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
+        check_data_vls(&file)?;
         fill_ethernet(source, &mut file);
         effective::fill_defaults(&mut file);
         check_run(&file)?;
-        let kept = kept(&file);
+        let key = Key::of(&file);
+        let kept = key.as_ref().and_then(kept);
         let fabric = match &kept {
             Some(routed) => Arc::clone(&routed.fabric),
             None => Arc::new(build_fabric(&file.fabric, &file.link)?),
         };
+        let chosen = match &kept {
+            Some(routed) => ChosenRouting::clone(&routed.chosen),
+            None => choose_routing(&file.fabric, &fabric),
+        };
+        warnings.extend(warn_of_routing(&file.fabric));
+        file.fabric.routing = Some(chosen.routing.clone());
         let origin = file.fabric.routing_file.is_some();
         let origin = origin.then(|| at("fabric.routing-file"));
         import_tables(&mut file.fabric, &fabric, base)?;
@@ -182,16 +195,25 @@ impl Scenario {
         if !lanes_are_given && has_levels_only {
             effective::leave_lanes_to_paths(&mut file);
         }
-        let engine = build_engine(&file)?;
+        if file.fabric.routing().algorithm().is_none() {
+            let lanes = lanes_named(&file.fabric);
+            file.vl.data_vls.get_or_insert(lanes);
+            effective::fill_lanes(&mut file);
+        }
         let routed = match kept {
             Some(routed) => routed,
             None => {
-                let routes = build_routes(&file, &engine, &fabric, origin.as_ref())?;
-                let routed = RoutedFabric::new(Arc::clone(&fabric), routes);
-                keep(&file, &routed);
+                let routes = build_routes(&file, &fabric, origin.as_ref())?;
+                let routed = RoutedFabric::new(Arc::clone(&fabric), chosen, routes);
+                if let Some(key) = key {
+                    keep(key, &routed);
+                }
                 routed
             }
         };
+        file.vl.data_vls.get_or_insert(routed.lanes_needed());
+        effective::fill_lanes(&mut file);
+        let engine = build_engine(&file)?;
         let report = &routed.report;
         let missing = report.first_missing.as_ref();
         if let Some(missing) = missing.filter(|_| file.fabric.routing() != Routing::None) {
@@ -206,6 +228,7 @@ impl Scenario {
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
         warnings.extend(warn_of_credits(&file));
+        warnings.extend(warn_of_buffers(&engine, &input_buffers(&engine, &fabric)));
         warnings.extend(warn_of_rate(&file, &fabric));
         let ports = switch_ports(&fabric);
         let hosts = fabric.host_count();
@@ -326,7 +349,7 @@ impl Scenario {
     }
 
     /// What the scenario builds: counts of hosts, switches, cables and ports, the data rates of cables,
-    /// and the lengths of its routes in hops.
+    /// the lengths of its routes in hops, the routing with the reason for it, and the input buffers.
     pub fn describe(&self) -> Value {
         let fabric = &self.routed.fabric;
         json!({
@@ -338,7 +361,11 @@ impl Scenario {
             "cable_rates_bits_per_s": cable_rates(fabric).iter().map(|rate| rate.bits_per_sec()).collect::<Vec<_>>(),
             "max_hops": self.routed.report.max_hops,
             "mean_hops": self.routed.report.mean_hops,
+            "routing": self.file.fabric.routing().name(),
+            "routing_reason": self.routing_reason(),
+            "data_vls": self.engine.data_vls,
             "has_credit_loop": self.routed.report.dependency_cycle.is_some(),
+            "input_buffers": self.input_buffers().iter().map(InputBuffers::to_json).collect::<Vec<_>>(),
             "duration_ps": self.duration().as_ps(),
             "hash": self.hash(),
         })
@@ -360,7 +387,7 @@ impl Scenario {
             return &self.routed.tables;
         }
         self.tabulated.get_or_init(|| {
-            let tables = tabulate(&self.file, &self.engine, &self.routed.fabric);
+            let tables = tabulate(&self.file, &self.routed.fabric);
             Arc::new(tables.expect("a rule stands for tables that can be made"))
         })
     }
@@ -394,6 +421,21 @@ impl Scenario {
     /// What the check of the tables found out.
     pub fn routes(&self) -> &RouteReport {
         &self.routed.report
+    }
+
+    /// Why the routing is that of [`FabricSection::routing`](crate::FabricSection::routing).
+    pub fn routing_reason(&self) -> &str {
+        &self.routed.chosen.reason
+    }
+
+    /// Size of the input buffer of a switch behind a cable that says nothing itself, per virtual lane.
+    pub fn input_buffer(&self) -> Bytes {
+        input_buffer(&self.file)
+    }
+
+    /// The input buffers of all ports, by kind of cable, the fastest first.
+    pub fn input_buffers(&self) -> Vec<InputBuffers> {
+        input_buffers(&self.engine, &self.routed.fabric)
     }
 
     /// Parameters of the data plane.

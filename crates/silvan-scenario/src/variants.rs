@@ -56,7 +56,7 @@ impl Scenario {
             mtu: file.packet.mtu,
             header: file.packet.header,
             feedback: file.control.feedback.bytes,
-            switch_buffer: file.switch.buffer,
+            switch_buffer: file.switch.buffer_behind(file.link.kind(), file.packet),
             hosts: self.fabric().host_count(),
             switches,
             max_hops: self.routes().max_hops,
@@ -65,7 +65,7 @@ impl Scenario {
             chooses_paths,
             allows_adaptive: choosing("adaptive").is_some(),
             ecmp_base_rtt_s: choosing("ecmp").map(|scenario| scenario.base_rtt_s()),
-            data_vls: file.vl.data_vls,
+            data_vls: file.vl.lanes(),
             frees_lanes: true,
             waits_once: file.switch.queueing == Queueing::Voq
                 && file.switch.output_buffer.is_none(),

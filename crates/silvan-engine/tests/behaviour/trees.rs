@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use silvan_core::{Bytes, HostId, PortId, Span, Time};
-use silvan_engine::{EngineConfig, Forest, HostShare, Member, Queueing, Role, Tree};
+use silvan_engine::{EngineConfig, Forest, HostShare, Member, Queueing, Role, SwitchParams, Tree};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::{generators, routing};
 
@@ -21,7 +21,7 @@ const SLOW: &str = "4x SDR 2 m";
 /// One input buffer of the default configuration, and half of it: a root that a single buffer feeds
 /// cannot have more waiting than that holds.
 fn buffer() -> Bytes {
-    EngineConfig::default().switch.buffer
+    SwitchParams::LEAST_BUFFER
 }
 
 fn threshold() -> Bytes {

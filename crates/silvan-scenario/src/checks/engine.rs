@@ -2,8 +2,9 @@
 
 use silvan_core::Vl;
 use silvan_fabric::routing::Routes;
-use silvan_model::{EngineConfig, HostParams, VlArbitration};
+use silvan_model::{BuildError, EngineConfig, HostParams, VlArbitration};
 
+use super::levels::MOST_LANES;
 use super::{at, refused};
 use crate::ScenarioError;
 use crate::parsed::{ScenarioFile, VlWeight};
@@ -11,7 +12,7 @@ use crate::parsed::{ScenarioFile, VlWeight};
 /// The engine's configuration, checked, from a file whose defaults are filled in.
 pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {
     let config = EngineConfig {
-        data_vls: file.vl.data_vls,
+        data_vls: file.vl.lanes(),
         sl_to_vl: sl_to_vl(file)?,
         vl_arbitration: VlArbitration {
             high: arbitration_table(&file.vl.high, "vl.high")?,
@@ -20,7 +21,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         },
         switch: file.switch.clone(),
         host: HostParams {
-            receive_buffer: super::pfc::receive_buffer(file),
+            receive_buffer: super::buffers::receive_buffer(file),
             ..file.host.clone()
         },
         packet: file.packet,
@@ -43,7 +44,16 @@ pub(crate) fn check_engine_routes(
         .map_err(|error| refused(&error))
 }
 
-fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
+/// Refuses a number of lanes that no port has.
+pub(crate) fn check_data_vls(file: &ScenarioFile) -> Result<(), ScenarioError> {
+    match file.vl.lanes() {
+        1..=MOST_LANES => Ok(()),
+        lanes => Err(refused(&BuildError::DataVls(lanes))),
+    }
+}
+
+/// The lane of each service level.
+pub(super) fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
     let given = file.vl.sl_to_vl.as_deref().unwrap_or_default();
     <[u8; 16]>::try_from(given).map_err(|_| {
         let message = format!(

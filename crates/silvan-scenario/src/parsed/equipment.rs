@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Length, Rate, Span};
 use silvan_fabric::{LinkKind, Speed, Width};
-use silvan_model::{EngineConfig, PfcParams, VlArbitration};
+use silvan_model::{PfcParams, VlArbitration};
 
 use crate::schema;
 
@@ -92,8 +92,10 @@ pub type VlWeight = (u8, u8);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct VlSection {
-    /// Number of data virtual lanes of every port, 1 to 15.
-    pub data_vls: u8,
+    /// Number of data virtual lanes of every port, 1 to 15. Default: as many as the routes need, with
+    /// `fabric.allow-credit-loops` 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_vls: Option<u8>,
     /// Virtual lane of each of the 16 service levels. Default: the service level modulo the number
     /// of lanes. On a torus with datelines each service level has two lanes, the one given, which is
     /// even, and the next; the default counts pairs then. The lower bits of the service level in
@@ -111,10 +113,17 @@ pub struct VlSection {
     pub limit_high: u8,
 }
 
+impl VlSection {
+    /// Data virtual lanes of every port.
+    pub fn lanes(&self) -> u8 {
+        self.data_vls.unwrap_or(1)
+    }
+}
+
 impl Default for VlSection {
     fn default() -> Self {
         Self {
-            data_vls: EngineConfig::default().data_vls,
+            data_vls: None,
             sl_to_vl: None,
             high: Vec::new(),
             low: Vec::new(),
