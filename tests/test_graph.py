@@ -64,7 +64,7 @@ def test_attributes_are_keys_of_switches_hosts_and_cables() -> None:
     fabric = silvan.Scenario.from_networkx(graph, fabric={"unreachable": "error"}).to_dict()[
         "fabric"
     ]
-    assert fabric["routing"] == "min-hop"
+    assert fabric["routing"] == "d-mod-k"
     switches = {one["name"]: one for one in fabric["switch"]}
     assert (switches["s"]["ports"], switches["s"]["lid"]) == (8, 9)
     assert switches["only"]["ports"] == 1
@@ -116,6 +116,47 @@ def test_impossible_attributes_are_refused() -> None:
 def test_routes_that_can_deadlock_are_refused() -> None:
     ring = nx.cycle_graph(5)
     ring.add_edges_from((f"h{n}", n) for n in range(5))
+    shortest = {"routing": "min-hop"}
     with pytest.raises(silvan.ScenarioError, match="can deadlock"):
-        silvan.Scenario.from_networkx(ring).describe()
-    silvan.Scenario.from_networkx(ring, fabric={"allow-credit-loops": True}).describe()
+        silvan.Scenario.from_networkx(ring, fabric=shortest).describe()
+    silvan.Scenario.from_networkx(ring, fabric={**shortest, "allow-credit-loops": True}).describe()
+
+
+def test_an_irregular_graph_has_routes_without_deadlock_on_one_lane() -> None:
+    """
+    Oracle: the paths of networkx in the states (switch, has turned down) below one root.
+
+    A switch of the Petersen graph has three neighbours and is two cables at most from each other.
+    The root is switch 0, as all are alike: its neighbours have rank 1, the others rank 2.
+    """
+    graph = nx.petersen_graph()
+    graph.add_edges_from((f"h{n}", n) for n in range(10))
+    scenario = silvan.Scenario.from_networkx(graph)
+    facts = scenario.describe()
+    assert facts["routing"] == "up-down"
+    assert facts["routing_reason"] == "the switches form no fat tree"
+    assert facts["data_vls"] == 1
+    assert not facts["has_credit_loop"]
+    # Names are added in the order of nodes, and equal ranks are ordered by it.
+    switches = nx.petersen_graph()
+    rank = nx.single_source_shortest_path_length(switches, 0)
+    states = nx.DiGraph()
+    for a, b in [*switches.edges, *(edge[::-1] for edge in switches.edges)]:
+        is_up = (rank[b], b) < (rank[a], a)
+        states.add_edge((a, True), (b, False)) if not is_up else states.add_edge(
+            (a, True), (b, True)
+        )
+        if not is_up:
+            states.add_edge((a, False), (b, False))
+    legal = dict(nx.all_pairs_shortest_path_length(states))
+    least = {
+        (a, b): min(legal[a, True].get((b, up), 99) for up in (True, False))
+        for a, b in permutations(range(10), 2)
+    }
+    mean = sum(least.values()) / len(least) + 2
+    assert facts["mean_hops"] >= mean - 1e-9
+    assert facts["mean_hops"] <= 1.1 * mean
+    named = silvan.Scenario.from_networkx(graph, fabric={"routing": "up-down", "roots": ["9"]})
+    assert named.describe()["mean_hops"] == pytest.approx(facts["mean_hops"], rel=0.1)
+    with pytest.raises(silvan.ScenarioError, match="no switch named"):
+        silvan.Scenario.from_networkx(graph, fabric={"routing": "up-down", "roots": ["x"]})

@@ -119,10 +119,14 @@ def test_compared_with_the_memory_of_one_lane() -> None:
     """Oracle: the buffer of the scenario, which the lanes share."""
     one_lane = crossing(0, **{"control.scheme": "none"})
     every = {one.name: one for one in baselines(one_lane)}
+    (memory,) = {
+        one["bytes"] for one in one_lane.describe()["input_buffers"] if not one["in_hosts"]
+    }
     for name in VARIANTS:
         scenario = one_lane.override(every[name].overrides)
-        assert scenario.switch.buffer == one_lane.switch.buffer
         assert scenario.vl.share_buffer
+        shared = {one["bytes"] for one in scenario.describe()["input_buffers"] if not one["in_hosts"]}
+        assert shared == {memory // scenario.vl.data_vls}
     for other in (
         {"switch.queueing": "fifo"},
         {"switch.output-buffer": {"size": "8 KiB"}},

@@ -202,8 +202,8 @@ class Scenario:
             ``guid``; an edge may have ``speed``, ``width``, ``rate``, ``length`` and ``latency``,
             as a cable in a scenario file. Other attributes have no effect.
         **tables : TomlInput
-            The tables of the scenario, as for :class:`Scenario`. Routes are those of ``min-hop``,
-            if the table ``fabric`` has no other ``routing``.
+            The tables of the scenario, as for :class:`Scenario`. Without ``routing`` in the table
+            ``fabric``, routes are those of ``d-mod-k`` in a fat tree, else of ``up-down``.
 
         Returns
         -------
@@ -214,7 +214,7 @@ class Scenario:
         ------
         ScenarioError
             The graph is directed or no graph, two nodes have the same name, a host has more than
-            one edge, or the scenario is impossible: for example, its routes can deadlock.
+            one edge, or the scenario is impossible: for example, two hosts have no path.
 
         Examples
         --------
@@ -232,9 +232,9 @@ class Scenario:
         if not isinstance(fabric, Mapping):
             raise ScenarioError(
                 f"fabric: {shown(repr(fabric))} is not a table",
-                hint='give for example fabric={"routing": "min-hop"}',
+                hint='give for example fabric={"routing": "up-down"}',
             )
-        return cls(fabric={"routing": "min-hop", **fabric, **fabric_lists(graph)}, **tables)
+        return cls(fabric={**fabric, **fabric_lists(graph)}, **tables)
 
     def override(self, overrides: Mapping[str, object]) -> Scenario:
         """Make a changed copy.

@@ -71,7 +71,7 @@ impl FoundTrees {
 /// The congestion trees of this instant.
 fn search(subnet: &Subnet) -> Forest {
     let scenario = subnet.scenario();
-    let half_buffer = scenario.engine_config().switch.buffer.as_u64() / 2;
+    let half_buffer = scenario.input_buffer().as_u64() / 2;
     let section = scenario.file().probe.trees.as_ref();
     let threshold = section.and_then(|section| section.threshold);
     let threshold = threshold.unwrap_or(Bytes::from_bytes(half_buffer));

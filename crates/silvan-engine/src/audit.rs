@@ -166,7 +166,7 @@ impl Whole<'_> {
                 }
                 continue;
             }
-            let capacity = i64::from(plane.capacity(out));
+            let capacity = i64::from(plane.capacity((index / plane.vls) as u32));
             let in_hand = credits.in_hand + plane.withheld_credits(index);
             let found = i64::from(in_hand) + i64::from(credits.pending(&plane.overflow)) + occupied;
             if found != capacity || in_hand < 0 {
@@ -198,7 +198,10 @@ impl Whole<'_> {
             let (port, vl) = (lane / plane.vls, lane % plane.vls);
             let plane = self.of_port(port);
             let known = plane.accounted_blocks(port as u32, vl).unwrap_or(0);
-            let (found, capacity) = (i64::from(known) + waiting, i64::from(plane.input_blocks));
+            let (found, capacity) = (
+                i64::from(known) + waiting,
+                i64::from(plane.input_capacity(port as u32)),
+            );
             if found != capacity {
                 return Err(InvariantError::Buffer {
                     port,

@@ -46,10 +46,11 @@ impl Plane {
     /// Keeps account of the input buffers, which are empty.
     fn count_buffers(&mut self) {
         if self.buffers.is_none() && self.pauses.is_none() {
-            let lanes = self.fabric_ports * self.vls;
-            let empty = vec![Credits::new(self.input_blocks); lanes];
+            let lanes = 0..self.fabric_ports * self.vls;
+            let empty = |lane| Credits::new(self.input_capacity((lane / self.vls) as u32));
+            let lanes: Vec<Credits> = lanes.map(empty).collect();
             self.buffers = Some(Box::new(Buffers {
-                lanes: empty.into(),
+                lanes: lanes.into(),
             }));
         }
     }
@@ -102,7 +103,7 @@ impl Plane {
         }
         let free = self.free_blocks(now, input, vl);
         assert!(free.is_some(), "no account is kept of input buffers");
-        (self.input_blocks, free.unwrap_or(0))
+        (self.input_capacity(input), free.unwrap_or(0))
     }
 
     /// Blocks of an input buffer that are free at `now`, if an account is kept.

@@ -225,7 +225,7 @@ impl Plane {
             // What has been collected need not be looked at by the next packet.
             credits.collect_arrived(&mut self.overflow, now);
             let in_hand = credits.in_hand;
-            let occupied = (self.capacity(&self.outs[output as usize]) - in_hand).max(0);
+            let occupied = (self.capacity(output) - in_hand).max(0);
             let ahead = u64::from(self.waiting_bytes(lane)) + occupied as u64 * 64;
             // One number of bytes, preference and port is compared without branches.
             let is_other = local != choice.default_port;

@@ -196,7 +196,7 @@ impl Plane {
         let decides_again = detours.choice == PathChoice::Par
             && packet.waypoint() == 0
             && self.routing.is_second_switch(head.port, packet);
-        decides_again.then_some(self.input_blocks as u64 * 64)
+        decides_again.then(|| self.input_capacity(head.port) as u64 * 64)
     }
 
     /// The two paths to a destination, if there is a route on each.
@@ -260,7 +260,7 @@ impl Plane {
             let ahead = |vl| self.bytes_ahead(now, output, vl);
             return (0..self.vls).map(ahead).sum();
         }
-        let capacity = self.capacity(&self.outs[output as usize]);
+        let capacity = self.capacity(output);
         let mut bytes = 0;
         for lane in lanes {
             let credits = &mut self.credits[lane];

@@ -390,12 +390,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Notifies the scheme how many credits of a host's port are taken.
     pub(crate) fn notify_credits(&mut self, now: u64, host: u32) {
         let plane = &self.plane;
-        let first = plane.lane_in::<F>(plane.hosts[host as usize].port, 0);
+        let port = plane.hosts[host as usize].port;
+        let first = plane.lane_in::<F>(port, 0);
+        let of_lane = plane.capacity(port);
         let mut used = 0;
         for vl in 0..plane.vls_in::<F>() {
-            used += plane.input_blocks - plane.credits_at(now, first + vl);
+            used += of_lane - plane.credits_at(now, first + vl);
         }
-        let capacity = plane.input_blocks * plane.vls as i32;
+        let capacity = of_lane * plane.vls as i32;
         self.source.on_credit(
             time(now),
             HostId::new(host as usize),

@@ -138,6 +138,8 @@ pub(crate) struct Plane {
     pub queue_delay: Table<u64>,
     /// Propagation to the far end, per output port.
     pub propagation: Table<u64>,
+    /// Blocks of the buffer that an output port sends into, per virtual lane.
+    pub capacities: Table<i32>,
     /// Virtual-lane arbitration tables; ports share those that are alike.
     pub vl_tables: Vec<VlTables>,
     pub vl_states: Vec<VlState>,
@@ -155,10 +157,6 @@ pub(crate) struct Plane {
     pub mtu_wire: u32,
     pub mtu_blocks: i32,
     pub header: u32,
-    /// Buffer capacities in blocks: switch inputs, host receive buffers.
-    pub input_blocks: i32,
-    pub receive_blocks: i32,
-    pub output_blocks: i32,
     /// Times of a packet with MTU payload at the injection and the sink rate.
     pub injection_mtu: u64,
     pub sink_mtu: u64,
@@ -439,12 +437,17 @@ impl Plane {
     }
 
     /// Capacity in blocks of the buffer that this output sends into.
-    pub fn capacity(&self, out: &OutPort) -> i32 {
-        match out.kind {
-            Next::Nowhere => 0,
-            Next::Host => self.receive_blocks,
-            Next::Input if out.next as usize >= self.fabric_ports => self.output_blocks,
-            Next::Input => self.input_blocks,
+    #[inline]
+    pub fn capacity(&self, output: u32) -> i32 {
+        self.capacities[output as usize]
+    }
+
+    /// Capacity in blocks of the input buffer of a port; 0 without a cable.
+    #[inline]
+    pub fn input_capacity(&self, input: u32) -> i32 {
+        match self.ins[input as usize].upstream {
+            NONE => 0,
+            upstream => self.capacity(upstream),
         }
     }
 
@@ -478,6 +481,7 @@ impl Plane {
             + self.hosts.capacity() * size_of::<Host>()
             + self.events.bytes()
             + (self.head_delay.capacity() + self.propagation.capacity()) * 8
+            + self.capacities.capacity() * 4
             + self.vl_states.capacity() * size_of::<VlState>()
             + self.busy_lanes.capacity() * 2
     }

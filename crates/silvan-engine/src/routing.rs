@@ -355,7 +355,7 @@ impl Plane {
                 0 => self.room_behind(now, lane).0,
                 _ => 0,
             },
-            false => self.capacity(&self.outs[output as usize]) - self.credits_at(now, lane),
+            false => self.capacity(output) - self.credits_at(now, lane),
         };
         u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }

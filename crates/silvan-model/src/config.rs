@@ -9,6 +9,7 @@ use silvan_fabric::Link;
 use silvan_fabric::routing::{PathChoice, Routes};
 use silvan_workload::traffic::SendQueue;
 
+use crate::buffers::MOST_BUFFER;
 use crate::build_error::BuildError;
 use crate::pfc::{PfcCable, PfcLimits, PfcParams};
 
@@ -39,7 +40,7 @@ pub struct EngineConfig {
 }
 
 impl Default for EngineConfig {
-    /// One virtual lane, 4 KiB packets, input buffers of 64 KiB, 100 ns per switch.
+    /// One virtual lane, 4 KiB packets, input buffers that suit their cables, 100 ns per switch.
     fn default() -> Self {
         Self {
             data_vls: 1,
@@ -68,9 +69,14 @@ pub struct SwitchParams {
     /// end of the link, beyond the propagation of the link.
     #[schemars(with = "schema::SpanText")]
     pub credit_delay: Span,
-    /// Input buffer per port and virtual lane; whole 64-byte credits of it count.
-    #[schemars(with = "schema::BytesText")]
-    pub buffer: Bytes,
+    /// Input buffer per port and virtual lane; whole 64-byte credits of it count. Default: by cable, for twice what it carries in the
+    /// round trip of a credit and four packets, at least 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub buffer: Option<Bytes>,
+    /// Data VLs that share an input buffer in equal parts; with 1 each has a buffer of its own.
+    #[serde(skip, default = "one_lane")]
+    pub lanes_per_buffer: u8,
     /// Most outputs that the buffer of one input port may feed at once.
     #[serde(with = "bound")]
     #[schemars(with = "Limit<u8>")]
@@ -95,12 +101,18 @@ pub struct SwitchParams {
     pub output_buffer: Option<OutputBuffer>,
 }
 
+/// Virtual lanes of an input buffer that no other lane shares.
+fn one_lane() -> u8 {
+    1
+}
+
 impl Default for SwitchParams {
     fn default() -> Self {
         Self {
             latency: Span::from_ns(100),
             credit_delay: Span::from_ns(100),
-            buffer: Bytes::from_bytes(64 << 10),
+            buffer: None,
+            lanes_per_buffer: one_lane(),
             read_limit: None,
             read_speedup_percent: percent::ONE,
             queueing: Queueing::Voq,
@@ -264,9 +276,10 @@ pub struct HostParams {
     /// credits return, and notifications are sent, when it arrives.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_order: bool,
-    /// Receive buffer per virtual lane; whole 64-byte credits of it count.
-    #[schemars(with = "schema::BytesText")]
-    pub receive_buffer: Bytes,
+    /// Receive buffer per virtual lane; whole 64-byte credits of it count. Default: by cable as `switch.buffer`, at least 16 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub receive_buffer: Option<Bytes>,
     /// Time from a packet being taken in to its credits being usable at the switch, beyond the
     /// propagation of the link.
     #[schemars(with = "schema::SpanText")]
@@ -281,7 +294,7 @@ impl Default for HostParams {
             sink_rate: None,
             sink: Sink::StoreAndForward,
             in_order: false,
-            receive_buffer: Bytes::from_bytes(16 << 10),
+            receive_buffer: None,
             credit_delay: Span::from_ns(100),
         }
     }
@@ -568,12 +581,12 @@ impl EngineConfig {
             (
                 "switch input buffer",
                 "switch.buffer",
-                Some(self.switch.buffer),
+                self.switch.buffer.map(|buffer| self.switch.lane_part(buffer)),
             ),
             (
                 "host receive buffer",
                 "host.receive-buffer",
-                Some(self.host.receive_buffer),
+                self.host.receive_buffer,
             ),
             (
                 "switch output buffer",
@@ -592,7 +605,7 @@ impl EngineConfig {
                     packet,
                 });
             }
-            if bytes > 16 << 20 {
+            if bytes > MOST_BUFFER.as_u64() {
                 return Err(BuildError::BufferTooLarge { which, key, bytes });
             }
         }

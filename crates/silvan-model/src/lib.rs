@@ -19,6 +19,7 @@
 //! assert_eq!(config.validate(), Err(BuildError::DataVls(16)));
 //! ```
 
+mod buffers;
 mod build_error;
 mod config;
 mod faults;
@@ -38,6 +39,7 @@ use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_workload::programs::Load;
 
+pub use buffers::{CreditLoop, MOST_BUFFER};
 pub use build_error::BuildError;
 pub use config::{
     Arbitration, CrossbarFeed, EngineConfig, FeedbackParams, FeedbackPath, HostParams,

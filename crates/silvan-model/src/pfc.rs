@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Rate, Span, schema};
 
+use crate::buffers::MOST_BUFFER;
 use crate::build_error::BuildError;
 
 /// Priorities of a link, each with a pause of its own (IEEE 802.1Q, clause 36).
@@ -171,7 +172,7 @@ impl PfcParams {
                 headroom,
             });
         }
-        if buffer > Self::MOST_BUFFER {
+        if buffer > MOST_BUFFER.as_u64() {
             return Err(BuildError::BufferTooLarge {
                 which: "PFC buffer",
                 key: "link.pfc.buffer",
@@ -187,9 +188,6 @@ impl PfcParams {
             delay,
         })
     }
-
-    /// Largest buffer, as for credits.
-    const MOST_BUFFER: u64 = 16 << 20;
 
     /// Checks what does not depend on a link.
     pub(crate) fn validate(&self, data_vls: u8) -> Result<(), BuildError> {

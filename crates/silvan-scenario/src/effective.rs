@@ -7,15 +7,15 @@ use toml_edit::{DocumentMut, Item, Table, Value};
 use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
 
+use crate::checks::buffers::input_buffer;
 use crate::checks::fabric::has_steps;
-use crate::checks::pfc::input_buffer;
 use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 use crate::sampling::Spread;
 
 /// Samples of the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
 
-/// Fills in the defaults that depend on other values. Filling in twice changes nothing.
+/// Fills in the defaults that depend on other values, but for the routing and its lanes. Filling in twice changes nothing.
 pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     fill_fabric(&mut file.fabric);
     let mtu = file.packet.mtu.as_u64();
@@ -30,17 +30,6 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     if !traffic.program.is_empty() || benchmarks {
         traffic.messaging.get_or_insert_default();
     }
-    let lanes = file.vl.data_vls.max(1);
-    let topology = file.fabric.topology.as_ref();
-    let topology = topology.map(|topology| topology as &dyn Generator);
-    let each = match file.fabric.routing().algorithm() {
-        _ if has_steps(&file.fabric) => lanes,
-        Some(algorithm) => algorithm.lanes_per_class(topology, lanes),
-        None => 1,
-    };
-    file.vl
-        .sl_to_vl
-        .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());
     if file.run.warm_up < file.run.duration && !ends_with_programs(&file.traffic) {
         let spread = Spread::new(file.run.warm_up, file.run.duration);
         file.probe.interval = file.probe.interval.or_else(|| spread.interval());
@@ -65,6 +54,21 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     name_entries(file);
 }
 
+/// Spreads the service levels over the lanes, once their number is known.
+pub(crate) fn fill_lanes(file: &mut ScenarioFile) {
+    let lanes = file.vl.lanes().max(1);
+    let topology = file.fabric.topology.as_ref();
+    let topology = topology.map(|topology| topology as &dyn Generator);
+    let each = match file.fabric.routing().algorithm() {
+        _ if has_steps(&file.fabric) => lanes,
+        Some(algorithm) => algorithm.lanes_per_class(topology, lanes),
+        None => 1,
+    };
+    file.vl
+        .sl_to_vl
+        .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());
+}
+
 /// Fills in what the scheme needs of the feedback.
 fn fill_feedback(control: &mut ControlSection) {
     let defaults = control.scheme.scheme().defaults();
@@ -82,7 +86,6 @@ fn fill_fabric(fabric: &mut FabricSection) {
     if !fabric.is_listed() {
         fabric.topology.get_or_insert_default();
     }
-    fabric.routing = Some(fabric.routing());
 }
 
 /// Names the traffic entries as the statistics do.

@@ -8,10 +8,13 @@ use silvan_fabric::Fabric;
 use silvan_model::EngineConfig;
 
 use crate::checks::at;
-use crate::checks::engine::build_engine;
-use crate::checks::fabric::{build_fabric, build_routes};
+use crate::checks::engine::{build_engine, check_data_vls};
+use crate::checks::fabric::{
+    ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
+};
 use crate::checks::import::{import_fabric, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
+use crate::checks::levels::lanes_named;
 use crate::checks::limits::{check_name, check_runs};
 use crate::checks::pfc::fill_ethernet;
 use crate::checks::run::check_run;
@@ -61,8 +64,9 @@ impl Layout {
         file.fabric.routing = read_routing(source)?;
         check_name(&file.name)?;
         check_runs(&file)?;
-        let warnings = import_fabric(&mut file.fabric, &file.link, base)?;
+        let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
+        check_data_vls(&file)?;
         fill_ethernet(source, &mut file);
         effective::fill_defaults(&mut file);
         check_run(&file)?;
@@ -70,11 +74,17 @@ impl Layout {
         let of_other = other.filter(|other| key.is_some() && other.key == key);
         let known = of_other
             .map(|other| other.routed)
-            .or_else(|| kept(key.as_ref()));
+            .or_else(|| key.as_ref().and_then(kept));
         let fabric = match &known {
             Some(routed) => Arc::clone(&routed.fabric),
             None => Arc::new(build_fabric(&file.fabric, &file.link)?),
         };
+        let chosen = match &known {
+            Some(routed) => ChosenRouting::clone(&routed.chosen),
+            None => choose_routing(&file.fabric, &fabric),
+        };
+        warnings.extend(warn_of_routing(&file.fabric));
+        file.fabric.routing = Some(chosen.routing.clone());
         let origin = file.fabric.routing_file.is_some();
         let origin = origin.then(|| at("fabric.routing-file"));
         import_tables(&mut file.fabric, &fabric, base)?;
@@ -82,16 +92,25 @@ impl Layout {
         if !lanes_are_given && has_levels_only {
             effective::leave_lanes_to_paths(&mut file);
         }
-        let engine = build_engine(&file)?;
+        if file.fabric.routing().algorithm().is_none() {
+            let lanes = lanes_named(&file.fabric);
+            file.vl.data_vls.get_or_insert(lanes);
+            effective::fill_lanes(&mut file);
+        }
         let routed = match known {
             Some(routed) => routed,
             None => {
-                let routes = build_routes(&file, &engine, &fabric, origin.as_ref())?;
-                let routed = RoutedFabric::new(Arc::clone(&fabric), routes);
-                keep(key.as_ref(), &routed);
+                let routes = build_routes(&file, &fabric, origin.as_ref())?;
+                let routed = RoutedFabric::new(Arc::clone(&fabric), chosen, routes);
+                if let Some(key) = key.clone() {
+                    keep(key, &routed);
+                }
                 routed
             }
         };
+        file.vl.data_vls.get_or_insert(routed.lanes_needed());
+        effective::fill_lanes(&mut file);
+        let engine = build_engine(&file)?;
         Ok(Self {
             file,
             warnings,

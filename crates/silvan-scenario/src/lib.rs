@@ -42,6 +42,7 @@ mod schema;
 mod topology;
 mod variants;
 
+pub use checks::buffers::InputBuffers;
 pub use checks::control::switch_ports;
 pub use checks::limits::read_scenario;
 pub use reference::reference_markdown;

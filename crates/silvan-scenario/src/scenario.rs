@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
 use silvan_core::document::SourceText;
-use silvan_core::{Span, Time};
+use silvan_core::{Bytes, Span, Time};
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -15,12 +15,13 @@ use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
+use crate::checks::buffers::{InputBuffers, input_buffer, input_buffers, warn_of_buffers};
 use crate::checks::classes::check_classes;
 use crate::checks::control::{
     ControlPlan, build_control, check_setup, setup, switch_ports, warn_of_tables,
 };
 use crate::checks::engine::check_engine_routes;
-use crate::checks::fabric::{check_lids, tabulate};
+use crate::checks::fabric::{ChosenRouting, check_lids, tabulate};
 use crate::checks::kept::RoutedFabric;
 use crate::checks::limits::{check_flows, check_series};
 use crate::checks::packets::build_packets;
@@ -185,6 +186,7 @@ impl Scenario {
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
         warnings.extend(warn_of_credits(&file));
+        warnings.extend(warn_of_buffers(&engine, &input_buffers(&engine, &fabric)));
         warnings.extend(warn_of_rate(&file, &fabric));
         warnings.extend(warn_of_tables(source, file.control.scheme));
         let ports = switch_ports(&fabric);
@@ -323,7 +325,7 @@ impl Scenario {
     }
 
     /// What the scenario builds: counts of hosts, switches, cables and ports, the data rates of cables,
-    /// and the lengths of its routes in hops.
+    /// the lengths of its routes in hops, the routing with the reason for it, and the input buffers.
     pub fn describe(&self) -> Value {
         let fabric = &self.routed.fabric;
         json!({
@@ -335,7 +337,11 @@ impl Scenario {
             "cable_rates_bits_per_s": cable_rates(fabric).iter().map(|rate| rate.bits_per_sec()).collect::<Vec<_>>(),
             "max_hops": self.routed.report.max_hops,
             "mean_hops": self.routed.report.mean_hops,
+            "routing": self.file.fabric.routing().name(),
+            "routing_reason": self.routing_reason(),
+            "data_vls": self.engine.data_vls,
             "has_credit_loop": self.routed.report.dependency_cycle.is_some(),
+            "input_buffers": self.input_buffers().iter().map(InputBuffers::to_json).collect::<Vec<_>>(),
             "duration_ps": self.duration().as_ps(),
             "hash": self.hash(),
         })
@@ -357,7 +363,7 @@ impl Scenario {
             return &self.routed.tables;
         }
         self.tabulated.get_or_init(|| {
-            let tables = tabulate(&self.file, &self.engine, &self.routed.fabric);
+            let tables = tabulate(&self.file, &self.routed.fabric);
             Arc::new(tables.expect("a rule stands for tables that can be made"))
         })
     }
@@ -391,6 +397,21 @@ impl Scenario {
     /// What the check of the tables found out.
     pub fn routes(&self) -> &RouteReport {
         &self.routed.report
+    }
+
+    /// Why the routing is that of [`FabricSection::routing`](crate::FabricSection::routing).
+    pub fn routing_reason(&self) -> &str {
+        &self.routed.chosen.reason
+    }
+
+    /// Size of the input buffer of a switch behind a cable that says nothing itself, per virtual lane.
+    pub fn input_buffer(&self) -> Bytes {
+        input_buffer(&self.file)
+    }
+
+    /// The input buffers of all ports, by kind of cable, the fastest first.
+    pub fn input_buffers(&self) -> Vec<InputBuffers> {
+        input_buffers(&self.engine, &self.routed.fabric)
     }
 
     /// Parameters of the data plane.

@@ -15,7 +15,7 @@ use silvan_fabric::routing::{PathChoice, RoutingName};
 use silvan_model::{FeedbackPath, Queueing};
 
 use crate::checks::at;
-use crate::checks::pfc::input_buffer;
+use crate::checks::buffers::input_buffer;
 use crate::layout::Layout;
 use crate::parsed::{FlowControl, ScenarioFile};
 use crate::{KeyPath, Override, Scenario, ScenarioError};
@@ -115,7 +115,7 @@ fn facts<'a>(layout: &Layout, other_routes: &'a dyn OtherRoutes) -> FabricFacts<
         base_rtt_s: base_rtt_s(file, &routed.report),
         is_fat_tree: file.fabric.routing().name() == RoutingName::DModK,
         chooses_paths: file.fabric.path_choice != PathChoice::Table,
-        data_vls: file.vl.data_vls,
+        data_vls: file.vl.lanes(),
         waits_once: file.switch.queueing == Queueing::Voq && file.switch.output_buffer.is_none(),
         duration: file.run.duration,
         other_routes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,13 +30,35 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
         put_json({**facts, "warnings": loaded.warnings, **found})
         return
     put(f"{scenario}: valid")
-    for key, value in facts.items():
-        put(f"  {_fact(key, value)}")
+    for line in _lines(facts):
+        put(f"  {line}")
     for one in diagnoses:
         held = "holds" if one.holds else "fails"
         values = f"{one.value:.6g}, bound {one.bound:.6g}"
         at = f"{'tightest ' if one.holds else ''}at rate {one.rate:.4g}: {values}"
         put(f"  response function, {one.condition} ({one.meaning}): {held}, {at}")
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """Say the facts of a scenario in words."""
+    lines = []
+    for key, value in facts.items():
+        if key == "routing":
+            lines.append(f"routing: {value} ({facts['routing_reason']})")
+        elif key == "input_buffers":
+            lines += [_buffers(one) for one in value]
+        elif key != "routing_reason":
+            lines.append(_fact(key, value))
+    return lines
+
+
+def _buffers(one: dict[str, Any]) -> str:
+    """Say the size of the input buffers behind cables of one kind."""
+    where = "hosts" if one["in_hosts"] else "switches"
+    cable = f"{one['rate_bits_per_s'] / 1e9:g} Gbit/s, {one['propagation_ps'] / 1e3:g} ns"
+    text = f"input buffer per virtual lane in {where}, {cable}: {one['bytes']} B"
+    needed = one["needed_bytes"]
+    return text if needed is None else f"{text} (the rate needs {needed} B)"
 
 
 def _fact(key: str, value: object) -> str:
@@ -75,7 +97,7 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the effective scenario, with every default as a comment."""
+    """Print the effective scenario, with every default as a comment, and what it builds."""
     loaded = load(scenario, set_)
     if format_ is Format.IBSIM:
         put(loaded.to_ibsim().rstrip())
@@ -83,6 +105,9 @@ def show(
         put_json(loaded.to_dict())
     else:
         put(loaded.to_toml())
+        put("# What it builds:")
+        for line in _lines(loaded.describe()):
+            put(f"#   {line}")
 
 
 def schema() -> None:

@@ -429,7 +429,7 @@ class _Expansion:
         self._patches.append(_Patch(("fabric",), _LISTS, values))
         self._note(use)
         rest = {key: value for key, value in fabric.items() if key in own and key != "generator"}
-        return {"routing": "min-hop", **rest, **lists}
+        return {**rest, **lists}
 
     def _linear_tables(
         self, use: _Use, made: object, fabric: Fabric, lids: Mapping[str, int]

@@ -69,8 +69,8 @@ class Topology:
     function : callable
         Function of the keys. It returns a graph of networkx, as
         :meth:`silvan.Scenario.from_networkx` takes it, or a mapping with the lists ``switch``,
-        ``host`` and ``cable`` of the table ``fabric``. Routes are those of ``min-hop``, if the
-        scenario names no other.
+        ``host`` and ``cable`` of the table ``fabric``. Without ``routing`` in the scenario, routes
+        are those of ``d-mod-k`` in a fat tree, else of ``up-down``.
     keys : type
         Dataclass of the keys.
     """

@@ -63,7 +63,7 @@ impl World {
             arrived: VecDeque::new(),
             samples: None,
             next_sample: Time::ZERO,
-            threshold: Bytes::from_bytes(scenario.file().switch.buffer.as_u64() / 2),
+            threshold: Bytes::from_bytes(scenario.input_buffer().as_u64() / 2),
             incident: None,
             sets: 0,
             in_flight: (0, 0),

@@ -124,7 +124,7 @@ impl Plane {
     pub fn room_behind(&self, now: u64, lane: usize) -> (i32, i32) {
         let pauses = self.pauses.as_ref().and_then(|pauses| pauses.lane(lane));
         let Some((link, state)) = pauses else {
-            let capacity = self.capacity(&self.outs[lane / self.vls]);
+            let capacity = self.capacity((lane / self.vls) as u32);
             return (capacity, self.credits[lane].at(&self.overflow, now));
         };
         let bytes = state.replayed_until(link, now + link.delay).bytes;

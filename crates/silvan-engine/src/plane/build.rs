@@ -57,6 +57,11 @@ fn rule_of<'a>(fabric: &Fabric, routes: Routes<'a>) -> Option<&'a Arc<ComputedRo
     routes.tables.rule().filter(|_| is_wanted && decides)
 }
 
+/// Whole credits of a buffer.
+fn blocks(buffer: Bytes) -> i32 {
+    (buffer.as_u64() / 64) as i32
+}
+
 /// Checks that ports, hosts, lanes, queues and table entries have numbers that fit.
 fn check_counts(
     fabric: &Fabric,
@@ -110,7 +115,6 @@ impl Plane {
         check_counts(fabric, routes, config)?;
         let mtu_wire = config.packet.mtu.as_u64() + config.packet.header.as_u64();
         let mtu_blocks = mtu_wire.div_ceil(64) as i32;
-        let blocks = |bytes: Bytes| (bytes.as_u64() / 64) as i32;
         let time_at =
             |rate: Option<Rate>, bytes: Bytes| rate.map_or(0, |rate| rate.span_for(bytes).as_ps());
         let (mtu, charge) = (config.packet.mtu, config.feedback.charge);
@@ -149,6 +153,7 @@ impl Plane {
             head_delay: Table::default(),
             queue_delay: Table::default(),
             propagation: Table::default(),
+            capacities: Table::default(),
             vl_tables: vec![VlTables::new(&config.vl_arbitration, config.data_vls)],
             vl_states: Vec::new(),
             busy_lanes: Vec::new(),
@@ -160,12 +165,6 @@ impl Plane {
             mtu_wire: mtu_wire as u32,
             mtu_blocks,
             header: config.packet.header.as_u64() as u32,
-            input_blocks: blocks(config.switch.buffer),
-            receive_blocks: blocks(config.host.receive_buffer),
-            output_blocks: config
-                .switch
-                .output_buffer
-                .map_or(0, |buffer| blocks(buffer.size)),
             injection_mtu: time_at(config.host.injection_rate, mtu),
             sink_mtu: time_at(config.host.sink_rate, mtu),
             injection_cnp: time_at(config.host.injection_rate, charge),
@@ -181,8 +180,8 @@ impl Plane {
         plane.add_ports(fabric, &mut delays);
         plane.add_hosts(fabric)?;
         plane.add_tables(fabric, routes);
-        if config.switch.output_buffer.is_some() {
-            plane.add_output_buffers(fabric, &mut delays);
+        if let Some(buffer) = config.switch.output_buffer {
+            plane.add_output_buffers(fabric, buffer.size, &mut delays);
         }
         plane.add_routing(fabric, routes, config);
         plane.finish_ports();
@@ -255,6 +254,7 @@ impl Plane {
     fn add_ports(&mut self, fabric: &Fabric, delays: &mut HashMap<u64, u16>) {
         let switch = &self.config.switch;
         let (latency, switch_credit) = (switch.latency.as_ps(), switch.credit_delay.as_ps());
+        let packet = self.config.packet;
         self.elements = fabric
             .nodes
             .iter()
@@ -268,7 +268,7 @@ impl Plane {
         for (id, port) in fabric.ports.iter_enumerated() {
             let node = &fabric.nodes[port.node];
             let mut out = OutPort::unconnected();
-            let (mut delay, mut propagation) = (0, 0);
+            let (mut delay, mut propagation, mut capacity) = (0, 0, 0);
             let mut sender = Sender::Switch;
             if let (Some(link), Some(peer)) = (port.link, port.peer) {
                 let link = &fabric.links[link];
@@ -279,17 +279,20 @@ impl Plane {
                     sender = Sender::Host;
                     out.kind = Next::Host;
                     out.next = host.index() as u32;
+                    capacity = blocks(self.config.host.buffer_behind(link.kind, packet));
                 } else {
                     out.kind = Next::Input;
                     out.next = peer.index() as u32;
                     out.next_element = fabric.ports[peer].node.index() as u32;
                     delay = propagation + latency;
+                    capacity = blocks(self.config.switch.buffer_behind(link.kind, packet));
                 }
             }
             out.marks = matches!(node.kind, NodeKind::Switch(_)) && out.kind != Next::Nowhere;
             self.outs.push(out);
             self.head_delay.push(delay);
             self.propagation.push(propagation);
+            self.capacities.push(capacity);
             let credit_delay = self.credit_delay_class(propagation + switch_credit, delays);
             self.ins.push(InPort {
                 upstream: port.peer.map_or(NONE, |peer| peer.index() as u32),
@@ -353,7 +356,8 @@ impl Plane {
     }
 
     /// Puts a one-by-one element behind every cabled switch output.
-    fn add_output_buffers(&mut self, fabric: &Fabric, delays: &mut HashMap<u64, u16>) {
+    fn add_output_buffers(&mut self, fabric: &Fabric, size: Bytes, delays: &mut HashMap<u64, u16>) {
+        let size = blocks(size);
         for port in fabric.ports.ids() {
             if !self.outs[port.index()].marks {
                 continue;
@@ -384,6 +388,9 @@ impl Plane {
             self.head_delay.push(head_delay);
             let propagation = self.propagation[port.index()];
             self.propagation.push(propagation);
+            let capacity = self.capacities[port.index()];
+            self.capacities.push(capacity);
+            self.capacities[port.index()] = size;
             self.head_delay[port.index()] = 0;
             self.propagation[port.index()] = 0;
             self.ins.push(InPort {
@@ -406,7 +413,7 @@ impl Plane {
             } else {
                 element.ports
             };
-            let capacity = self.capacity(&self.outs[index]);
+            let capacity = self.capacity(index as u32);
             for _ in 0..self.vls {
                 let queues = self.queues.len();
                 self.lanes.push(OutLane {

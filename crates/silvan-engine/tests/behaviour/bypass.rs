@@ -50,7 +50,7 @@ impl SwitchControl for Buffers {
 /// well, past their packets for 5.
 fn most_overtaken(queueing: Queueing, limit: Option<u8>) -> u32 {
     let mut config = ddr_config();
-    config.switch.buffer = room(8);
+    config.switch.buffer = Some(room(8));
     config.switch.arbitration = Arbitration::OldestFirst;
     config.switch.queueing = queueing;
     config.switch.bypass_limit = limit;

@@ -195,7 +195,7 @@ fn queue_pairs_of_one_host_do_not_block_each_other() {
     let mut flows: Vec<_> = (0..4).map(|source| Flow::saturating(source, 4)).collect();
     flows.push(Flow::saturating(0, 5));
     let mut config = ddr_config();
-    config.switch.buffer = room(64);
+    config.switch.buffer = Some(room(64));
     let mut engine = controlled(&routed, &config, &parameters(), &flows);
     let (from, to) = (Span::from_ms(40), Span::from_ms(80));
     engine.run_until(at(to)).unwrap();

@@ -58,7 +58,7 @@ pub fn round(
 
 fn tight(packets: u64) -> EngineConfig {
     let mut config = ddr_config();
-    config.switch.buffer = room(packets);
+    config.switch.buffer = Some(room(packets));
     config
 }
 
@@ -160,7 +160,7 @@ fn congestion_is_no_deadlock() {
     let flows: Vec<_> = (0..7).map(|source| Flow::saturating(source, 7)).collect();
     let mut config = tight(1);
     config.host.sink_rate = Some(mbit(1));
-    config.host.receive_buffer = room(1);
+    config.host.receive_buffer = Some(room(1));
     let mut engine = routed.engine(&config, &flows);
     for step in 1..=100 {
         engine.run_until(at(Span::from_ms(step))).unwrap();

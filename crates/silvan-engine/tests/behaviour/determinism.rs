@@ -27,7 +27,7 @@ fn engine(seed: u64) -> (Routed, Controlled) {
     };
     let routed = Routed::new(chain.build(cable("4x DDR 3 m")).unwrap());
     let mut config = two_lanes(ddr_config());
-    config.switch.buffer = room(6);
+    config.switch.buffer = Some(room(6));
     config.switch.read_limit = Some(2);
     config.host.injection_rate = Some(mbit(13_500));
     config.host.sink_rate = Some(mbit(13_600));

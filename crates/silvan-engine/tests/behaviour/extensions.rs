@@ -447,7 +447,7 @@ fn lanes_by_destination_keep_flows_apart() {
         data_vls: 2,
         ..ddr_config()
     };
-    config.switch.buffer = room(8);
+    config.switch.buffer = Some(room(8));
     let delivered = |lanes| {
         let mut engine = routed.controlled(&config, NoControl, Lanes(lanes), &flows);
         engine.run_until(at(Span::from_ms(2))).unwrap();
@@ -504,7 +504,7 @@ fn lanes_are_chosen_hop_by_hop() {
         data_vls: 3,
         ..ddr_config()
     };
-    config.switch.buffer = room(8);
+    config.switch.buffer = Some(room(8));
     // One at a time: the hops of a packet follow each other.
     let alone = Flow {
         gap: Span::from_us(50),

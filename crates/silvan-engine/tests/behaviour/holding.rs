@@ -79,7 +79,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut config = two_lanes(ddr_config());
-        config.switch.buffer = room(buffer);
+        config.switch.buffer = Some(room(buffer));
         config.switch.bypass_limit = bypass;
         let kind = cable("4x DDR 2 m");
         let routed = Routed::row(&[&[kind, kind], &[kind, kind]], &[kind]);
@@ -150,7 +150,7 @@ fn a_flow_waits_for_the_lane_that_switches_choose_while_others_go() {
         data_vls: 2,
         ..ddr_config()
     };
-    config.switch.buffer = room(8);
+    config.switch.buffer = Some(room(8));
     let flows: Vec<Flow> = [(0, 3), (1, 3), (2, 3), (0, 4)]
         .map(|(from, to)| Flow::saturating(from, to))
         .to_vec();

@@ -128,7 +128,7 @@ fn five_hosts() -> Routed {
 
 fn watched(target: Target, flows: &[Flow]) -> Engine<Watcher, NoControl, Script> {
     let mut config = ddr_config();
-    config.switch.buffer = room(8);
+    config.switch.buffer = Some(room(8));
     let watcher = Watcher::new(target);
     let mut engine = five_hosts().controlled(&config, watcher, NoControl, flows);
     engine.run_until(at(Span::from_ms(2))).unwrap();
@@ -411,7 +411,7 @@ fn a_host_can_be_held_back_as_a_whole() {
     assert_eq!(starts, expected);
     let back =
         propagation(kind) * 2 + config.switch.latency + ser(kind, MTU) + config.switch.credit_delay;
-    let capacity = u32::try_from(config.switch.buffer.as_u64() / 64).unwrap();
+    let capacity = u32::try_from(room(8).as_u64() / 64).unwrap();
     let expected: Vec<_> = starts
         .iter()
         .flat_map(|&start| {

@@ -52,7 +52,7 @@ fn fault(answer: Poll, header: u64) -> InvariantError {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
     let mut config = ddr_config();
     config.packet.header = Bytes::from_bytes(header);
-    config.switch.buffer = room(2);
+    config.switch.buffer = Some(room(2));
     config.switch.credit_delay = Span::from_us(100);
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
     let end = at(Span::from_ms(1));

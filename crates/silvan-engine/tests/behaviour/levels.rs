@@ -37,7 +37,7 @@ fn start(fabric: &Fabric, routes: Routes<'_>, sl_to_vl: [u8; 16]) -> PlainEngine
         sl_to_vl,
         ..ddr_config()
     };
-    config.switch.buffer = room(1);
+    config.switch.buffer = Some(room(1));
     let flows: Vec<Flow> = (0..fabric.host_count())
         .map(|host| Flow::saturating(host, target(host)))
         .collect();

@@ -195,7 +195,7 @@ fn a_victim_does_not_mark_unless_masked() {
     let routed = Routed::row(&[&[kind; 2], &[kind; 3]], &[kind]);
     let flows: Vec<_> = (0..4).map(|source| Flow::saturating(source, 4)).collect();
     let mut config = ddr_config();
-    config.switch.buffer = room(1);
+    config.switch.buffer = Some(room(1));
     let (victim, root) = (routed.port("S0", 4), routed.port_to(4));
     for masked in [PortSelection::None, PortSelection::All] {
         let control = switch(&routed, setting(0), masked, MarkingMode::Counter);
@@ -227,7 +227,7 @@ fn a_slow_host_needs_the_mask() {
     let routed = star();
     let mut config = ddr_config();
     config.host.sink_rate = Some(mbit(100));
-    config.host.receive_buffer = room(4);
+    config.host.receive_buffer = Some(room(4));
     for (masked, expected) in [
         (PortSelection::None, Some(3)),
         (PortSelection::ToHosts, None),

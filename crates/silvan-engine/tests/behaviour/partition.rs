@@ -257,7 +257,7 @@ fn partitioned_engine_finds_the_deadlock_of_a_ring() {
         .map(|host| Flow::saturating(host, (host + 3) % 7))
         .collect();
     let mut config = ddr_config();
-    config.switch.buffer = room(1);
+    config.switch.buffer = Some(room(1));
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
     let script = || {
         let mut script = Script::new(&flows, 7);

@@ -298,8 +298,8 @@ fn ample_buffers_make_pfc_and_credits_equal() {
     let ample = Bytes::from_bytes(16 << 20);
     let drawn = cases();
     let test = |mut case: crate::lossless::case::Case| {
-        case.config.switch.buffer = ample;
-        case.config.host.receive_buffer = ample;
+        case.config.switch.buffer = Some(ample);
+        case.config.host.receive_buffer = Some(ample);
         let (routed, _) = case.build();
         let mut of_pfc = case.config.clone();
         of_pfc.pfc = Some(PfcParams {

@@ -433,7 +433,7 @@ fn break_deadlocks(queueing: Queueing) {
         .map(|host| Flow::burst(host, (host + 2) % 4, 200))
         .collect();
     let mut config = ddr_config();
-    config.switch.buffer = room(1);
+    config.switch.buffer = Some(room(1));
     config.switch.queueing = queueing;
     let mut engine = ring.engine(&config, &flows);
     let mut broken = 0;

@@ -31,7 +31,7 @@ fn tight() -> EngineConfig {
         data_vls: 2,
         ..ddr_config()
     };
-    config.switch.buffer = room(1);
+    config.switch.buffer = Some(room(1));
     config
 }
 
@@ -121,7 +121,7 @@ proptest! {
         let mut config = tight();
         config.data_vls = 2 * classes;
         config.sl_to_vl = std::array::from_fn(|sl| 2 * (sl as u8 % classes));
-        config.switch.buffer = room(packets);
+        config.switch.buffer = Some(room(packets));
         let mut engine = start(&fabric, with_lanes(&tables, &lanes), &config, &flows);
         for step in 1..=4 {
             engine.run_until(at(Span::from_us(700) * step)).unwrap();

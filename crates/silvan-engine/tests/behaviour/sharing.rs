@@ -174,7 +174,7 @@ fn oldest_first_serves_in_the_order_of_arrival() {
         flow.gap = Span::from_ps(full.as_ps() * 20 / 9);
     }
     let mut config = ddr_config();
-    config.switch.buffer = room(4096);
+    config.switch.buffer = Some(room(4096));
     config.switch.arbitration = Arbitration::OldestFirst;
     let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());

@@ -74,7 +74,7 @@ fn late_credits_lengthen_the_round_trip() {
         let entry = CctEntry::try_new(shift, multiplier).unwrap();
         let delay = Span::from_ps(ser(long, MTU).as_ps() * halves / 2);
         for buffer in [1, 2, 5] {
-            config.switch.buffer = room(buffer);
+            config.switch.buffer = Some(room(buffer));
             let nth = usize::try_from(buffer).unwrap();
             let host = Routed::star(&[long, short]);
             let flows = [Flow::saturating(0, 1)];
@@ -95,7 +95,7 @@ fn late_credits_lengthen_the_round_trip() {
 fn the_threshold_is_the_first_late_byte() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
     let mut config = ddr_config();
-    config.switch.buffer = room(2);
+    config.switch.buffer = Some(room(2));
     let routed = Routed::star(&[long, short]);
     let flows = [Flow::saturating(0, 1)];
     let entry = CctEntry::try_new(0, 4).unwrap();
@@ -125,7 +125,7 @@ fn a_starved_host_sends_less_often() {
     let turn = ser(kind, MTU);
     for (buffer, multiplier) in [(2_u32, 3), (4, 8), (4, 20)] {
         let mut config = ddr_config();
-        config.switch.buffer = room(u64::from(buffer));
+        config.switch.buffer = Some(room(u64::from(buffer)));
         let way = propagation(kind) * 2 + config.switch.credit_delay + config.switch.latency;
         assert!(way < turn);
         let entry = CctEntry::try_new(0, multiplier).unwrap();
@@ -155,7 +155,7 @@ fn a_starved_host_sends_less_often() {
 fn an_unblocked_host_is_not_starved() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 3]);
     let mut config = ddr_config();
-    config.switch.buffer = room(4);
+    config.switch.buffer = Some(room(4));
     let flows = [Flow::saturating(0, 2)];
     let entry = CctEntry::try_new(0, 20).unwrap();
     let script = starve(

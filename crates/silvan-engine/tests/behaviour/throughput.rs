@@ -1,7 +1,7 @@
 //! Throughput of a single flow, by what limits it: periods exact to the picosecond.
 
 use silvan_core::{Bytes, HostId, Span, Time};
-use silvan_engine::{CrossbarFeed, EngineConfig, OutputBuffer};
+use silvan_engine::{CrossbarFeed, EngineConfig, HostParams, OutputBuffer, SwitchParams};
 
 use crate::common::{
     HEADER, MTU, Routed, at, blocks, cable, ddr_config, mbit, payload_time, periods, propagation,
@@ -73,7 +73,7 @@ fn limited_by_the_sink() {
     let buffered = record.injected.len() - record.delivered.len();
     // Whole packets of 33 credits at the switch and at the receiver; at most one each is on the two cables.
     let packets = |buffer: Bytes| (buffer.as_u64() / (33 * 64)) as usize;
-    let full = packets(config.switch.buffer) + packets(config.host.receive_buffer);
+    let full = packets(SwitchParams::LEAST_BUFFER) + packets(HostParams::LEAST_RECEIVE_BUFFER);
     assert!(
         (full - 2..=full + 2).contains(&buffered),
         "{buffered} packets inside"
@@ -100,8 +100,7 @@ fn limited_by_a_switch_buffer_behind_a_long_cable() {
     for packets in [1, 2, 5] {
         assert!(round_trip > ser(long, MTU) * packets);
         for spare in [0, 63] {
-            config.switch.buffer = room(packets);
-            config.switch.buffer += Bytes::from_bytes(spare);
+            config.switch.buffer = Some(room(packets) + Bytes::from_bytes(spare));
             let nth = usize::try_from(packets).unwrap();
             // The long cable between host and switch, and between two switches.
             let first_hop = Routed::star(&[long, short]);
@@ -113,7 +112,7 @@ fn limited_by_a_switch_buffer_behind_a_long_cable() {
         }
         // One block less than that holds one packet less.
         if packets > 1 {
-            config.switch.buffer = Bytes::from_bytes(room(packets).as_u64() - 1);
+            config.switch.buffer = Some(Bytes::from_bytes(room(packets).as_u64() - 1));
             let routed = Routed::star(&[long, short]);
             let record = one_flow(&routed, &config, Flow::saturating(0, 1));
             every_nth(
@@ -136,7 +135,7 @@ fn limited_by_a_receive_buffer() {
         config.host.sink_rate = sink_rate;
         let service = sink_rate.map_or(Span::ZERO, |rate| payload_time(rate, MTU));
         for packets in [1, 2, 3] {
-            config.host.receive_buffer = room(packets);
+            config.host.receive_buffer = Some(room(packets));
             let round_trip =
                 propagation(long) * 2 + ser(long, MTU) + service + config.host.credit_delay;
             let record = one_flow(&routed, &config, Flow::saturating(0, 1));
@@ -156,7 +155,7 @@ fn small_packets_occupy_whole_blocks() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
     let routed = Routed::star(&[long, short]);
     let mut config = ddr_config();
-    config.switch.buffer = room(1);
+    config.switch.buffer = Some(room(1));
     let payload = 100;
     assert_eq!(blocks(payload), 2);
     let round_trip = propagation(long) * 2
@@ -182,7 +181,7 @@ fn the_first_credits_to_come_wake_the_sender() {
         cable("4x QDR 2 m"),
     );
     let mut config = ddr_config();
-    config.switch.buffer = room(2);
+    config.switch.buffer = Some(room(2));
     // The second packet starts when the first has left, and goes straight through the switch.
     let round_trip =
         propagation(long) * 2 + config.switch.latency + ser(fast, MTU) + config.switch.credit_delay;

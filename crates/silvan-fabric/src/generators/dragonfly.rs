@@ -7,7 +7,7 @@ use silvan_core::SwitchId;
 use super::attached::{Parameter, attach_hosts, product};
 use super::groups::{GlobalWiring, Groups};
 use super::{Generator, port_number, switch_name};
-use crate::routing::{LayeredMinHop, Routing};
+use crate::routing::{GroupMinimal, Routing};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A dragonfly: groups of a switches, each with p hosts and h global cables; in a group each switch is
@@ -82,7 +82,7 @@ impl Dragonfly {
 
 impl Generator for Dragonfly {
     fn default_routing(&self) -> Routing {
-        LayeredMinHop {}.into()
+        GroupMinimal {}.into()
     }
 
     fn group(&self, switch: SwitchId) -> Option<u32> {

@@ -7,7 +7,7 @@ use silvan_core::{IdVec, PortId, SwitchId};
 use super::attached::{Parameter, attach_hosts, product};
 use super::groups::{GlobalWiring, Groups};
 use super::{Generator, port_number, switch_name};
-use crate::routing::{LayeredMinHop, Routing, kinds_between};
+use crate::routing::{GroupMinimal, Routing, kinds_between};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A dragonfly+, or megafly: groups of leaves and spines, each leaf cabled to each spine of its group; the spines have
@@ -81,7 +81,7 @@ impl DragonflyPlus {
 
 impl Generator for DragonflyPlus {
     fn default_routing(&self) -> Routing {
-        LayeredMinHop {}.into()
+        GroupMinimal {}.into()
     }
 
     fn group(&self, switch: SwitchId) -> Option<u32> {

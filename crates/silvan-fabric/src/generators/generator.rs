@@ -4,7 +4,7 @@ use silvan_core::{IdVec, PortId, SwitchId};
 
 use super::{FullRows, Grid};
 use crate::routing::{
-    DModK, GroupMinimal, LaneSteps, PathChoice, Routing, Waypoints, equal_kinds, kinds_between,
+    DModK, LaneSteps, PathChoice, Routing, Waypoints, equal_kinds, kinds_between,
 };
 use crate::{Fabric, FabricError, LinkKind};
 
@@ -24,9 +24,6 @@ pub trait Generator {
 
     /// How the forwarding tables are made where the scenario names no routing, and `choice` decides among paths.
     fn routing_for(&self, choice: PathChoice) -> Routing {
-        if choice.is_non_minimal() && self.group(SwitchId::new(0)).is_some() {
-            return GroupMinimal {}.into();
-        }
         let default = self.default_routing();
         let substitute = default.algorithm().and_then(|one| one.substitute(choice));
         substitute.unwrap_or(default)

@@ -5,7 +5,7 @@ use silvan_fabric::check::{CheckOptions, RouteError, check, check_steps};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{self, LaneSteps, PathChoice, Routes, Routing, Waypoints};
 
-use super::fabric::CheckedRoutes;
+use super::fabric::{CheckedRoutes, most_lanes, routing_input};
 use super::levels::MOST_LANES;
 use super::{at, refused_in};
 use crate::ScenarioError;
@@ -58,8 +58,11 @@ fn among_shortest(
         let message = "switches cannot choose where the lane is that of the path";
         return Err(refused(message, "leave it out, or use it in a fat tree"));
     }
-    let found =
-        routing::minimal_alternatives(fabric).map_err(|error| refused_in(&at("fabric"), &error))?;
+    let found = match routing.algorithm() {
+        Some(algorithm) => algorithm.alternatives(routing_input(file, fabric)),
+        None => routing::minimal_alternatives(fabric),
+    };
+    let found = found.map_err(|error| refused_in(&at("fabric"), &error))?;
     let on_one_lane = Routes {
         alternatives: Some(&found),
         choice: file.fabric.path_choice,
@@ -110,7 +113,7 @@ fn on_steps(
     mut routes: CheckedRoutes,
     steps: LaneSteps,
 ) -> Result<CheckedRoutes, ScenarioError> {
-    let data_vls = file.vl.data_vls;
+    let data_vls = most_lanes(file);
     let steps = steps.with_lanes(data_vls);
     let with = Routes {
         steps: Some(&steps),

@@ -3,9 +3,10 @@
 use silvan_core::{Bytes, Vl};
 use silvan_fabric::routing::Routes;
 use silvan_model::{
-    EngineConfig, FeedbackParams, HostParams, PacketParams, SwitchParams, VlArbitration,
+    BuildError, EngineConfig, FeedbackParams, HostParams, PacketParams, VlArbitration,
 };
 
+use super::levels::MOST_LANES;
 use super::{at, refused};
 use crate::ScenarioError;
 use crate::parsed::{ScenarioFile, VlWeight};
@@ -17,19 +18,16 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
     let with_telemetry =
         |bytes: Bytes| Bytes::from_bytes(bytes.as_u64().saturating_add(telemetry.as_u64()));
     let config = EngineConfig {
-        data_vls: file.vl.data_vls,
+        data_vls: file.vl.lanes(),
         sl_to_vl: sl_to_vl(file)?,
         vl_arbitration: VlArbitration {
             high: arbitration_table(&file.vl.high, "vl.high")?,
             low: arbitration_table(&file.vl.low, "vl.low")?,
             limit_high: file.vl.limit_high,
         },
-        switch: SwitchParams {
-            buffer: super::pfc::lane_buffer(file),
-            ..file.switch.clone()
-        },
+        switch: super::buffers::switch_params(file),
         host: HostParams {
-            receive_buffer: super::pfc::receive_buffer(file),
+            receive_buffer: super::buffers::receive_buffer(file),
             ..file.host.clone()
         },
         packet: PacketParams {
@@ -58,7 +56,16 @@ pub(crate) fn check_engine_routes(
         .map_err(|error| refused(&error))
 }
 
-fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
+/// Refuses a number of lanes that no port has.
+pub(crate) fn check_data_vls(file: &ScenarioFile) -> Result<(), ScenarioError> {
+    match file.vl.lanes() {
+        1..=MOST_LANES => Ok(()),
+        lanes => Err(refused(&BuildError::DataVls(lanes))),
+    }
+}
+
+/// The lane of each service level.
+pub(super) fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
     let given = file.vl.sl_to_vl.as_deref().unwrap_or_default();
     <[u8; 16]>::try_from(given).map_err(|_| {
         let message = format!(

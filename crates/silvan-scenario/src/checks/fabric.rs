@@ -5,15 +5,17 @@ use silvan_core::document::Refusal;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{
-    self, Alternatives, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
+    self, Alternatives, DModK, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
     RoutingInput, Waypoints,
 };
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
-use silvan_model::EngineConfig;
+use silvan_model::pfc::PRIORITIES;
 
-use super::levels::{given_lanes, on_lane};
+use super::levels::{MOST_LANES, given_lanes, on_lane};
 use super::{at, choices, linear, refused_in};
-use crate::parsed::{CableEntry, FabricSection, LinkSection, ScenarioFile, Unreachable};
+use crate::parsed::{
+    CableEntry, FabricSection, FlowControl, LinkSection, ScenarioFile, Unreachable,
+};
 use crate::{KeyPath, ScenarioError};
 
 /// Builds the fabric of a section whose defaults are filled in.
@@ -110,11 +112,10 @@ pub(crate) struct CheckedRoutes {
 }
 
 /// Computes the routes, or takes the given tables, and proves that they work. Paths have the lanes of an algorithm only if
-/// a port has as many. `origin` is the key of the file that the tables come
+/// a port may have as many. `origin` is the key of the file that the tables come
 /// from, if they come from one.
 pub(crate) fn build_routes(
     file: &ScenarioFile,
-    engine: &EngineConfig,
     fabric: &Fabric,
     origin: Option<&KeyPath>,
 ) -> Result<CheckedRoutes, ScenarioError> {
@@ -122,7 +123,7 @@ pub(crate) fn build_routes(
     check_tables_by_lid(section, fabric)?;
     let (tables, lanes) = match by_rule(file, fabric) {
         Some(routes) => routes,
-        None => compute_routes(file, engine, fabric)?,
+        None => compute_routes(file, fabric)?,
     };
     let needed = lanes.as_ref().map_or(1, PathLanes::lanes);
     let lanes = lanes.filter(|lanes| match section.routing().algorithm() {
@@ -130,7 +131,7 @@ pub(crate) fn build_routes(
         Some(algorithm) => {
             let follows_tables =
                 section.path_choice == PathChoice::Table || !algorithm.allows_choice();
-            follows_tables && lanes.lanes() <= file.vl.data_vls
+            follows_tables && lanes.lanes() <= most_lanes(file)
         }
         None => true,
     });
@@ -139,6 +140,15 @@ pub(crate) fn build_routes(
         allow_cycles: section.allow_credit_loops || has_steps(section),
         allow_missing: section.unreachable == Unreachable::Drop
             || section.routing() == Routing::None,
+    };
+    let strict = CheckOptions {
+        allow_cycles: false,
+        ..options
+    };
+    let lanes = match lanes {
+        // By default a port has several lanes only where one is not enough.
+        Some(_) if file.vl.data_vls.is_none() && check(fabric, &tables, strict).is_ok() => None,
+        lanes => lanes,
     };
     let routes = Routes {
         lanes: lanes.as_ref(),
@@ -156,6 +166,66 @@ pub(crate) fn build_routes(
         report,
     };
     choices::add_choices(file, fabric, checked, options)
+}
+
+/// The routing of a scenario and the reason for it.
+#[derive(Debug, Clone)]
+pub(crate) struct ChosenRouting {
+    pub routing: Routing,
+    pub reason: String,
+}
+
+/// Chooses the routing of a section, if none is written: the topology's, or the one that suits the cables.
+pub(crate) fn choose_routing(section: &FabricSection, fabric: &Fabric) -> ChosenRouting {
+    let (routing, reason) = match (&section.routing, &section.topology) {
+        (Some(routing), _) => (routing.clone(), "written in the scenario".to_owned()),
+        (None, Some(topology)) => {
+            let (routing, name) = (section.routing(), topology.kind().name());
+            let reason = match replaced_routing(section) {
+                Some(_) => format!("the default of {name} where switches choose paths"),
+                None => format!("the default of {name}"),
+            };
+            (routing, reason)
+        }
+        (None, None) => match routing::d_mod_k(fabric) {
+            Ok(_) => (DModK {}.into(), "the switches form a fat tree".to_owned()),
+            Err(_) => (
+                section.routing(),
+                "the switches form no fat tree".to_owned(),
+            ),
+        },
+    };
+    ChosenRouting { routing, reason }
+}
+
+/// The default routing that another one stands for, because switches choose paths and it leaves them no choice.
+fn replaced_routing(section: &FabricSection) -> Option<Routing> {
+    let topology = section.topology.as_ref()?;
+    let default = topology.default_routing();
+    let leaves_choice = default.algorithm().is_none_or(|one| one.allows_choice());
+    let is_replaced = section.routing.is_none() && !leaves_choice && default != section.routing();
+    is_replaced.then_some(default)
+}
+
+/// A warning where `fabric.path-choice` changes the tables.
+pub(crate) fn warn_of_routing(section: &FabricSection) -> Option<String> {
+    let default = replaced_routing(section)?;
+    let (default, other) = (default.name().name(), section.routing().name().name());
+    Some(format!(
+        "fabric.path-choice: {default} leaves switches no choice, so the tables are those of {other}: set fabric.routing to \"{other}\" \
+         to have the same tables with path-choice = \"table\""
+    ))
+}
+
+/// The most data virtual lanes that a port may have: those that are written, or all that a link can have. Routes that may deadlock need
+/// one.
+pub(super) fn most_lanes(file: &ScenarioFile) -> u8 {
+    let by_default = match file.link.flow_control {
+        _ if file.fabric.allow_credit_loops => 1,
+        FlowControl::Credits => MOST_LANES,
+        FlowControl::Pfc => PRIORITIES,
+    };
+    file.vl.data_vls.unwrap_or(by_default)
 }
 
 /// Whether the lane of a packet goes up along its way.
@@ -203,12 +273,12 @@ fn by_rule(file: &ScenarioFile, fabric: &Fabric) -> Option<(ForwardingTables, Op
     routing.algorithm()?.computed(routing_input(file, fabric))
 }
 
-fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> RoutingInput<'a> {
+pub(super) fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> RoutingInput<'a> {
     let topology = file.fabric.topology.as_ref();
     RoutingInput {
         fabric,
         topology: topology.map(|topology| topology as &dyn Generator),
-        data_vls: file.vl.data_vls,
+        data_vls: most_lanes(file),
     }
 }
 
@@ -219,10 +289,9 @@ fn routing_input<'a>(file: &'a ScenarioFile, fabric: &'a Fabric) -> RoutingInput
 /// If there are none; not for a scenario whose routes have been built.
 pub(crate) fn tabulate(
     file: &ScenarioFile,
-    engine: &EngineConfig,
     fabric: &Fabric,
 ) -> Result<ForwardingTables, ScenarioError> {
-    let (tables, _) = compute_routes(file, engine, fabric)?;
+    let (tables, _) = compute_routes(file, fabric)?;
     Ok(tables)
 }
 
@@ -246,7 +315,6 @@ fn check_table_size(fabric: &Fabric) -> Result<(), ScenarioError> {
 /// Tables and, where they need several, the lanes of paths.
 fn compute_routes(
     file: &ScenarioFile,
-    engine: &EngineConfig,
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), ScenarioError> {
     check_table_size(fabric)?;
@@ -282,7 +350,7 @@ fn compute_routes(
     let tables = match section.linear_tables.is_empty() {
         false => linear::decode(&section.linear_tables, fabric)?,
         true => {
-            let lanes = given_lanes(file, engine, fabric)?;
+            let lanes = given_lanes(file, fabric)?;
             let tables = routing::explicit(fabric, &explicit_tables(section));
             return Ok((
                 tables.map_err(|error| refused_in(&at("fabric"), &error))?,
@@ -290,7 +358,7 @@ fn compute_routes(
             ));
         }
     };
-    Ok((tables, given_lanes(file, engine, fabric)?))
+    Ok((tables, given_lanes(file, fabric)?))
 }
 
 fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
@@ -372,7 +440,7 @@ fn on_cycle(routing: &Routing, lanes: u8) -> String {
         Some(hint) => {
             format!("{hint}, or fabric.allow-credit-loops to true to study the deadlock")
         }
-        None => "set fabric.routing to \"layered-min-hop\"; or let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
+        None => "set fabric.routing to \"up-down\" or \"layered-min-hop\"; or let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
                  fabric.allow-credit-loops to true to study the deadlock"
             .to_owned(),
     }

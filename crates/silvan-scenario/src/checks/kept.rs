@@ -10,7 +10,7 @@ use silvan_fabric::routing::{
     Alternatives, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
 };
 
-use super::fabric::{CheckedRoutes, has_given_routes};
+use super::fabric::{CheckedRoutes, ChosenRouting, has_given_routes};
 use crate::parsed::{FabricSection, LinkSection, ScenarioFile};
 
 /// How many are kept.
@@ -29,10 +29,11 @@ pub(crate) struct RoutedFabric {
     pub waypoints: Option<Arc<Waypoints>>,
     pub choice: PathChoice,
     pub report: Arc<RouteReport>,
+    pub chosen: Arc<ChosenRouting>,
 }
 
 impl RoutedFabric {
-    pub fn new(fabric: Arc<Fabric>, routes: CheckedRoutes) -> Self {
+    pub fn new(fabric: Arc<Fabric>, chosen: ChosenRouting, routes: CheckedRoutes) -> Self {
         Self {
             fabric,
             tables: Arc::new(routes.tables),
@@ -42,7 +43,15 @@ impl RoutedFabric {
             waypoints: routes.waypoints.map(Arc::new),
             choice: routes.choice,
             report: Arc::new(routes.report),
+            chosen: Arc::new(chosen),
         }
+    }
+
+    /// The lanes that a class of service needs for these routes.
+    pub fn lanes_needed(&self) -> u8 {
+        let of_paths = self.lanes.as_ref().map_or(1, |lanes| lanes.lanes());
+        let of_steps = self.steps.as_ref().map_or(1, |steps| steps.lanes());
+        of_paths.max(of_steps)
     }
 
     pub fn routes(&self) -> Routes<'_> {
@@ -62,10 +71,11 @@ impl RoutedFabric {
 pub(crate) struct Key {
     fabric: FabricSection,
     link: LinkSection,
-    data_vls: u8,
+    data_vls: Option<u8>,
 }
 
 impl Key {
+    /// The key of a scenario as it is written.
     pub fn of(file: &ScenarioFile) -> Option<Self> {
         let section = &file.fabric;
         let given = has_given_routes(section)
@@ -106,17 +116,14 @@ fn all() -> MutexGuard<'static, Recent<Key, RoutedFabric>> {
 }
 
 /// The fabric and routes of a key, if they are kept.
-pub(crate) fn kept(key: Option<&Key>) -> Option<RoutedFabric> {
-    all().find(key?)
+pub(crate) fn kept(key: &Key) -> Option<RoutedFabric> {
+    all().find(key)
 }
 
 /// Keeps them.
-pub(crate) fn keep(key: Option<&Key>, routed: &RoutedFabric) {
-    if routed.fabric.host_count() > MOST_HOSTS {
-        return;
-    }
-    if let Some(key) = key {
-        all().add(key.clone(), routed.clone());
+pub(crate) fn keep(key: Key, routed: &RoutedFabric) {
+    if routed.fabric.host_count() <= MOST_HOSTS {
+        all().add(key, routed.clone());
     }
 }
 

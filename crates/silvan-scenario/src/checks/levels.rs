@@ -8,20 +8,38 @@ use silvan_fabric::routing::{
     ParsePortNumbersError, PathLanes, PathServiceLevels, PortNumbers, SlToVlTables, Vls,
 };
 use silvan_fabric::{Fabric, Node, NodeKind};
-use silvan_model::EngineConfig;
 
 use super::classes::asked_for;
+use super::engine::sl_to_vl;
 use super::{at, node_named};
-use crate::parsed::ScenarioFile;
+use crate::parsed::{FabricSection, ScenarioFile};
 use crate::{KeyPath, ScenarioError};
 
 /// Data lanes that a port can have (IBA volume 1, section 7.6.1).
 pub(super) const MOST_LANES: u8 = 15;
 
+/// The lanes that given levels of paths and SL to VL tables name. Text that is neither is refused where it is read.
+pub(crate) fn lanes_named(section: &FabricSection) -> u8 {
+    let levels = section.path_sl.values();
+    let lines = section.sl_to_vl.values().flatten();
+    let lanes = lines.filter_map(|line| line.split_whitespace().last());
+    // VL 15 carries no data.
+    let highest = match section.sl_to_vl.is_empty() {
+        true => levels
+            .filter_map(|digits| hexadecimal(digits)?.into_iter().max())
+            .max(),
+        false => lanes
+            .filter_map(hexadecimal)
+            .flatten()
+            .filter(|lane| *lane < MOST_LANES)
+            .max(),
+    };
+    highest.map_or(1, |highest| (highest + 1).min(MOST_LANES))
+}
+
 /// The lanes that a scenario with given forwarding tables gives to its paths; `None` if packets keep theirs.
 pub(super) fn given_lanes(
     file: &ScenarioFile,
-    engine: &EngineConfig,
     fabric: &Fabric,
 ) -> Result<Option<PathLanes>, ScenarioError> {
     let levels = decode_levels(&file.fabric.path_sl, fabric)?;
@@ -32,9 +50,9 @@ pub(super) fn given_lanes(
     }
     let own = asked_for(file).map(|(_, sl)| sl);
     let own: Vec<Sl> = own.filter(|sl| sl.as_u8() > 0).collect();
-    check_hosts(&tables, fabric, engine.data_vls, &own)?;
-    let (other, data_vls) = (&engine.sl_to_vl, engine.data_vls);
-    let lanes = PathLanes::by_tables(fabric, levels, &tables, other, data_vls, own);
+    let (other, data_vls) = (sl_to_vl(file)?, file.vl.lanes());
+    check_hosts(&tables, fabric, data_vls, &own)?;
+    let lanes = PathLanes::by_tables(fabric, levels, &tables, &other, data_vls, own);
     Ok(Some(lanes))
 }
 

@@ -140,7 +140,7 @@ pub(crate) fn check_series(
         return Ok(());
     };
     let samples = u128::from(duration.as_ps() / interval.as_ps().max(1));
-    let port_vls = ports * u64::from(file.vl.data_vls);
+    let port_vls = ports * u64::from(file.vl.lanes());
     let of_sample = FOREST_ROW + port_vls * TREE_PORT_ROW + hosts * TREE_HOST_ROW;
     let forests = samples * u128::from(of_sample);
     check_size(series + forests, samples, "probe.trees.interval")

@@ -4,6 +4,7 @@
 //! and hint, and the module puts the section in front. They have no place in the text yet; the caller adds it.
 
 mod benchmarks;
+pub(crate) mod buffers;
 mod choices;
 pub(crate) mod classes;
 pub(crate) mod control;
@@ -12,7 +13,7 @@ pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;
 pub(crate) mod kept;
-mod levels;
+pub(crate) mod levels;
 pub(crate) mod limits;
 mod linear;
 pub(crate) mod packets;

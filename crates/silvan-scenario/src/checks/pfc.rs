@@ -2,10 +2,9 @@
 
 use silvan_cc::schemes::ib_cc::PortSelection;
 use silvan_cc::schemes::{Changes, SchemeName};
-use silvan_core::Bytes;
 use silvan_core::document::SourceText;
 use silvan_fabric::Fabric;
-use silvan_model::pfc::{PfcCable, ROCE_V2_CNP, ROCE_V2_OVERHEAD};
+use silvan_model::pfc::{ROCE_V2_CNP, ROCE_V2_OVERHEAD};
 use silvan_model::{EngineConfig, HostParams, SwitchParams};
 
 use super::{at, refused};
@@ -22,44 +21,6 @@ pub(crate) fn fill_ethernet(source: &SourceText, file: &mut ScenarioFile) {
     }
     if !source.has(&at("control.feedback.bytes")) {
         file.control.feedback.bytes = ROCE_V2_CNP;
-    }
-}
-
-/// Size of the input buffer of a switch, per port and virtual lane; under PFC that behind a cable like most.
-pub(crate) fn input_buffer(file: &ScenarioFile) -> Bytes {
-    let cable = file.link.kind();
-    let limits = file.link.pfc_params().and_then(|pfc| {
-        let cable = PfcCable {
-            rate: cable.data_rate(),
-            propagation: cable.propagation(),
-            mtu_wire: Bytes::from_bytes(
-                file.packet
-                    .mtu
-                    .as_u64()
-                    .saturating_add(file.packet.header.as_u64()),
-            ),
-            latency: file.switch.latency,
-        };
-        // What is wrong is reported where every cable is checked.
-        pfc.at(cable).ok()
-    });
-    limits.map_or_else(|| lane_buffer(file), |limits| limits.buffer)
-}
-
-/// Size of the input buffer of a switch with credits, per port and virtual lane.
-pub(crate) fn lane_buffer(file: &ScenarioFile) -> Bytes {
-    let lanes = match file.vl.share_buffer {
-        true => u64::from(file.vl.data_vls.max(1)),
-        false => 1,
-    };
-    Bytes::from_bytes(file.switch.buffer.as_u64() / lanes)
-}
-
-/// Size of the receive buffer of a host, per virtual lane. Under PFC a host takes what arrives, and the key has no effect.
-pub(crate) fn receive_buffer(file: &ScenarioFile) -> Bytes {
-    match file.link.flow_control {
-        FlowControl::Credits => file.host.receive_buffer,
-        FlowControl::Pfc => HostParams::default().receive_buffer,
     }
 }
 

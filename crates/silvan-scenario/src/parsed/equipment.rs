@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Length, Rate, Span};
 use silvan_fabric::{LinkKind, Speed, Width};
-use silvan_model::{EngineConfig, PfcParams, VlArbitration};
+use silvan_model::{PfcParams, VlArbitration};
 
 use crate::schema;
 
@@ -93,8 +93,10 @@ pub type VlWeight = (u8, u8);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct VlSection {
-    /// Number of data virtual lanes of every port, 1 to 15.
-    pub data_vls: u8,
+    /// Number of data virtual lanes of every port, 1 to 15. Default: as many as the routes need, with
+    /// `fabric.allow-credit-loops` 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_vls: Option<u8>,
     /// Whether the data VLs share `switch.buffer` in equal parts. If not, each has a buffer of that size. No effect with PFC.
     pub share_buffer: bool,
     /// Virtual lane of each of the 16 service levels. Default: the service level modulo the number
@@ -114,10 +116,17 @@ pub struct VlSection {
     pub limit_high: u8,
 }
 
+impl VlSection {
+    /// Data virtual lanes of every port.
+    pub fn lanes(&self) -> u8 {
+        self.data_vls.unwrap_or(1)
+    }
+}
+
 impl Default for VlSection {
     fn default() -> Self {
         Self {
-            data_vls: EngineConfig::default().data_vls,
+            data_vls: None,
             share_buffer: false,
             sl_to_vl: None,
             high: Vec::new(),

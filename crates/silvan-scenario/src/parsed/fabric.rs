@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Guid, Length, Lid, PortNumber, Rate, Span};
 use silvan_fabric::generators::{Generator, Topology};
-use silvan_fabric::routing::{DModK, PathChoice, Routing, RoutingName};
+use silvan_fabric::routing::{PathChoice, Routing, RoutingName, UpDown};
 use silvan_fabric::{Cable, Speed, Width};
 
 use crate::schema;
@@ -70,7 +70,8 @@ pub struct FabricSection {
     /// The cables, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
-    /// How the forwarding tables are computed. Default: what suits the generator; `d-mod-k` for a fabric without one.
+    /// How the forwarding tables are computed. Default: what suits the generator; without one, `d-mod-k` where the switches form a fat
+    /// tree, else `up-down`.
     #[serde(skip_deserializing, flatten, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_deserializing, !flatten, with = "Option<RoutingName>")]
     pub routing: Option<Routing>,
@@ -110,13 +111,13 @@ pub struct FabricSection {
 }
 
 impl FabricSection {
-    /// How the forwarding tables are computed.
+    /// How the forwarding tables are computed; where that depends on the cables and none have been looked at, `up-down`.
     pub fn routing(&self) -> Routing {
         self.routing
             .clone()
             .unwrap_or_else(|| match &self.topology {
                 Some(topology) => topology.routing_for(self.path_choice),
-                None => DModK {}.into(),
+                None => UpDown::default().into(),
             })
     }
 

@@ -200,7 +200,7 @@ const TORUS: &str = "[fabric]\ngenerator = \"torus\"\nsizes = [5, 3]\nhosts-per-
 /// Without lanes for the datelines the cycle is named, and the hint tells what to do.
 #[test]
 fn a_torus_needs_lanes() {
-    let refused = message(TORUS);
+    let refused = message(&format!("{TORUS}[vl]\ndata-vls = 1\n"));
     assert!(
         refused.starts_with("file.toml:5: fabric.routing: the routes can deadlock"),
         "{refused}"
@@ -209,8 +209,13 @@ fn a_torus_needs_lanes() {
         refused.contains("(hint: set vl.data-vls to 2 for datelines"),
         "{refused}"
     );
-    assert!(read(&format!("{TORUS}[vl]\ndata-vls = 2\n")).is_ok());
-    assert!(read(&format!("{TORUS}allow-credit-loops = true\n")).is_ok());
+    let written = read(&format!("{TORUS}[vl]\ndata-vls = 2\n")).unwrap();
+    let by_default = read(TORUS).unwrap();
+    assert_eq!(written.effective_toml(), by_default.effective_toml());
+    let loops = read(&format!("{TORUS}allow-credit-loops = true\n")).unwrap();
+    assert_eq!(loops.engine_config().data_vls, 1);
+    let short = TORUS.replace("[5, 3]", "[4, 3]");
+    assert_eq!(read(&short).unwrap().engine_config().data_vls, 1);
 }
 
 /// Fabrics and routes of scenarios that were read before are taken again where all that they follow from is equal.
@@ -218,10 +223,13 @@ fn a_torus_needs_lanes() {
 fn what_was_read_before_has_no_influence() {
     let torus = |more: &str| format!("{TORUS}{more}[run]\nduration = \"1 ms\"\n");
     let lanes = torus("[vl]\ndata-vls = 2\n");
-    let refused = message(&torus(""));
+    let one_lane = torus("[vl]\ndata-vls = 1\n");
+    let refused = message(&one_lane);
     for _ in 0..2 {
         let first = read(&lanes).unwrap();
-        assert_eq!(message(&torus("")), refused);
+        assert_eq!(message(&one_lane), refused);
+        let by_default = read(&torus("")).unwrap();
+        assert_eq!(by_default.effective_toml(), first.effective_toml());
         let faster = read(&format!("{lanes}[link]\nspeed = \"XDR\"\n")).unwrap();
         let rates =
             [&first, &faster].map(|one| one.fabric().links[LinkId::new(0)].kind.data_rate());
@@ -286,8 +294,15 @@ fn adaptive_routing_wants_a_fat_tree() {
     );
     let ring = "[fabric]\ngenerator = \"ring\"\nswitches = 4\nhosts-per-switch = 1\n\
                 routing = \"min-hop\"\npath-choice = \"adaptive\"\nallow-credit-loops = ";
-    let refused = message(&format!("{ring}false"));
+    let refused = message(&format!("{ring}false\n[vl]\ndata-vls = 1\n"));
     assert!(refused.contains("the routes can deadlock"), "{refused}");
+    assert!(
+        read(&format!("{ring}false"))
+            .unwrap()
+            .engine_config()
+            .data_vls
+            > 1
+    );
     assert!(read(&format!("{ring}true")).is_ok());
     let tree = "[fabric]\ngenerator = \"k-ary-n-tree\"\nk = 2\nn = 2\npath-choice = \"adaptive\"\n";
     assert!(read(tree).is_ok());
@@ -318,11 +333,11 @@ fn switches_of_grids_choose_among_shortest_paths() {
 #[test]
 fn layered_routes_say_how_many_lanes_suffice() {
     let dragonfly = "[fabric]\ngenerator = \"dragonfly\"\nswitches-per-group = 4\n\
-                     hosts-per-switch = 1\nglobal-per-switch = 2\n";
-    let refused = message(dragonfly);
+                     hosts-per-switch = 1\nglobal-per-switch = 2\nrouting = \"layered-min-hop\"\n";
+    let refused = message(&format!("{dragonfly}[vl]\ndata-vls = 1\n"));
     assert!(
         refused.starts_with(
-            "file.toml:1: fabric.routing: the routes can deadlock, their channels depend on each \
+            "file.toml:6: fabric.routing: the routes can deadlock, their channels depend on each \
              other in a cycle: group-"
         ),
         "{refused}"
@@ -332,7 +347,13 @@ fn layered_routes_say_how_many_lanes_suffice() {
     let with = |lanes: u8| read(&format!("{dragonfly}[vl]\ndata-vls = {lanes}\n"));
     assert!(with(lanes).is_ok() && with(lanes + 1).is_ok());
     assert!(with(lanes - 1).is_err());
-    assert!(read(&format!("{dragonfly}allow-credit-loops = true\n")).is_ok());
+    assert!(
+        read(&format!(
+            "{dragonfly}allow-credit-loops = true\n[vl]\ndata-vls = 1\n"
+        ))
+        .is_ok()
+    );
+    assert_eq!(read(dragonfly).unwrap().engine_config().data_vls, lanes);
     for choice in ["adaptive", "spray-random", "spray-round-robin", "ecmp"] {
         let with = |lanes: u8| {
             format!("{dragonfly}path-choice = \"{choice}\"\n[vl]\ndata-vls = {lanes}\n")

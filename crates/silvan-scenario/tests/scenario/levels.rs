@@ -91,7 +91,7 @@ fn wrong_levels_are_named() {
     for (levels, rest, expected) in [
         (
             across('1'),
-            "",
+            "[vl]\ndata-vls = 1\n",
             "class 0 starts at VL 0, but its routes need 2 VLs",
         ),
         (

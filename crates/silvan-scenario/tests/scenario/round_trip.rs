@@ -183,9 +183,13 @@ fn the_hash_tells_scenarios_apart_and_not_spellings() {
     let hash = |text: &str| read(text).unwrap().hash();
     assert_eq!(
         hash(""),
-        hash("# nothing\n[switch]\nbuffer = \"65536 B\"\n")
+        hash("# nothing\n[switch]\nlatency = \"0.1 us\"\n")
     );
     assert_eq!(hash("run.seed = 1"), hash("[run]\nduration = \"10000 us\""));
+    assert_eq!(
+        hash("[switch]\nbuffer = \"1 KiB\"\n[packet]\nmtu = \"256 B\""),
+        hash("[switch]\nbuffer = \"1024 B\"\n[packet]\nmtu = \"256 B\"")
+    );
     assert_ne!(hash(""), hash("[switch]\nbuffer = \"65 KiB\""));
     assert_eq!(hash("").len(), 64);
     assert!(hash("").chars().all(|digit| digit.is_ascii_hexdigit()));

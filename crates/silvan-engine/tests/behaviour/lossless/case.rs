@@ -427,7 +427,7 @@ fn switches(wire: u64) -> impl Strategy<Value = SwitchParams> {
     (
         spans(400),
         spans(300),
-        buffers(wire),
+        option::weighted(0.8, buffers(wire)),
         (
             option::weighted(0.4, 1_u8..=3),
             option::weighted(0.3, 1_u8..=5),
@@ -492,7 +492,8 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
     (1_u8..=4, sizes, 0_u64..60).prop_flat_map(|(data_vls, mtu, header)| {
         let wire = mtu + header;
         let sink = prop_oneof![2 => Just(Sink::StoreAndForward), 1 => Just(Sink::CutThrough)];
-        let host = (rates(), rates(), sink, buffers(wire), spans(300)).prop_map(
+        let buffer = option::weighted(0.8, buffers(wire));
+        let host = (rates(), rates(), sink, buffer, spans(300)).prop_map(
             |(injection_rate, sink_rate, sink, receive_buffer, credit_delay)| HostParams {
                 sink,
                 injection_rate,

@@ -34,12 +34,13 @@ pub fn runner(cases: u32) -> TestRunner {
 
 /// Blocks of the buffer at the far end of a port's cable.
 fn capacity(case: &Case, fabric: &Fabric, port: PortId) -> Option<u32> {
-    let peer = fabric.ports[port].peer?;
+    let (peer, link) = (fabric.ports[port].peer?, fabric.ports[port].link?);
+    let (cable, config) = (fabric.links[link].kind, &case.config);
     let to_host = fabric.nodes[fabric.ports[peer].node].as_host().is_some();
     let buffer = if to_host {
-        case.config.host.receive_buffer
+        config.host.buffer_behind(cable, config.packet)
     } else {
-        case.config.switch.buffer
+        config.switch.buffer_behind(cable, config.packet)
     };
     Some(u32::try_from(buffer.as_u64() / 64).unwrap())
 }
@@ -175,8 +176,10 @@ fn compare<const TOLD: bool, S: PerPortVl, C: PerHost, F: EngineVariant>(
     }
     prop_assert!(lookahead.packet_hops() > 0);
     // All has been drained.
-    let empty = u32::try_from(case.config.switch.buffer.as_u64() / 64).unwrap();
     for port in routed.fabric.ports.ids() {
+        let peer = routed.fabric.ports[port].peer;
+        let empty = peer.and_then(|peer| capacity(case, &routed.fabric, peer));
+        let empty = empty.unwrap_or(0);
         for vl in Vl::all().take(usize::from(case.config.data_vls)) {
             let free = lookahead.free_blocks(port, vl);
             prop_assert!(free.is_none_or(|free| free == empty));
@@ -533,7 +536,7 @@ fn immediate_effects_prevent_lookahead() {
         with(|config| {
             config.switch.output_buffer = Some(OutputBuffer {
                 crossbar: CrossbarFeed::FullRate,
-                size: config.switch.buffer,
+                size: SwitchParams::LEAST_BUFFER,
                 speedup_percent: 100,
             });
         }),

@@ -44,7 +44,7 @@ fn config(case: &Case) -> EngineConfig {
         switch: engine::SwitchParams {
             latency: switch.latency,
             credit_delay: switch.credit_delay,
-            buffer: switch.buffer,
+            buffer: Some(switch.buffer),
             read_limit: switch.read_limit,
             read_speedup_percent: switch.read_speedup_percent,
             queueing: match switch.queueing {
@@ -72,7 +72,7 @@ fn config(case: &Case) -> EngineConfig {
                 Sink::StoreAndForward => engine::Sink::StoreAndForward,
                 Sink::CutThrough => engine::Sink::CutThrough,
             },
-            receive_buffer: host.receive_buffer,
+            receive_buffer: Some(host.receive_buffer),
             credit_delay: host.credit_delay,
             ..engine::HostParams::default()
         },
