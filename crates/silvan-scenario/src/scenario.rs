@@ -21,7 +21,7 @@ use crate::checks::control::{
     ControlPlan, build_control, check_setup, setup, switch_ports, warn_of_tables,
 };
 use crate::checks::engine::check_engine_routes;
-use crate::checks::fabric::{ChosenRouting, check_lids, tabulate};
+use crate::checks::fabric::{check_lids, tabulate};
 use crate::checks::kept::RoutedFabric;
 use crate::checks::limits::{check_flows, check_series};
 use crate::checks::packets::build_packets;
