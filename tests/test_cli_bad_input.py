@@ -39,7 +39,7 @@ BROKEN = {
     "an unknown key": ('[switch]\nbufer = "64 KiB"\n', 2, "buffer"),
     "an unknown section": ('[swich]\nbuffer = "64 KiB"\n', 1, "switch"),
     "an unknown choice": ('[control]\nscheme = "ib_cc"\n', 2, "ib-cc"),
-    "a zero-byte MTU": ('[packet]\nmtu = "0 B"\n', 2, "2 KiB is usual"),
+    "a zero-byte MTU": ('[packet]\nmtu = "0 B"\n', 2, "4 KiB is usual"),
     "a buffer smaller than a packet": ('[switch]\nbuffer = "1 KiB"\n', 2, "at least 4160 B"),
     "a hotspot outside the fabric": (
         '[traffic.nodes]\nc = 0.5\nhotspots = ["host-9999"]\n',

@@ -193,7 +193,7 @@ impl From<&BuildError> for Refusal {
             }
             E::Mtu(_) => (
                 "packet.mtu".into(),
-                "InfiniBand MTUs are 256 B to 4 KiB; 2 KiB is usual".into(),
+                "InfiniBand MTUs are 256 B to 4 KiB; 4 KiB is usual".into(),
             ),
             E::Header(_) => (
                 "packet.header".into(),

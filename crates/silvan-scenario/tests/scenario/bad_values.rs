@@ -14,13 +14,13 @@ fn packets_and_buffers() {
         "packet",
         "mtu = \"0 B\"",
         "packet.mtu: MTU of 0 bytes; it must be between 1 and 10240 (hint: InfiniBand MTUs are 256 \
-         B to 4 KiB; 2 KiB is usual)",
+         B to 4 KiB; 4 KiB is usual)",
     );
     check(
         "packet",
         "mtu = \"11 KiB\"",
         "packet.mtu: MTU of 11264 bytes; it must be between 1 and 10240 (hint: InfiniBand MTUs are \
-         256 B to 4 KiB; 2 KiB is usual)",
+         256 B to 4 KiB; 4 KiB is usual)",
     );
     check(
         "packet",
