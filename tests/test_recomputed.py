@@ -12,12 +12,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import silvan
 from silvan.run_measures import MEASURES
+from tests.conftest import Command
 
 WARM_PS, END_PS, STEP_PS = 60_000_000, 300_000_000, 20_000_000
 HEADER = 26
@@ -186,7 +188,7 @@ class Recomputed:
             ]
             assert row["delivered_bytes"] == sum(one["payload"] for one in own)
             assert row["delivered_packets"] == len(own)
-            # The mark of a packet counts when it is sure to arrive, so one may be in another interval.
+            # A mark counts when the packet is sure to arrive: one may be in another interval.
             assert abs(row["fecn_received"] - sum(one["fecn"] for one in own)) <= 1
             assert row["injected_bytes"] == sum(one["payload"] for one in left)
             check_latency(row, [one["delivered_ps"] - one["born_ps"] for one in own])
@@ -585,3 +587,45 @@ def test_every_measure_follows_from_packets_and_messages(recomputed: Recomputed)
     for name, value in expected.items():
         rel = 1 / 128 + 1e-3 if "latency_p" in name else 1e-9
         assert found[name] == pytest.approx(value, rel=rel), name
+
+
+def test_every_printed_number_follows_from_packets_and_messages(
+    recomputed: Recomputed, command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "drawn.toml"
+    path.write_text(recomputed.result.scenario.to_toml())
+    shown = command("run", path).stdout
+    cells = {cell.strip() for line in shown.splitlines() for cell in line.split("│")}
+    expected = recomputed.measures()
+    for name in ("hotspots_gbps", "other_receivers_gbps", "total_gbps"):
+        if name in expected:
+            assert f"{expected[name]:.3f}" in cells
+    for number, row in enumerate(recomputed.rows("classes")):
+        latencies = [
+            one["delivered_ps"] - one["born_ps"]
+            for one in recomputed.counted
+            if one["class"] == number
+        ]
+        if latencies:
+            of_class = (sum(latencies) / len(latencies), min(latencies), max(latencies))
+            assert {row["name"], *(f"{ps / 1e6:.3f}" for ps in of_class)} <= cells
+    if recomputed.flows:
+        finished = sum(one["finished"] for one in recomputed.flows)
+        line = f"{finished} of {len(recomputed.flows)} flows finished"
+        for name, words, unit in (("fct", "completion time", " µs"), ("slowdown", "slowdown", "")):
+            end = "_us" if unit else ""
+            if f"{name}_mean{end}" not in expected:
+                continue
+            values = [expected[f"{name}_{part}{end}"] for part in ("mean", "p99", "max")]
+            texts = ["unfinished" if math.isinf(one) else f"{one:.2f}{unit}" for one in values]
+            line += f"; {words} mean {texts[0]}, 99 % {texts[1]}, max {texts[2]}"
+        assert line in shown.splitlines()
+    for row in recomputed.rows("programs"):
+        marks = recomputed.rows("program_marks")
+        end_us = max(mark["end_ps"] for mark in marks) / 1e6
+        slowdown = expected["program_slowdown"]
+        assert (
+            f"1 of 1 programs finished; the last one after {end_us:.3f} µs; "
+            f"slowdown max {slowdown:.2f}"
+        ) in shown
+        assert {row["name"], f"{expected['exposed_share']:.3%}", f"{slowdown:.3f}"} <= cells
