@@ -82,6 +82,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
             "queueing": rng.choice(["voq", "fifo"]),
             "arbitration": rng.choice(["round-robin", "oldest-first"]),
         },
+        "host": {"receive-buffer": "16 KiB"},
         "packet": {"mtu": rng.choice(["256 B", "1 KiB", "2 KiB"])},
         "vl": {"data-vls": 5 if dragonfly else 2 if torus else rng.choice([1, 1, 2])},
         "control": {"scheme": scheme},
