@@ -76,10 +76,13 @@ def test_validate_describes_the_fabric(command: Command, incast_file: Path) -> N
 def test_show_prints_the_effective_scenario(command: Command, incast_file: Path) -> None:
     expected = silvan.Scenario.from_toml(INCAST, overrides={"run.seed": 9})
     shown = command("show", incast_file, "--set", "run.seed=9")
-    assert shown == Outcome(0, expected.to_toml().rstrip("\n") + "\n", "")
+    text, _, facts = shown.stdout.partition("# What it builds:\n")
+    assert (shown.status, text, shown.stderr) == (0, expected.to_toml().rstrip("\n") + "\n", "")
+    assert "#   routing: d-mod-k (the default of single-switch)\n" in facts
+    assert "#   input buffer per virtual lane in switches, 16 Gbit/s, 10 ns: 65536 B" in facts
     as_json = command("show", incast_file, "--set", "run.seed=9", "--json")
     assert json.loads(as_json.stdout) == expected.to_dict()
-    assert tomllib.loads(shown.stdout.replace("# ", "")) == expected.to_dict()
+    assert tomllib.loads(text.replace("# ", "")) == expected.to_dict()
 
 
 def test_show_prints_the_fabric_for_ibsim(command: Command, incast_file: Path) -> None:
@@ -158,7 +161,8 @@ def test_a_credit_loop_ends_the_run_and_is_named(command: Command, tmp_path: Pat
     )
     outcome = command("run", path, "--out", tmp_path / "out")
     assert (outcome.status, outcome.stdout) == (1, "")
-    error, hint = outcome.stderr.splitlines()
+    warning, error, hint = outcome.stderr.splitlines()
+    assert warning.startswith("warning: switch.buffer: 4 KiB let a cable of 16 Gbit/s")
     assert error.startswith("error: deadlock at ")
     for switch in range(5):
         assert f"switch-0{switch}:" in error

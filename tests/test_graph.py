@@ -143,9 +143,7 @@ def test_an_irregular_graph_has_routes_without_deadlock_on_one_lane() -> None:
     states = nx.DiGraph()
     for a, b in [*switches.edges, *(edge[::-1] for edge in switches.edges)]:
         is_up = (rank[b], b) < (rank[a], a)
-        states.add_edge((a, True), (b, False)) if not is_up else states.add_edge(
-            (a, True), (b, True)
-        )
+        states.add_edge((a, True), (b, is_up))
         if not is_up:
             states.add_edge((a, False), (b, False))
     legal = dict(nx.all_pairs_shortest_path_length(states))

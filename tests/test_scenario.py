@@ -155,7 +155,7 @@ def test_tables_are_attributes_with_defaults_filled_in() -> None:
 
     compare(scenario.tables, tables)
     assert scenario.traffic.incast[0].to == tables["traffic"]["incast"][0]["to"]
-    assert scenario.switch.buffer.bytes == 65_536
+    assert scenario.packet.mtu.bytes == 2_048
     assert {"switch", "packet"} <= set(dir(scenario))
     with pytest.raises(AttributeError, match="bufer"):
         _ = scenario.switch.bufer

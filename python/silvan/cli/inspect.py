@@ -97,7 +97,7 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the effective scenario, with every default as a comment, and what it builds."""
+    """Print the effective scenario, its defaults and what it builds."""
     loaded = load(scenario, set_)
     if format_ is Format.IBSIM:
         put(loaded.to_ibsim().rstrip())
