@@ -30,7 +30,7 @@ use crate::checks::rates::{cable_rates, warn_of_rate};
 use crate::checks::run::check_run;
 use crate::checks::sweep::{assignment, check_sweep};
 use crate::checks::traces::import_traces;
-use crate::checks::traffic::{check_traffic, environment, import_sizes};
+use crate::checks::traffic::{check_traffic, environment, import_flows, import_sizes};
 use crate::checks::{at, refused};
 use crate::effective;
 use crate::given::{self, Given};
@@ -168,6 +168,7 @@ impl Scenario {
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
         fill_ethernet(source, &mut file);
+        import_flows(&mut file.traffic, base)?;
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let kept = kept(&file);
