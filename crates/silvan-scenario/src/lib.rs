@@ -31,6 +31,7 @@
 
 mod checks;
 mod effective;
+pub mod faults;
 mod given;
 mod graph;
 pub mod parsed;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
 use silvan_core::document::SourceText;
-use silvan_core::{Span, Time};
+use silvan_core::{LinkId, Span, Time};
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Routes, Routing};
-use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_fabric::{Fabric, ForwardingTables, LinkKind};
 use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
@@ -19,6 +19,7 @@ use crate::checks::classes::check_classes;
 use crate::checks::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
 use crate::checks::engine::{build_engine, check_engine_routes};
 use crate::checks::fabric::{build_fabric, build_routes, check_lids, tabulate};
+use crate::checks::faults::build_in;
 use crate::checks::import::{import_fabric, import_tables};
 use crate::checks::kept::{RoutedFabric, keep, kept};
 use crate::checks::limits::{check_flows, check_name, check_runs, check_series};
@@ -32,11 +33,11 @@ use crate::checks::sweep::{assignment, check_sweep};
 use crate::checks::traces::import_traces;
 use crate::checks::traffic::{check_traffic, environment, import_flows, import_sizes};
 use crate::checks::{at, refused};
-use crate::effective;
+use crate::faults::PlannedFault;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::topology::{check_fabric_keys, read_routing, read_topology};
-use crate::{KeyPath, Override, ScenarioError};
+use crate::{KeyPath, Override, ScenarioError, effective};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
 /// connected by routes without loops.
@@ -164,17 +165,21 @@ impl Scenario {
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
         let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
         import_sizes(&mut file.traffic, base)?;
+        import_flows(&mut file.traffic, base)?;
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
         fill_ethernet(source, &mut file);
-        import_flows(&mut file.traffic, base)?;
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let kept = kept(&file);
-        let fabric = match &kept {
-            Some(routed) => Arc::clone(&routed.fabric),
-            None => Arc::new(build_fabric(&file.fabric, &file.link)?),
+        let (fabric, faults) = match &kept {
+            Some(routed) => (Arc::clone(&routed.fabric), Arc::clone(&routed.faults)),
+            None => {
+                let mut fabric = build_fabric(&file.fabric, &file.link)?;
+                let faults = build_in(&file, &mut fabric)?;
+                (Arc::new(fabric), Arc::new(faults))
+            }
         };
         let origin = file.fabric.routing_file.is_some();
         let origin = origin.then(|| at("fabric.routing-file"));
@@ -187,8 +192,9 @@ impl Scenario {
         let routed = match kept {
             Some(routed) => routed,
             None => {
-                let routes = build_routes(&file, &engine, &fabric, origin.as_ref())?;
-                let routed = RoutedFabric::new(Arc::clone(&fabric), routes);
+                let uncut = faults.uncut.as_ref();
+                let routes = build_routes(&file, &engine, &fabric, uncut, origin.as_ref())?;
+                let routed = RoutedFabric::new(Arc::clone(&fabric), faults, routes);
                 keep(&file, &routed);
                 routed
             }
@@ -348,6 +354,20 @@ impl Scenario {
     /// Switches, hosts and cables.
     pub fn fabric(&self) -> &Arc<Fabric> {
         &self.routed.fabric
+    }
+
+    /// The faults that come during a run, by their places in the file. Cables that are cut or degraded for the whole run are
+    /// part of the [fabric](Self::fabric).
+    pub fn faults(&self) -> &[PlannedFault] {
+        &self.routed.faults.later
+    }
+
+    /// A cable as it is without a fault that degrades it for the whole run.
+    pub fn intact_cable(&self, link: LinkId) -> LinkKind {
+        let degraded = self.routed.faults.degraded.iter();
+        let mut intact = degraded.filter(|(other, _)| *other == link);
+        let known = intact.next().map(|(_, intact)| *intact);
+        known.unwrap_or(self.routed.fabric.links[link].kind)
     }
 
     /// The forwarding tables; they connect every pair of hosts without loops. Where routes follow a rule, the first call makes

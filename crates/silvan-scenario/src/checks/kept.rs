@@ -11,7 +11,8 @@ use silvan_fabric::routing::{
 };
 
 use super::fabric::{CheckedRoutes, has_given_routes};
-use crate::parsed::{FabricSection, LinkSection, ScenarioFile};
+use super::faults::FabricFaults;
+use crate::parsed::{FabricSection, FaultEntry, LinkSection, ScenarioFile};
 
 /// How many are kept.
 const MOST: usize = 4;
@@ -22,6 +23,7 @@ const MOST_HOSTS: usize = 2048;
 #[derive(Debug, Clone)]
 pub(crate) struct RoutedFabric {
     pub fabric: Arc<Fabric>,
+    pub faults: Arc<FabricFaults>,
     pub tables: Arc<ForwardingTables>,
     pub lanes: Option<Arc<PathLanes>>,
     pub alternatives: Option<Arc<Alternatives>>,
@@ -32,9 +34,10 @@ pub(crate) struct RoutedFabric {
 }
 
 impl RoutedFabric {
-    pub fn new(fabric: Arc<Fabric>, routes: CheckedRoutes) -> Self {
+    pub fn new(fabric: Arc<Fabric>, faults: Arc<FabricFaults>, routes: CheckedRoutes) -> Self {
         Self {
             fabric,
+            faults,
             tables: Arc::new(routes.tables),
             lanes: routes.lanes.map(Arc::new),
             alternatives: routes.alternatives.map(Arc::new),
@@ -62,6 +65,7 @@ impl RoutedFabric {
 struct Key {
     fabric: FabricSection,
     link: LinkSection,
+    fault: Vec<FaultEntry>,
     data_vls: u8,
 }
 
@@ -73,6 +77,7 @@ impl Key {
         (!given).then(|| Self {
             fabric: section.clone(),
             link: file.link.clone(),
+            fault: file.fault.clone(),
             data_vls: file.vl.data_vls,
         })
     }
