@@ -31,6 +31,7 @@
 
 mod checks;
 mod effective;
+mod estimate;
 pub mod faults;
 mod given;
 mod graph;
@@ -43,6 +44,7 @@ mod variants;
 
 pub use checks::control::switch_ports;
 pub use checks::limits::read_scenario;
+pub use estimate::Estimate;
 pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;

@@ -71,11 +71,12 @@ mod arrivals;
 mod build;
 mod check;
 mod closed_loop;
+mod demand;
 mod error;
 mod finite;
 mod fixed;
-mod flow_list;
 mod flow_lines;
+mod flow_list;
 mod flow_targets;
 mod hosts;
 mod hotspots;
@@ -99,8 +100,8 @@ pub use arrivals::Arrivals;
 pub use closed_loop::{SequenceProgress, SequenceState};
 pub use error::{Entry, Reason, TrafficError};
 pub use finite::FiniteFlow;
-pub use flow_list::FlowRecord;
 pub use flow_lines::{FlowEnd, FlowFormat, FlowLine, FlowLineError, read_flows};
+pub use flow_list::FlowRecord;
 pub use hosts::Traffic;
 pub use kinds::{
     Flow, FlowFile, FlowPattern, Flows, Incast, Nodes, Pattern, Permutation, Sequence,
