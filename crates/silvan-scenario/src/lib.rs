@@ -31,6 +31,7 @@
 
 mod checks;
 mod effective;
+mod elsewhere;
 mod estimate;
 pub mod faults;
 mod given;

@@ -16,7 +16,9 @@ use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 
 use crate::checks::classes::check_classes;
-use crate::checks::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
+use crate::checks::control::{
+    ControlPlan, build_control, check_setup, setup, switch_ports, warn_of_idle,
+};
 use crate::checks::engine::{build_engine, check_engine_routes};
 use crate::checks::fabric::{build_fabric, build_routes, check_lids, tabulate};
 use crate::checks::faults::build_in;
@@ -37,7 +39,7 @@ use crate::faults::PlannedFault;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::topology::{check_fabric_keys, read_routing, read_topology};
-use crate::{KeyPath, Override, ScenarioError, effective};
+use crate::{KeyPath, Override, ScenarioError, effective, elsewhere};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
 /// connected by routes without loops.
@@ -108,7 +110,8 @@ impl Scenario {
             let (lists, others): (Vec<Override>, Vec<Override>) = (lists, others);
             return Self::from_toml(text, source_name, &others)?.with_overrides(&lists);
         }
-        Self::build(&source, text, source_name, overrides).map_err(|error| source.locate(error))
+        let built = Self::build(&source, text, source_name, overrides);
+        built.map_err(|error| source.locate(elsewhere::with_places(error)))
     }
 
     /// The same scenario with more overrides, read again: defaults that depend on other values
@@ -212,6 +215,7 @@ impl Scenario {
         check_classes(&file, routes.lanes)?;
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
+        warnings.extend(warn_of_idle(source, &file, overrides));
         warnings.extend(warn_of_credits(&file));
         warnings.extend(warn_of_rate(&file, &fabric));
         let ports = switch_ports(&fabric);
@@ -538,5 +542,5 @@ fn names_imported_list(source: &SourceText, change: &Override) -> bool {
         keys.iter().any(|key| path.starts_with(&fabric.key(key)))
     };
     (has("file") && names(&["switch", "host", "cable"]))
-        || (has("routing-file") && names(&["tables", "linear-tables", "path-sl", "sl-to-vl"]))
+        || (has("routing-file") && names(&["linear-tables", "path-sl", "sl-to-vl"]))
 }

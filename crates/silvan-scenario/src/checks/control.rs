@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use silvan_cc::dcms::Dcms;
-use silvan_cc::schemes::{Changes, SchemeError, Setup, SwitchPort, Switches};
-use silvan_core::document::KeyPath;
+use silvan_cc::schemes::{Changes, SchemeError, SchemeName, Setup, SwitchPort, Switches};
+use silvan_core::document::{KeyPath, Override, SourceText};
 use silvan_core::{PortId, SwitchId};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -44,6 +44,32 @@ pub(crate) fn build_control(
         settings: settings.map_err(scheme_error)?,
         dcms: build_dcms(section, fabric)?,
     })
+}
+
+/// Names the tables of schemes that the file has and its scheme does not use. A scheme that an override or a sweep chooses
+/// leaves the tables of the others without effect on purpose.
+pub(crate) fn warn_of_idle(
+    source: &SourceText,
+    file: &ScenarioFile,
+    overrides: &[Override],
+) -> Option<String> {
+    const KEY: &str = "control.scheme";
+    if overrides.iter().any(|change| change.key == KEY) || file.sweep.vary.contains_key(KEY) {
+        return None;
+    }
+    let scheme = file.control.scheme;
+    let control = source.root().get("control")?.as_table_like()?;
+    let schemes = SchemeName::ALL.iter();
+    let idle = schemes.filter(|one| control.contains_key(one.as_str()) && !scheme.includes(**one));
+    let idle: Vec<String> = idle
+        .map(|one| format!("control.{}", one.as_str()))
+        .collect();
+    let verb = if idle.len() == 1 { "has" } else { "have" };
+    let message = || {
+        let (idle, scheme) = (idle.join(", "), scheme.as_str());
+        format!("{idle} {verb} no effect: control.scheme is {scheme:?}")
+    };
+    (!idle.is_empty()).then(message)
 }
 
 /// What a scheme is built for.
