@@ -13,7 +13,7 @@ const TIB: u64 = 1 << 40;
 
 const BITS_REFUSED: &str = "write \"B\" for bytes; data amounts are not given in bits";
 
-static DIMENSION: Dimension = Dimension {
+pub(crate) static DIMENSION: Dimension = Dimension {
     quantity: "data size",
     example: "64 KiB",
     max: u64::MAX,

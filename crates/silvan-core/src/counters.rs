@@ -22,6 +22,8 @@ pub enum CounterTable {
     Ports,
     /// `ports`, of runs that discard packets without a route.
     PortsIfUnroutable,
+    /// `ports`, of runs with faults that lose packets.
+    PortsIfFaults,
     /// `ports`, of runs with PFC.
     PortsIfPfc,
     /// `port_series`: growth by probe interval.
@@ -256,7 +258,7 @@ port_counters! {
     }
     /// Packets that were on the cable to this port when it was cut.
     rcv_errors: Packets {
-        tables: [],
+        tables: [PortsIfFaults],
         fields: [
             PortCounters.rcv_errors,
             PortCountersExtended.rcv_errors,
@@ -266,7 +268,7 @@ port_counters! {
     }
     /// Packets bound for this output that it discarded.
     xmit_discards: Packets {
-        tables: [],
+        tables: [PortsIfFaults],
         fields: [PortCounters.xmit_discards, PortCountersExtended.xmit_discards],
         metric: None,
     }
@@ -361,6 +363,7 @@ impl PortCounter {
             CounterTable::PortsIfUnroutable => {
                 "`ports`, where packets without a route are discarded"
             }
+            CounterTable::PortsIfFaults => "`ports`, with `[[fault]]` during the run",
             CounterTable::PortsIfPfc => "`ports`, with `link.flow-control = \"pfc\"`",
             CounterTable::PortSeries => "`port_series`",
         };

@@ -10,7 +10,7 @@ use crate::quantity::{Dimension, ParseQuantityError, text_quantity, unit};
 /// copper 0.66 to 0.8.
 const PS_PER_MM: u64 = 5;
 
-static DIMENSION: Dimension = Dimension {
+pub(crate) static DIMENSION: Dimension = Dimension {
     quantity: "length",
     example: "2 m",
     max: u32::MAX as u64,

@@ -25,7 +25,7 @@ const AMBIGUOUS_MEGA: &str = "write \"Mbit/s\" for bits or \"MB/s\" for bytes";
 const AMBIGUOUS_GIGA: &str = "write \"Gbit/s\" for bits or \"GB/s\" for bytes";
 const AMBIGUOUS_TERA: &str = "write \"Tbit/s\" for bits or \"TB/s\" for bytes";
 
-static DIMENSION: Dimension = Dimension {
+pub(crate) static DIMENSION: Dimension = Dimension {
     quantity: "data rate",
     example: "13.5 Gbit/s",
     max: u64::MAX,

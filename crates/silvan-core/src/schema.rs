@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use crate::quantity::Dimension;
 use crate::{Bytes, Length, Rate, Span};
 
 /// Key of a schema: the type in words.
@@ -16,7 +17,7 @@ pub const UNIT_KEY: &str = "x-unit";
 
 /// Defines a stand-in for a quantity, and gives the quantity its schema.
 macro_rules! quantity {
-    ($name:ident, $quantity:ident, $type:literal, $units:literal) => {
+    ($name:ident, $quantity:ident, $module:ident, $type:literal, $units:literal) => {
         #[doc = concat!("Stands for ", $type, " as text.")]
         #[derive(Debug)]
         pub struct $name;
@@ -45,9 +46,11 @@ macro_rules! quantity {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let dimension = &crate::$module::DIMENSION;
                 json_schema!({
                     "type": "string",
-                    "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*[A-Za-z]+(/s)?\\s*$",
+                    "pattern": pattern(dimension),
+                    "examples": [dimension.example],
                     "x-type": $type,
                     "x-unit": $units,
                 })
@@ -56,20 +59,28 @@ macro_rules! quantity {
     };
 }
 
-quantity!(SpanText, Span, "time span", "ps, ns, us, ms, s");
+/// What a quantity looks like: an editor names the units where a text is none.
+fn pattern(dimension: &Dimension) -> String {
+    let units: Vec<&str> = dimension.units.iter().map(|unit| unit.name).collect();
+    format!(r"^\s*[0-9]+(\.[0-9]+)?\s*({})\s*$", units.join("|"))
+}
+
+quantity!(SpanText, Span, time, "time span", "ps, ns, us, ms, s");
 quantity!(
     BytesText,
     Bytes,
+    bytes,
     "data size",
     "B, kB, KiB, MB, MiB, GB, GiB, TB, TiB"
 );
 quantity!(
     RateText,
     Rate,
+    rate,
     "data rate",
     "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, or B/s with the prefixes of sizes"
 );
-quantity!(LengthText, Length, "length", "mm, cm, m, km");
+quantity!(LengthText, Length, length, "length", "mm, cm, m, km");
 
 /// Stands for a service level.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ const PS_PER_US: u64 = 1_000_000;
 const PS_PER_MS: u64 = 1_000_000_000;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-static DIMENSION: Dimension = Dimension {
+pub(crate) static DIMENSION: Dimension = Dimension {
     quantity: "time span",
     example: "150 us",
     max: u64::MAX,

@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use silvan_core::{Bytes, PortId, Rate, Sl, Time};
-use silvan_fabric::Fabric;
+use silvan_fabric::{CableLimit, Fabric};
 use silvan_mad::smp::PortState;
+use silvan_scenario::faults::{
+    Fault, cabled_port, check_limit, error_rate, host_named, lost_share, switch_named,
+};
 
 use crate::clients::Clients;
-use crate::faults::{
-    CableLimit, Fault, cable_limit, cabled_port, error_rate, host_named, lost_share, parse,
-    switch_named,
-};
 use crate::pace::Pace;
 use crate::plane::{NewFlow, ProgramState};
 use crate::subnet::Sources;
@@ -373,6 +372,9 @@ impl ControlSession<'_> {
                     "delivered_bytes": bytes,
                     "receive_gbps": self.rates.gbps(class, bytes, self.clients.subnet.now()),
                     "program": sender.program.map(|state| match state {
+                        ProgramState::Waiting(start) => {
+                            json!({ "state": "waiting", "start_s": start.as_secs_f64() })
+                        }
                         ProgramState::Running => json!({ "state": "running" }),
                         ProgramState::Done(at) => json!({ "state": "done", "end_s": at.as_secs_f64() }),
                         ProgramState::Failed(fault) => json!({ "state": "failed", "fault": fault }),
@@ -453,7 +455,12 @@ impl ControlSession<'_> {
 
     fn degrade(&mut self, port: &str, width: Option<&str>, speed: Option<&str>) -> Answer {
         let (id, answer) = self.cable(port)?;
-        let limit = cable_limit(self.fabric(), id, width, speed).map_err(|(_, error)| error)?;
+        let limit = CableLimit {
+            width: width.map(parse).transpose()?,
+            speed: speed.map(parse).transpose()?,
+            rate: None,
+        };
+        check_limit(self.fabric(), id, limit).map_err(|(_, error)| error)?;
         let fault = Fault::Degrade(id, limit);
         self.bring_about(fault, answer)
     }
@@ -470,4 +477,12 @@ impl ControlSession<'_> {
         let fault = Fault::Slow(id, most.map(parse::<Rate>).transpose()?);
         self.bring_about(fault, json!({ "host": host, "rate": most }))
     }
+}
+
+/// Reads a value from its text.
+fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -227,6 +227,33 @@ impl Fabric {
         Some((switch, peer))
     }
 
+    /// The same nodes and ports without the cables in some ports. The cables that are left keep their order.
+    ///
+    /// # Panics
+    ///
+    /// If a port has the cable of a host.
+    #[must_use]
+    pub fn without_cables(&self, ports: &[PortId]) -> Self {
+        let mut fabric = self.clone();
+        for &port in ports {
+            for end in [Some(port), self.ports[port].peer].into_iter().flatten() {
+                let node = &self.nodes[self.ports[end].node];
+                assert!(node.as_switch().is_some(), "a host keeps its cable");
+                fabric.ports[end].link = None;
+                fabric.ports[end].peer = None;
+            }
+        }
+        fabric.links = IdVec::default();
+        for link in self.links.iter() {
+            if fabric.ports[link.a].link.is_some() {
+                let id = fabric.links.push(*link);
+                fabric.ports[link.a].link = Some(id);
+                fabric.ports[link.b].link = Some(id);
+            }
+        }
+        fabric
+    }
+
     /// A port as text: node name and port number, e.g. `leaf-03:19`.
     pub fn port_name(&self, port: PortId) -> impl fmt::Display + '_ {
         struct PortName<'f>(&'f str, PortNumber);

@@ -35,5 +35,5 @@ mod testing;
 
 pub use builder::{Endpoint, FabricBuilder, FabricError, Identity, NodeHandle};
 pub use fabric::{Fabric, Node, NodeKind, Port};
-pub use link::{Cable, Link, LinkKind, ParseLinkError, Speed, Width};
+pub use link::{Cable, CableLimit, Link, LinkKind, ParseLinkError, Speed, Width};
 pub use routing::ForwardingTables;

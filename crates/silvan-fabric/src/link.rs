@@ -221,6 +221,41 @@ impl LinkKind {
     }
 }
 
+/// The most that a cable carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CableLimit {
+    /// Most lanes.
+    pub width: Option<Width>,
+    /// Highest speed of a lane.
+    pub speed: Option<Speed>,
+    /// Highest rate of data.
+    pub rate: Option<Rate>,
+}
+
+impl CableLimit {
+    /// The cable within this limit. Ports support their full width and one lane, so a narrower link has one lane. A rate
+    /// of the cable does not hold for another width or speed.
+    pub fn of(self, cable: LinkKind) -> LinkKind {
+        let width = match self.width {
+            Some(most) if most < cable.width => Width::X1,
+            _ => cable.width,
+        };
+        let speed = self.speed.map_or(cable.speed, |most| most.min(cable.speed));
+        let is_unchanged = (width, speed) == (cable.width, cable.speed);
+        let kind = LinkKind {
+            width,
+            speed,
+            rate: cable.rate.filter(|_| is_unchanged),
+            ..cable
+        };
+        let lower = self.rate.filter(|most| *most < kind.data_rate());
+        LinkKind {
+            rate: lower.or(kind.rate),
+            ..kind
+        }
+    }
+}
+
 /// What differs from the section `link` for some of the cables: all keys are optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
@@ -345,6 +380,38 @@ mod tests {
             "ddr".parse::<Speed>().unwrap_err().to_string(),
             "unknown link speed \"ddr\" (known: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR)"
         );
+    }
+
+    /// Oracle: the rates of the InfiniBand roadmap for one lane and for the lower speed.
+    #[test]
+    fn limited_cable_has_one_lane_or_a_lower_speed() {
+        let cable = LinkKind::new(Width::X4, Speed::Ndr, Length::from_mm(2_000));
+        let rate = |limit: CableLimit, cable: LinkKind| limit.of(cable).data_rate().bits_per_sec();
+        let none = CableLimit::default();
+        assert_eq!(none.of(cable), cable);
+        let narrow = |width| CableLimit {
+            width: Some(width),
+            ..none
+        };
+        assert_eq!(rate(narrow(Width::X1), cable), 100_000_000_000);
+        assert_eq!(rate(narrow(Width::X2), cable), 100_000_000_000);
+        assert_eq!(rate(narrow(Width::X8), cable), 400_000_000_000);
+        let slow = CableLimit {
+            speed: Some(Speed::Edr),
+            ..none
+        };
+        assert_eq!(rate(slow, cable), 100_000_000_000);
+        let capped = CableLimit {
+            rate: "50 Gbit/s".parse().ok(),
+            ..none
+        };
+        let ethernet = LinkKind {
+            rate: "90 Gbit/s".parse().ok(),
+            ..cable
+        };
+        assert_eq!(rate(capped, ethernet), 50_000_000_000);
+        assert_eq!(rate(narrow(Width::X1), ethernet), 100_000_000_000);
+        assert_eq!(capped.of(ethernet).propagation(), cable.propagation());
     }
 
     #[test]

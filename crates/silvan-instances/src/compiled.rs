@@ -12,7 +12,7 @@ use silvan_engine::{
     PacketFilter, PacketHop, Partitioned, Traced, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_model::{Balance, ClassTotals, LiveSimulation, PortReading, Simulation};
+use silvan_model::{Balance, ClassTotals, FabricChange, LiveSimulation, PortReading, Simulation};
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
@@ -144,6 +144,44 @@ impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W, GeneralLook
     }
 }
 
+/// A variant of the engine whose fabric may change while packets move.
+pub(crate) trait Reconfigurable: EngineVariant + Sized {
+    fn change_fabric<S: SwitchControl, C: SourceControl, W: Workload>(
+        engine: &mut Engine<S, C, W, Self>,
+        change: FabricChange,
+    );
+}
+
+impl Reconfigurable for General {
+    fn change_fabric<S: SwitchControl, C: SourceControl, W: Workload>(
+        engine: &mut Engine<S, C, W, Self>,
+        change: FabricChange,
+    ) {
+        match change {
+            FabricChange::LinkDown(port) => engine.close_port(port, OnWire::Lost),
+            FabricChange::LinkUp(port) => engine.open_port(port),
+            FabricChange::LinkRate(port, rate) => engine.set_link_rate(port, rate),
+            FabricChange::SinkRate(host, rate) => engine.set_sink_rate(host, rate),
+        }
+    }
+}
+
+/// The fabric of these variants stays as it is.
+macro_rules! fixed_fabric {
+    ($($variant:ident)*) => {
+        $(impl Reconfigurable for $variant {
+            fn change_fabric<S: SwitchControl, C: SourceControl, W: Workload>(
+                _: &mut Engine<S, C, W, Self>,
+                _: FabricChange,
+            ) {
+                panic!("the run was started for a fabric that does not change");
+            }
+        })*
+    };
+}
+
+fixed_fabric!(Lookahead GeneralLookahead Traced);
+
 /// Methods that an engine has under the same names.
 macro_rules! forward {
     ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
@@ -175,8 +213,12 @@ where
     S: SwitchControl + Settings,
     C: SourceControl + Settings,
     W: HostLoad,
-    F: EngineVariant,
+    F: Reconfigurable,
 {
+    fn change_fabric(&mut self, change: FabricChange) {
+        F::change_fabric(&mut self.0, change);
+    }
+
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
         let now = self.0.now();
         match self.0.switch_control_mut().apply(now, change) {
@@ -254,6 +296,10 @@ where
     W: HostLoad + Send,
     F: EngineVariant,
 {
+    fn change_fabric(&mut self, _: FabricChange) {
+        panic!("the run was started for a fabric that does not change");
+    }
+
     fn class(&self, class: u16) -> ClassTotals {
         self.0.class(class).as_ref().map(totals).unwrap_or_default()
     }

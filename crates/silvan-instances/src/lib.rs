@@ -72,7 +72,8 @@ impl Engines for Fastest {
             fabric.has_windows() && independent && load.fits_windows(fabric.restores_order());
         let pays = fabric.gains_on_one_thread(&control.switch)
             || network.threads > 1 && fabric.is_divisible();
-        if network.discards_unroutable || !has_windows || !pays {
+        let needs_order = network.discards_unroutable || network.changes_fabric;
+        if needs_order || !has_windows || !pays {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }

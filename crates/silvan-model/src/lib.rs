@@ -49,7 +49,7 @@ pub use faults::{Deadlock, EngineError, InvariantError, Loss};
 pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};
 pub use pfc::{PfcLimits, PfcParams};
 pub use readings::{FlowProgress, HostCounters, OnWire};
-pub use simulation::{Balance, ClassTotals, LiveSimulation, PortReading, Simulation};
+pub use simulation::{Balance, ClassTotals, FabricChange, LiveSimulation, PortReading, Simulation};
 pub use tracing::{PacketFilter, PacketHop, PacketKind};
 pub use trees::{Forest, HostShare, Member, Role, Tree};
 
@@ -71,6 +71,8 @@ pub struct Network<'a> {
     pub discards_unroutable: bool,
     /// Whether settings that decide which credits return late may change during the run.
     pub may_delay_credits: bool,
+    /// Whether cables or sinks [change](Simulation::change_fabric) during the run. It takes an engine without windows.
+    pub changes_fabric: bool,
     /// How many threads simulate the run, if it can be divided among them.
     pub threads: usize,
     /// The packets that are recorded hop by hop, if any. They take an engine of their own, which is slower.

@@ -42,6 +42,20 @@ pub struct Balance {
     pub imbalance: f64,
 }
 
+/// A change of the fabric while packets move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FabricChange {
+    /// The link out of a port is down: a switch discards packets for it, a host keeps them, and those on the cable are
+    /// lost.
+    LinkDown(PortId),
+    /// The link out of a port is up again.
+    LinkUp(PortId),
+    /// The link out of a port has another data rate.
+    LinkRate(PortId, Rate),
+    /// A host receives payload at this rate; `None` for the rate of the configuration.
+    SinkRate(HostId, Option<Rate>),
+}
+
 /// An engine in progress, whatever it was compiled for.
 ///
 /// A call goes through a pointer, which costs little compared with the work between two samples of a run.
@@ -65,6 +79,12 @@ pub trait Simulation {
     /// # Errors
     /// [`UnknownSetting`] if neither has it.
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting>;
+
+    /// Changes the fabric now.
+    ///
+    /// # Panics
+    /// If the run was started without [`changes_fabric`](crate::Network::changes_fabric), or there is no such port or host.
+    fn change_fabric(&mut self, change: FabricChange);
 
     /// The instant up to which events have been processed.
     fn now(&self) -> Time;

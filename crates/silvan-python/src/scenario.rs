@@ -145,6 +145,13 @@ impl Scenario {
         Ok(offered.into_iter().collect())
     }
 
+    /// About how many packet-hops a run with this seed has, and how many bytes of memory its process takes.
+    fn estimate(&self, py: Python<'_>, seed: u64) -> PyResult<(f64, f64)> {
+        let estimate = py.detach(|| self.0.estimate(seed));
+        let estimate = estimate.map_err(|error| scenario_error(py, &error))?;
+        Ok((estimate.packet_hops, estimate.memory_bytes))
+    }
+
     /// Whether any host sends anything.
     #[getter]
     fn has_traffic(&self) -> bool {

@@ -33,6 +33,9 @@ const FILES: [(&[&str], &str, &[&str]); 3] = [
     (&["control", "python"], "file", &["source", "name"]),
 ];
 
+/// Entries of the traffic that may name a `file`, and the key that its contents are in.
+const LISTED_FILES: [(&str, &str); 2] = [("program", "trace"), ("flow-file", "list")];
+
 impl Given {
     /// The values of a document with its overrides, and of the files that it names.
     pub(crate) fn of(root: &Item) -> Self {
@@ -45,12 +48,14 @@ impl Given {
                 }
             }
         }
-        let traffic = given.get_mut("traffic");
-        if let Some(Self::List(programs)) = traffic.and_then(|table| table.get_mut("program")) {
-            for program in programs {
-                if program.get("file").is_some() {
-                    program.insert("trace");
-                }
+        for (kind, contents) in LISTED_FILES {
+            let traffic = given.get_mut("traffic");
+            let entries = traffic.and_then(|table| table.get_mut(kind));
+            if let Some(Self::List(entries)) = entries {
+                let entries = entries.iter_mut();
+                entries
+                    .filter(|entry| entry.get("file").is_some())
+                    .for_each(|entry| entry.insert(contents));
             }
         }
         given

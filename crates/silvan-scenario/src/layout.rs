@@ -12,6 +12,7 @@ use crate::checks::engine::{build_engine, check_data_vls};
 use crate::checks::fabric::{
     ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
 };
+use crate::checks::faults::build_in;
 use crate::checks::import::{import_fabric, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
 use crate::checks::levels::lanes_named;
@@ -75,9 +76,13 @@ impl Layout {
         let known = of_other
             .map(|other| other.routed)
             .or_else(|| key.as_ref().and_then(kept));
-        let fabric = match &known {
-            Some(routed) => Arc::clone(&routed.fabric),
-            None => Arc::new(build_fabric(&file.fabric, &file.link)?),
+        let (fabric, faults) = match &known {
+            Some(routed) => (Arc::clone(&routed.fabric), Arc::clone(&routed.faults)),
+            None => {
+                let mut fabric = build_fabric(&file.fabric, &file.link)?;
+                let faults = build_in(&file, &mut fabric)?;
+                (Arc::new(fabric), Arc::new(faults))
+            }
         };
         let chosen = match &known {
             Some(routed) => ChosenRouting::clone(&routed.chosen),
@@ -100,8 +105,9 @@ impl Layout {
         let routed = match known {
             Some(routed) => routed,
             None => {
-                let routes = build_routes(&file, &fabric, origin.as_ref())?;
-                let routed = RoutedFabric::new(Arc::clone(&fabric), chosen, routes);
+                let uncut = faults.uncut.as_ref();
+                let routes = build_routes(&file, &fabric, uncut, origin.as_ref())?;
+                let routed = RoutedFabric::new(Arc::clone(&fabric), faults, chosen, routes);
                 if let Some(key) = key.clone() {
                     keep(key, &routed);
                 }

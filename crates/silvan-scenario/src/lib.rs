@@ -31,6 +31,9 @@
 
 mod checks;
 mod effective;
+mod elsewhere;
+mod estimate;
+pub mod faults;
 mod given;
 mod graph;
 mod layout;
@@ -45,6 +48,7 @@ mod variants;
 pub use checks::buffers::InputBuffers;
 pub use checks::control::switch_ports;
 pub use checks::limits::read_scenario;
+pub use estimate::Estimate;
 pub use reference::reference_markdown;
 pub use sampling::{Sampling, Spread};
 pub use scenario::Scenario;

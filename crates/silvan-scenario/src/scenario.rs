@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use silvan_cc::dcms::Dcms;
 use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
 use silvan_core::document::SourceText;
-use silvan_core::{Bytes, Span, Time};
+use silvan_core::{Bytes, LinkId, Span, Time};
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Routes, Routing};
-use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_fabric::{Fabric, ForwardingTables, LinkKind};
 use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
@@ -18,7 +18,7 @@ use silvan_workload::traffic::{Arrivals, Environment, Traffic, TrafficSection};
 use crate::checks::buffers::{InputBuffers, input_buffer, input_buffers, warn_of_buffers};
 use crate::checks::classes::check_classes;
 use crate::checks::control::{
-    ControlPlan, build_control, check_setup, setup, switch_ports, warn_of_tables,
+    ControlPlan, build_control, check_setup, setup, switch_ports, warn_of_idle,
 };
 use crate::checks::engine::check_engine_routes;
 use crate::checks::fabric::{check_lids, tabulate};
@@ -32,13 +32,14 @@ use crate::checks::rates::{cable_rates, warn_of_rate};
 use crate::checks::refused;
 use crate::checks::sweep::{assignment, check_sweep};
 use crate::checks::traces::import_traces;
-use crate::checks::traffic::{check_traffic, environment, import_sizes};
+use crate::checks::traffic::{check_traffic, environment, import_flows, import_sizes};
 use crate::effective;
+use crate::faults::PlannedFault;
 use crate::given::{self, Given, Origins};
 use crate::layout::{Layout, lay_out};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::sampling::Sampling;
-use crate::{KeyPath, Override, ScenarioError};
+use crate::{KeyPath, Override, ScenarioError, elsewhere};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
 /// connected by routes without loops.
@@ -111,7 +112,8 @@ impl Scenario {
             let (lists, others): (Vec<Override>, Vec<Override>) = (lists, others);
             return Self::from_toml(text, source_name, &others)?.with_overrides(&lists);
         }
-        Self::build(&source, text, source_name, overrides).map_err(|error| source.locate(error))
+        let built = Self::build(&source, text, source_name, overrides);
+        built.map_err(|error| source.locate(elsewhere::with_places(error)))
     }
 
     /// The same scenario with more overrides, read again: defaults that depend on other values
@@ -170,6 +172,7 @@ impl Scenario {
             ..
         } = layout;
         import_sizes(&mut file.traffic, base)?;
+        import_flows(&mut file.traffic, base)?;
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let report = &routed.report;
@@ -185,10 +188,10 @@ impl Scenario {
         check_classes(&file, routes.lanes)?;
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
+        warnings.extend(warn_of_idle(source, &file, overrides));
         warnings.extend(warn_of_credits(&file));
         warnings.extend(warn_of_buffers(&engine, &input_buffers(&engine, &fabric)));
         warnings.extend(warn_of_rate(&file, &fabric));
-        warnings.extend(warn_of_tables(source, file.control.scheme));
         let ports = switch_ports(&fabric);
         let hosts = fabric.host_count();
         let setup = setup(&file, &engine, routes, &ports, hosts, file.run.seed);
@@ -350,6 +353,20 @@ impl Scenario {
     /// Switches, hosts and cables.
     pub fn fabric(&self) -> &Arc<Fabric> {
         &self.routed.fabric
+    }
+
+    /// The faults that come during a run, by their places in the file. Cables that are cut or degraded for the whole run are
+    /// part of the [fabric](Self::fabric).
+    pub fn faults(&self) -> &[PlannedFault] {
+        &self.routed.faults.later
+    }
+
+    /// A cable as it is without a fault that degrades it for the whole run.
+    pub fn intact_cable(&self, link: LinkId) -> LinkKind {
+        let degraded = self.routed.faults.degraded.iter();
+        let mut intact = degraded.filter(|(other, _)| *other == link);
+        let known = intact.next().map(|(_, intact)| *intact);
+        known.unwrap_or(self.routed.fabric.links[link].kind)
     }
 
     /// The forwarding tables; they connect every pair of hosts without loops. Where routes follow a rule, the first call makes
@@ -535,5 +552,5 @@ fn names_imported_list(source: &SourceText, change: &Override) -> bool {
         keys.iter().any(|key| path.starts_with(&fabric.key(key)))
     };
     (has("file") && names(&["switch", "host", "cable"]))
-        || (has("routing-file") && names(&["tables", "linear-tables", "path-sl", "sl-to-vl"]))
+        || (has("routing-file") && names(&["linear-tables", "path-sl", "sl-to-vl"]))
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use schemars::Schema;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value, json};
-use silvan_core::document::{SourceText, suggest};
+use silvan_core::document::{SourceText, nearest, suggest};
 use silvan_fabric::generators::{Kind, Topology};
 use silvan_fabric::routing::{Routing, RoutingName};
 use toml_edit::TableLike;
@@ -116,8 +116,17 @@ pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError
             let missing = || error(message).with_hint(hint);
             return Err(routing.as_ref().map_or_else(missing, foreign));
         }
-        let known = chosen().flat_map(|choice| &choice.keys.all).chain(&own);
-        let hint = suggest(key, known.map(String::as_str));
+        // A file without a generator may mean the default one.
+        let implied = match topology {
+            Some(_) => None,
+            None => Some(Choice::topology(Topology::default().kind())),
+        };
+        let of_choices = chosen().chain(&implied).flat_map(|choice| &choice.keys.all);
+        let near = nearest(key, of_choices.clone().map(String::as_str));
+        let hint = match near.or_else(|| nearest(key, own.iter().map(String::as_str))) {
+            Some(near) => Some(format!("did you mean {near:?}?")),
+            None => suggest(key, of_choices.chain(&own).map(String::as_str)),
+        };
         let hint = hint.or_else(|| topology.as_ref().map(Choice::wanted));
         return Err(error("unknown key".to_owned()).with_hint_if(hint));
     }

@@ -104,6 +104,10 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
             .timed
             .iter()
             .any(|(_, change)| change.concerns_credits()),
+        changes_fabric: scenario
+            .faults()
+            .iter()
+            .any(|planned| planned.fault.concerns_packets()),
         threads: threads(scenario),
         trace: scenario.packet_filter(),
     }

@@ -32,6 +32,7 @@
 mod alone;
 mod assemble;
 mod decisions;
+mod faults;
 mod flows;
 mod hops;
 mod ideal;

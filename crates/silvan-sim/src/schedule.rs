@@ -1,4 +1,4 @@
-//! Timed changes and controller sweeps of a scenario, for runs, sessions and the live fabric.
+//! Timed changes, controller sweeps and faults of a scenario, for runs, sessions and the live fabric.
 
 use std::collections::VecDeque;
 
@@ -9,6 +9,8 @@ use silvan_scenario::Scenario;
 
 use silvan_cc::dcms::DcmsController;
 
+use crate::faults::RunFaults;
+
 /// How an engine is checked at the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCheck {
@@ -18,11 +20,11 @@ pub enum EndCheck {
     Periodic,
 }
 
-/// Timed changes of a scenario and sweeps of a controller, in the order of their instants.
+/// Timed changes of a scenario, sweeps of a controller, and faults, in the order of their instants.
 ///
 /// Its owner [advances](Self::advance) a simulation and then [applies](Self::apply) what is due, in a loop.
-/// Instants of its own, such as samples or faults, end an advance earlier. At one instant changes apply before
-/// the controller sweeps.
+/// Instants of its own, such as samples, end an advance earlier. At one instant changes apply before
+/// the controller sweeps, and faults come last.
 #[derive(Debug)]
 pub struct Schedule<C> {
     changes: VecDeque<(Time, SettingChange)>,
@@ -33,6 +35,8 @@ pub struct Schedule<C> {
     ports: Vec<PortId>,
     /// The changes of the last instant.
     applied: Vec<SettingChange>,
+    /// `None` where the owner brings faults about itself.
+    faults: Option<RunFaults>,
 }
 
 impl Schedule<DcmsController> {
@@ -58,22 +62,32 @@ impl<C: Controller> Schedule<C> {
             controller,
             sweep_at: Time::MAX,
             applied: Vec::new(),
+            faults: Some(RunFaults::of(scenario)),
         };
         schedule.plan_sweep(Time::ZERO);
         schedule
     }
 
-    /// Leaves out changes at `end` and later: a simulation until `end` has no event after them.
+    /// Leaves out changes and faults at `end` and later: a simulation until `end` has no event after them.
     #[must_use]
     pub fn until(mut self, end: Time) -> Self {
         self.changes.retain(|(at, _)| *at < end);
+        self.faults = self.faults.map(|faults| faults.until(end));
+        self
+    }
+
+    /// Leaves out faults, for an owner that brings them about itself.
+    #[must_use]
+    pub fn without_faults(mut self) -> Self {
+        self.faults = None;
         self
     }
 
     /// The next instant at which something is due; [`Time::MAX`] if nothing is.
     pub fn next(&self) -> Time {
         let change = self.changes.front().map_or(Time::MAX, |(at, _)| *at);
-        change.min(self.sweep_at)
+        let fault = self.faults.as_ref().map_or(Time::MAX, RunFaults::next);
+        change.min(self.sweep_at).min(fault)
     }
 
     /// Runs a simulation to `end`, or to the next instant at which something is due if that is earlier. A driver of
@@ -97,7 +111,7 @@ impl<C: Controller> Schedule<C> {
         }
     }
 
-    /// Applies what is due by now, and returns these changes in order.
+    /// Applies what is due by now, and returns the changes of settings in order.
     ///
     /// # Errors
     /// [`UnknownSetting`] for a change that the congestion control does not have; changes before it are in force.
@@ -115,6 +129,9 @@ impl<C: Controller> Schedule<C> {
         if self.sweep_at == now {
             self.sweep(simulation)?;
             self.plan_sweep(now);
+        }
+        if let Some(faults) = &mut self.faults {
+            faults.apply(simulation);
         }
         Ok(&self.applied)
     }

@@ -317,6 +317,10 @@ impl Measurement<'_> {
         if self.scenario.discards_unroutable() {
             add(CounterTable::PortsIfUnroutable);
         }
+        let mut faults = self.scenario.faults().iter();
+        if faults.any(|planned| planned.fault.changes_links()) {
+            add(CounterTable::PortsIfFaults);
+        }
         if self.scenario.engine_config().pfc.is_some() {
             add(CounterTable::PortsIfPfc);
         }

@@ -8,7 +8,7 @@ use silvan_cc::schemes::ib_cc::{PortSetting, ThresholdWeight};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_model::{ClassTotals, LiveSimulation, Network};
+use silvan_model::{ClassTotals, FabricChange, LiveSimulation, Network};
 use silvan_model::{FlowProgress, Forest, HostCounters, InvariantError};
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
@@ -581,6 +581,10 @@ macro_rules! forward {
 }
 
 impl Simulation for Unsound {
+    fn change_fabric(&mut self, change: FabricChange) {
+        self.0.change_fabric(change);
+    }
+
     fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.0.run_until(end)
     }

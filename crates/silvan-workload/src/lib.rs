@@ -6,5 +6,8 @@
 //! Both are workloads in the sense of [`silvan_cc::workload`]: the engine polls them for packets and
 //! notifies them of deliveries. [`programs::Load`] runs programs next to traffic.
 
+mod demand;
 pub mod programs;
 pub mod traffic;
+
+pub use demand::Demand;

@@ -390,6 +390,21 @@ impl<'de> de::Deserializer<'de> for TomlNode<'_> {
         visitor.visit_newtype_struct(self)
     }
 
+    /// A list is no table: serde would read its elements as the values of the keys in their order.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        if let TomlKind::List(_) = self.kind {
+            let expected = format!("struct {name}");
+            let error: DeError = de::Error::invalid_type(Unexpected::Seq, &expected.as_str());
+            return Err(error.within(&self.path));
+        }
+        self.deserialize_any(visitor)
+    }
+
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -414,7 +429,7 @@ impl<'de> de::Deserializer<'de> for TomlNode<'_> {
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
         bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 

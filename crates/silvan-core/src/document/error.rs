@@ -135,6 +135,18 @@ impl std::error::Error for DocumentError {}
 /// they are few.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     const FEW: usize = 16;
+    if let Some(candidate) = nearest(name, known.clone()) {
+        return Some(format!("did you mean {candidate:?}?"));
+    }
+    let all: Vec<&str> = known.into_iter().take(FEW + 1).collect();
+    match all.len() {
+        1..=FEW => Some(format!("known here: {}", all.join(", "))),
+        _ => None,
+    }
+}
+
+/// The known name nearest to `name`, if any is near enough to be a slip of the pen.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     // Of names with as many changes, the one with more in common.
     let apart = |candidate: &str| {
@@ -143,19 +155,10 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone)
         (strsim::osa_distance(&lower, &candidate), differs)
     };
     let nearest = known
-        .clone()
         .into_iter()
         .map(|candidate| (apart(candidate), candidate))
         .min_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let limit = (name.chars().count() / 3).max(2);
-    if let Some(((distance, _), candidate)) = nearest {
-        if distance <= limit {
-            return Some(format!("did you mean {candidate:?}?"));
-        }
-    }
-    let all: Vec<&str> = known.into_iter().take(FEW + 1).collect();
-    match all.len() {
-        1..=FEW => Some(format!("known here: {}", all.join(", "))),
-        _ => None,
-    }
+    let ((distance, _), candidate) = nearest?;
+    (distance <= limit).then_some(candidate)
 }

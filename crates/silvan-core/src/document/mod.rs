@@ -11,7 +11,7 @@ mod source;
 
 use serde::de::DeserializeOwned;
 
-pub use error::{DocumentError, suggest};
+pub use error::{DocumentError, nearest, suggest};
 pub use limit::{Limit, bound};
 pub use path::{KeyPath, PathStep};
 pub use refusal::{Parameter, Refusal, check_choice};

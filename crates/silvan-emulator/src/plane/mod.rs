@@ -47,6 +47,8 @@ pub(crate) struct Sender {
 /// How far a program has come.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProgramState {
+    /// It starts at this instant.
+    Waiting(Time),
     Running,
     Done(Time),
     /// It cannot go on, for this reason.
@@ -114,6 +116,7 @@ impl DataPlane {
             config,
             discards_unroutable: true,
             may_delay_credits: true,
+            changes_fabric: true,
             threads: 1,
             trace: None,
         };
@@ -126,7 +129,7 @@ impl DataPlane {
         }
         let mut plane = Self {
             engine,
-            schedule: Schedule::of(scenario),
+            schedule: Schedule::of(scenario).without_faults(),
             environment: scenario.environment(seed),
             message: scenario.traffic().message,
             deadlocks: 0,
@@ -347,6 +350,7 @@ impl DataPlane {
         Some(match (fault, job.done_at) {
             (Some(fault), _) => ProgramState::Failed(fault.to_string()),
             (None, Some(at)) => ProgramState::Done(at),
+            (None, None) if self.now() < job.start => ProgramState::Waiting(job.start),
             (None, None) => ProgramState::Running,
         })
     }

@@ -171,9 +171,8 @@ impl Server {
             watch(&epoll, socket, token)?;
         }
         let subnet = Subnet::new(engines, scenario, options.start, driver)?;
-        let faults = options.faults.as_ref();
-        let faults = faults.map(|schedule| Timetable::new(schedule, &subnet.fabric));
-        let faults = faults.transpose().map_err(EmulatorError::Faults)?;
+        let faults = Timetable::new(scenario.faults(), options.faults.as_ref(), &subnet.fabric)
+            .map_err(EmulatorError::Faults)?;
         let mut clients = Clients::new(subnet, options.host.as_deref())?;
         if let Address::Udp(port) = options.address {
             clients.limit_numbers(u16::MAX - port);
@@ -194,7 +193,7 @@ impl Server {
             pace,
             rates: CounterRates::default(),
             trees: FoundTrees::default(),
-            faults: faults.unwrap_or_default(),
+            faults,
             started: now,
             events: 0,
         })

@@ -15,13 +15,12 @@
 //! a switch discards it and a host keeps it. Management packets pass from Initialize on.
 
 use silvan_core::{NodeId, PortId};
-use silvan_fabric::{LinkKind, Width};
+use silvan_fabric::{CableLimit, LinkKind, Width};
 use silvan_mad::smp::{PhysicalState, PortState};
 use silvan_model::OnWire;
 
 use super::Subnet;
 use super::node::{fastest_speed, set_active, width_bit};
-use crate::faults::CableLimit;
 
 impl Subnet {
     /// Cuts or restores the cable in a port. Gives `false` if there is none.
@@ -82,12 +81,17 @@ impl Subnet {
         let fastest = most.speed.map_or(cable.speed, |most| most.min(cable.speed));
         let (width, speed) = (*possible.next()?, fastest_speed(speeds, fastest)?);
         let unchanged = (width, speed) == (cable.width, cable.speed);
-        Some(LinkKind {
+        let kind = LinkKind {
             width,
             speed,
             rate: cable.rate.filter(|_| unchanged),
             ..cable
-        })
+        };
+        let capped = CableLimit {
+            rate: most.rate,
+            ..CableLimit::default()
+        };
+        Some(capped.of(kind))
     }
 
     /// Lets both directions of a link run at what its ends have enabled.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use silvan_core::{Guid, Lid, NodeId, PortNumber, SwitchId, Time};
-use silvan_fabric::{LinkKind, NodeKind, Speed, Width};
+use silvan_fabric::{CableLimit, LinkKind, NodeKind, Speed, Width};
 use silvan_mad::Bits;
 use silvan_mad::smp::{
     Mtu, NodeDescription, NodeInfo, NodeType, PhysicalState, PortInfo, PortState, SwitchInfo,
@@ -13,7 +13,6 @@ use silvan_scenario::Scenario;
 
 use super::adapters::{Adapters, own_number};
 use crate::agent::congestion::KeyState;
-use crate::faults::CableLimit;
 
 /// Entries of the linear forwarding table: all unicast LIDs.
 const LINEAR_CAP: u16 = 0xbfff;
@@ -228,7 +227,9 @@ impl NodeState {
             let link = port.and_then(|port| fabric.ports[port].link);
             match link {
                 Some(link) => {
-                    describe_link(&mut info, &fabric.links[link].kind);
+                    let kind = fabric.links[link].kind;
+                    describe_link(&mut info, &scenario.intact_cable(link));
+                    set_active(&mut info, kind.width, kind.speed);
                     info.port_state = if configured {
                         PortState::ACTIVE
                     } else {

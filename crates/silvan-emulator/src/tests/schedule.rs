@@ -6,6 +6,8 @@ use silvan_fabric::{Speed, Width};
 use silvan_mad::{ClassPortInfo, performance_capability2};
 
 use super::*;
+use silvan_scenario::faults::cabled_port;
+
 use crate::faults::{FaultSchedule, Timetable};
 
 fn timetable(clients: &Clients, text: &str) -> Result<Timetable, String> {
@@ -13,7 +15,7 @@ fn timetable(clients: &Clients, text: &str) -> Result<Timetable, String> {
         text: text.to_owned(),
         name: "faults.toml".to_owned(),
     };
-    Timetable::new(&schedule, &clients.subnet.fabric).map_err(|error| error.to_string())
+    Timetable::new(&[], Some(&schedule), &clients.subnet.fabric).map_err(|error| error.to_string())
 }
 
 /// Lets the fabric run to an instant as the server does; returns what has happened.
@@ -69,7 +71,7 @@ fn a_degraded_cable_runs_at_its_lower_rate_until_it_is_repaired() {
     let mut faults = timetable(&clients, text).unwrap();
     run_to(&mut clients, &mut faults, Time::ZERO);
     let active = |clients: &Clients| {
-        let port = crate::faults::cabled_port(&clients.subnet.fabric, "c").unwrap();
+        let port = cabled_port(&clients.subnet.fabric, "c").unwrap();
         let info = &clients.subnet.record(port).info;
         (
             info.link_width_active,
@@ -91,6 +93,27 @@ fn a_degraded_cable_runs_at_its_lower_rate_until_it_is_repaired() {
     assert!(gbps(&mut clients, &mut faults, 100) > 4.0);
 }
 
+/// Tools see a cable that is degraded for the whole run as one that runs below what its ports support, and none where a cable is
+/// cut. Faults that come later are those of the timetable.
+#[test]
+fn faults_of_the_scenario_are_those_of_the_live_fabric() {
+    let text = format!(
+        "{LINE}[[fault]]\ndo = \"degrade\"\nport = \"c\"\nwidth = \"1x\"\n[[fault]]\ndo = \"cut\"\nport = \"left:5\"\n\
+         [[fault]]\ndo = \"slow\"\nat = \"100 us\"\nhost = \"c\"\nrate = \"1 Gbit/s\"\n"
+    );
+    let scenario = Scenario::from_toml(&text, "line.toml", &[]).unwrap();
+    let subnet = Subnet::new(&Fastest, &scenario, Start::Configured, None).unwrap();
+    let mut clients = Clients::new(subnet, None).unwrap();
+    let fabric = clients.subnet.fabric.clone();
+    let port = cabled_port(&fabric, "c").unwrap();
+    let info = &clients.subnet.record(port).info;
+    assert_eq!((info.link_width_active, info.link_width_supported), (1, 3));
+    assert!(cabled_port(&fabric, "left:5").is_err());
+    let mut faults = Timetable::new(scenario.faults(), None, &fabric).unwrap();
+    let happened = run_to(&mut clients, &mut faults, at_us(150));
+    assert_eq!(happened, ["at 0.000100 s: slow receiver c"]);
+}
+
 #[test]
 fn a_flapping_cable_goes_down_once_in_each_period() {
     let mut clients = clients(Start::Configured);
@@ -104,7 +127,7 @@ fn a_flapping_cable_goes_down_once_in_each_period() {
         happened[1],
         "at 0.000015 s: cut of the cable in left:5 ends"
     );
-    let port = crate::faults::cabled_port(&clients.subnet.fabric, "left:5").unwrap();
+    let port = cabled_port(&clients.subnet.fabric, "left:5").unwrap();
     assert_eq!(clients.subnet.record(port).link_downed, 10);
     assert!(clients.subnet.record(port).is_linked());
 }
@@ -197,7 +220,7 @@ fn a_file_that_does_not_hold_is_refused_with_its_line() {
     let clients = clients(Start::Configured);
     let fault = |rest: &str| timetable(&clients, &format!("[[fault]]\n{rest}\n")).unwrap_err();
     for (rest, expected) in [
-        ("do = \"cut\"\nport = \"a\"", "missing"),
+        ("at = \"1 s\"\nport = \"a\"", "missing"),
         ("do = \"cat\"\nat = \"1 s\"", "cut"),
         ("do = \"cut\"\nat = \"1 s\"", "needs the key \"port\""),
         (
@@ -293,7 +316,7 @@ proptest! {
         let text = format!(
             "[[fault]]\ndo = \"degrade\"\nat = \"0 s\"\nport = \"c\"\nwidth = \"{width}\"\nspeed = \"{speed}\"\n"
         );
-        let port = crate::faults::cabled_port(&clients.subnet.fabric, "c").unwrap();
+        let port = cabled_port(&clients.subnet.fabric, "c").unwrap();
         let cable = clients.subnet.fabric.links[clients.subnet.fabric.ports[port].link.unwrap()].kind;
         let is_lower = width < cable.width || speed < cable.speed;
         let faults = timetable(&clients, &text);

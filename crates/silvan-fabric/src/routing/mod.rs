@@ -12,6 +12,7 @@
 
 mod algorithm;
 mod alternatives;
+mod around;
 mod computed;
 mod distance;
 mod explicit;
@@ -24,6 +25,7 @@ mod spread;
 
 pub use algorithm::{Routed, RoutingAlgorithm, RoutingInput};
 pub use alternatives::{Alternatives, minimal_alternatives};
+pub use around::lead_around;
 pub use computed::ComputedRoutes;
 pub(crate) use computed::{Hierarchy, Parts};
 pub use d_mod_k::{computed_d_mod_k, d_mod_k};

@@ -2,10 +2,8 @@
 
 use serde_json::json;
 use silvan_cc::dcms::Dcms;
-use silvan_cc::schemes::{
-    Changes, SchemeChoice, SchemeError, SchemeName, Setup, SwitchPort, Switches,
-};
-use silvan_core::document::{KeyPath, SourceText};
+use silvan_cc::schemes::{Changes, SchemeError, SchemeName, Setup, SwitchPort, Switches};
+use silvan_core::document::{KeyPath, Override, SourceText};
 use silvan_core::{PortId, SwitchId};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -48,18 +46,34 @@ pub(crate) fn build_control(
     })
 }
 
-/// Warns of tables of schemes that are not in force. Without a scheme, they are those of the schemes that a comparison or a sweep chooses.
-pub(crate) fn warn_of_tables(source: &SourceText, choice: SchemeChoice) -> Option<String> {
+/// Names the tables of schemes that the file has and its scheme does not use. Without a scheme, they are for the schemes that a
+/// comparison or a sweep chooses; a scheme that an override or a sweep chooses leaves the tables of the others without effect on purpose.
+pub(crate) fn warn_of_idle(
+    source: &SourceText,
+    file: &ScenarioFile,
+    overrides: &[Override],
+) -> Option<String> {
+    const KEY: &str = "control.scheme";
+    if overrides.iter().any(|change| change.key == KEY) || file.sweep.vary.contains_key(KEY) {
+        return None;
+    }
+    let choice = file.control.scheme;
     let scheme = choice.scheme();
-    let parts = scheme.parts().iter().map(|part| part.as_str());
-    let parts: Vec<_> = parts.collect();
-    let mut tables = SchemeName::TABLES.iter();
-    let idle = |table: &&&str| !parts.contains(*table) && source.has(&at("control").key(table));
-    let table = tables.find(idle).filter(|_| scheme.acts())?;
-    Some(format!(
-        "control.{table} has no effect: control.scheme is {:?}",
-        choice.name()
-    ))
+    if !scheme.acts() {
+        return None;
+    }
+    let parts: Vec<&str> = scheme.parts().iter().map(|part| part.as_str()).collect();
+    let idle: Vec<String> = SchemeName::TABLES
+        .iter()
+        .filter(|table| !parts.contains(*table) && source.has(&at("control").key(table)))
+        .map(|table| format!("control.{table}"))
+        .collect();
+    let verb = if idle.len() == 1 { "has" } else { "have" };
+    let message = || {
+        let (idle, name) = (idle.join(", "), choice.name());
+        format!("{idle} {verb} no effect: control.scheme is {name:?}")
+    };
+    (!idle.is_empty()).then(message)
 }
 
 /// What a scheme is built for.

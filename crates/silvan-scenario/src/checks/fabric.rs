@@ -6,7 +6,7 @@ use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{
     self, Alternatives, DModK, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
-    RoutingInput, Waypoints,
+    RoutingError, RoutingInput, Waypoints,
 };
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_model::pfc::PRIORITIES;
@@ -112,18 +112,22 @@ pub(crate) struct CheckedRoutes {
 }
 
 /// Computes the routes, or takes the given tables, and proves that they work. Paths have the lanes of an algorithm only if
-/// a port may have as many. `origin` is the key of the file that the tables come
-/// from, if they come from one.
+/// a port may have as many. `uncut` is the fabric with the cables that faults cut for the whole run. `origin` is the key of the file
+/// that the tables come from, if they come from one.
 pub(crate) fn build_routes(
     file: &ScenarioFile,
     fabric: &Fabric,
+    uncut: Option<&Fabric>,
     origin: Option<&KeyPath>,
 ) -> Result<CheckedRoutes, ScenarioError> {
     let section = &file.fabric;
     check_tables_by_lid(section, fabric)?;
-    let (tables, lanes) = match by_rule(file, fabric) {
-        Some(routes) => routes,
-        None => compute_routes(file, fabric)?,
+    let (tables, lanes) = match uncut {
+        Some(uncut) => around_faults(file, uncut, fabric)?,
+        None => match by_rule(file, fabric) {
+            Some(routes) => routes,
+            None => compute_routes(file, fabric)?,
+        },
     };
     let needed = lanes.as_ref().map_or(1, PathLanes::lanes);
     let lanes = lanes.filter(|lanes| match section.routing().algorithm() {
@@ -359,6 +363,31 @@ fn compute_routes(
         }
     };
     Ok((tables, given_lanes(file, fabric)?))
+}
+
+/// The routes of a fabric with all its cables, led around those that are cut. Routes on lanes of their own are computed without
+/// these cables, because the lanes belong to the paths.
+fn around_faults(
+    file: &ScenarioFile,
+    uncut: &Fabric,
+    fabric: &Fabric,
+) -> Result<(ForwardingTables, Option<PathLanes>), ScenarioError> {
+    let (mut tables, lanes) = compute_routes(file, uncut)?;
+    if file.fabric.routing() == Routing::None {
+        return Ok((tables, lanes));
+    }
+    let refused = |error: &RoutingError| {
+        let hint = "cut another cable, or set fabric.routing to \"layered-min-hop\"";
+        ScenarioError::new(at("fault"), error.to_string()).with_hint(hint)
+    };
+    if lanes.is_some() {
+        if let Some(algorithm) = file.fabric.routing().algorithm() {
+            let routed = algorithm.routes(routing_input(file, fabric));
+            return routed.map_err(|error| refused(&error));
+        }
+    }
+    routing::lead_around(&mut tables, fabric).map_err(|error| refused(&error))?;
+    Ok((tables, lanes))
 }
 
 fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {

@@ -11,7 +11,8 @@ use silvan_fabric::routing::{
 };
 
 use super::fabric::{CheckedRoutes, ChosenRouting, has_given_routes};
-use crate::parsed::{FabricSection, LinkSection, ScenarioFile};
+use super::faults::FabricFaults;
+use crate::parsed::{FabricSection, FaultEntry, LinkSection, ScenarioFile};
 
 /// How many are kept.
 const MOST: usize = 6;
@@ -22,6 +23,7 @@ const MOST_HOSTS: usize = 2048;
 #[derive(Debug, Clone)]
 pub(crate) struct RoutedFabric {
     pub fabric: Arc<Fabric>,
+    pub faults: Arc<FabricFaults>,
     pub tables: Arc<ForwardingTables>,
     pub lanes: Option<Arc<PathLanes>>,
     pub alternatives: Option<Arc<Alternatives>>,
@@ -33,9 +35,15 @@ pub(crate) struct RoutedFabric {
 }
 
 impl RoutedFabric {
-    pub fn new(fabric: Arc<Fabric>, chosen: ChosenRouting, routes: CheckedRoutes) -> Self {
+    pub fn new(
+        fabric: Arc<Fabric>,
+        faults: Arc<FabricFaults>,
+        chosen: ChosenRouting,
+        routes: CheckedRoutes,
+    ) -> Self {
         Self {
             fabric,
+            faults,
             tables: Arc::new(routes.tables),
             lanes: routes.lanes.map(Arc::new),
             alternatives: routes.alternatives.map(Arc::new),
@@ -71,6 +79,7 @@ impl RoutedFabric {
 pub(crate) struct Key {
     fabric: FabricSection,
     link: LinkSection,
+    fault: Vec<FaultEntry>,
     data_vls: Option<u8>,
 }
 
@@ -83,6 +92,7 @@ impl Key {
         (!given).then(|| Self {
             fabric: section.clone(),
             link: file.link.clone(),
+            fault: file.fault.clone(),
             data_vls: file.vl.data_vls,
         })
     }

@@ -114,36 +114,65 @@ pub(crate) fn check_name(name: &str) -> Result<(), ScenarioError> {
     }
 }
 
+/// Bytes of the tables that grow with the samples of a run, and the number of samples.
+#[derive(Clone, Copy)]
+struct SampledTables {
+    bytes: u128,
+    samples: u128,
+}
+
+/// The time series of a run with so many traffic classes.
+fn series(file: &ScenarioFile, fabric: &Fabric, classes: usize) -> SampledTables {
+    let duration = file.run.duration;
+    let samples = u128::from(Sampling::of(&file.probe, &file.run).count(duration));
+    let class_rows = if file.probe.classes {
+        classes as u64
+    } else {
+        0
+    };
+    let ports = fabric.links.len() as u64 * 2;
+    let port_rows = if file.probe.ports { ports } else { 0 };
+    let of_sample = (fabric.host_count() as u64 + class_rows) * ROW + port_rows * PORT_ROW;
+    SampledTables {
+        bytes: samples * u128::from(of_sample),
+        samples,
+    }
+}
+
+/// The congestion trees of a run; nothing if they are not looked for.
+fn forests(file: &ScenarioFile, fabric: &Fabric) -> Option<SampledTables> {
+    let interval = file.probe.trees.as_ref()?.interval?;
+    let samples = u128::from(file.run.duration.as_ps() / interval.as_ps().max(1));
+    let port_vls = fabric.links.len() as u64 * 2 * u64::from(file.vl.lanes());
+    let hosts = fabric.host_count() as u64;
+    let of_sample = FOREST_ROW + port_vls * TREE_PORT_ROW + hosts * TREE_HOST_ROW;
+    Some(SampledTables {
+        bytes: samples * u128::from(of_sample),
+        samples,
+    })
+}
+
+/// Bytes of the time series of a run. Congestion trees are far smaller than they may be, and do not count.
+pub(crate) fn series_bytes(file: &ScenarioFile, fabric: &Fabric, classes: usize) -> f64 {
+    series(file, fabric, classes).bytes as f64
+}
+
 /// Checks the size of the tables that grow with the samples of a run with so many traffic classes.
 pub(crate) fn check_series(
     file: &ScenarioFile,
     fabric: &Fabric,
     classes: usize,
 ) -> Result<(), ScenarioError> {
-    let duration = file.run.duration;
-    let sampling = Sampling::of(&file.probe, &file.run);
-    let samples = u128::from(sampling.count(duration));
-    let hosts = fabric.host_count() as u64;
-    let ports = fabric.links.len() as u64 * 2;
-    let class_rows = if file.probe.classes {
-        classes as u64
-    } else {
-        0
-    };
-    let port_rows = if file.probe.ports { ports } else { 0 };
-    let of_sample = (hosts + class_rows) * ROW + port_rows * PORT_ROW;
-    let series = samples * u128::from(of_sample);
-    check_size(series, samples, "probe.interval")?;
-
-    let trees = file.probe.trees.as_ref();
-    let Some(interval) = trees.and_then(|trees| trees.interval) else {
-        return Ok(());
-    };
-    let samples = u128::from(duration.as_ps() / interval.as_ps().max(1));
-    let port_vls = ports * u64::from(file.vl.lanes());
-    let of_sample = FOREST_ROW + port_vls * TREE_PORT_ROW + hosts * TREE_HOST_ROW;
-    let forests = samples * u128::from(of_sample);
-    check_size(series + forests, samples, "probe.trees.interval")
+    let SampledTables { bytes, samples } = series(file, fabric, classes);
+    check_size(bytes, samples, "probe.interval")?;
+    match forests(file, fabric) {
+        None => Ok(()),
+        Some(forests) => check_size(
+            bytes + forests.bytes,
+            forests.samples,
+            "probe.trees.interval",
+        ),
+    }
 }
 
 fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError> {

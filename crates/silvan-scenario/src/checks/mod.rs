@@ -11,6 +11,7 @@ pub(crate) mod control;
 pub(crate) mod dcms;
 pub(crate) mod engine;
 pub(crate) mod fabric;
+pub(crate) mod faults;
 pub(crate) mod import;
 pub(crate) mod kept;
 pub(crate) mod levels;

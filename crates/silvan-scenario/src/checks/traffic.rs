@@ -7,7 +7,7 @@ use silvan_core::{Bytes, HostId, Rate};
 use silvan_fabric::Fabric;
 use silvan_model::{HostParams, PacketParams};
 use silvan_workload::traffic::{
-    Environment, HostNames, HostRef, SizeMix, TrafficSection, UnknownHost, read_cdf,
+    Environment, HostNames, HostRef, SizeMix, TrafficSection, UnknownHost, read_cdf, read_flows,
 };
 
 use super::import::read;
@@ -75,6 +75,28 @@ pub(crate) fn import_sizes(section: &mut TrafficSection, base: &Path) -> Result<
                 .at(&name, position)
         })?;
         entry.sizes = SizeMix::Cdf(points);
+    }
+    Ok(())
+}
+
+/// Replaces files of flows by their lines. `base` is the folder that paths are relative to.
+pub(crate) fn import_flows(section: &mut TrafficSection, base: &Path) -> Result<(), ScenarioError> {
+    for (index, entry) in section.flow_file.iter_mut().enumerate() {
+        let Some(file) = entry.file.take() else {
+            continue;
+        };
+        let key = at("traffic.flow-file").index(index).key("file");
+        if entry.list.is_some() {
+            let error = ScenarioError::new(key, "both a file and a list are given");
+            return Err(error.with_hint("use file or list"));
+        }
+        let (name, text) = read(&file, base, &key, limits::FILE)?;
+        read_flows(&text, entry.format).map_err(|error| {
+            ScenarioError::new(KeyPath::ROOT, error.message)
+                .with_hint(error.hint)
+                .at(&name, Some((error.line, 1)))
+        })?;
+        entry.list = Some(text);
     }
     Ok(())
 }

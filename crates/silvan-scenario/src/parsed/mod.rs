@@ -9,6 +9,7 @@
 mod control;
 mod equipment;
 mod fabric;
+mod faults;
 mod run;
 
 use schemars::JsonSchema;
@@ -19,6 +20,7 @@ pub use equipment::{FlowControl, LinkSection, VlSection, VlWeight};
 pub use fabric::{
     CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry, Unreachable,
 };
+pub use faults::{FaultEntry, FaultKind};
 pub use run::{
     AxisValue, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection, Threads,
     TreesSection,
@@ -49,6 +51,10 @@ pub struct ScenarioFile {
     pub packet: PacketParams,
     /// Virtual lanes.
     pub vl: VlSection,
+    /// Faults of cables, hosts and switches. A cable that is cut or degraded from the start to the end is part of the fabric: routes
+    /// lead around it, and keep their kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<FaultEntry>,
     /// Who sends what to whom.
     pub traffic: TrafficSection,
     /// Congestion control.
@@ -74,6 +80,7 @@ impl Default for ScenarioFile {
             host: HostParams::default(),
             packet: PacketParams::default(),
             vl: VlSection::default(),
+            fault: Vec::new(),
             traffic: TrafficSection::default(),
             control: ControlSection::default(),
             probe: ProbeSection::default(),

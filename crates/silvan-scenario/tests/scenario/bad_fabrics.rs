@@ -60,12 +60,12 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
 fn lists_name_the_entry_at_fault() {
     assert_eq!(
         explicit("fabric.cable.0.to", "left:9"),
-        "file.toml:28: fabric.cable.0: \"left\" has ports 1 to 4, not 9 (hint: ports count from \
+        "file.toml:29: fabric.cable.0: \"left\" has ports 1 to 4, not 9 (hint: ports count from \
          1; choose a free one, or give the switch more)"
     );
     assert_eq!(
         explicit("fabric.cable.1.to", "left:1"),
-        "file.toml:32: fabric.cable.1: two cables are plugged into left:1 (hint: move one cable \
+        "file.toml:33: fabric.cable.1: two cables are plugged into left:1 (hint: move one cable \
          to a free port)"
     );
     assert_eq!(
@@ -89,7 +89,7 @@ fn lists_name_the_entry_at_fault() {
     );
     assert_eq!(
         explicit("fabric.cable.0.from", "client-2"),
-        "file.toml:32: fabric.cable.1: two cables are plugged into client-2:1 (hint: move one \
+        "file.toml:33: fabric.cable.1: two cables are plugged into client-2:1 (hint: move one \
          cable to a free port)"
     );
 }
@@ -134,7 +134,7 @@ fn given_tables_must_lead_there() {
     );
     assert_eq!(
         explicit("fabric.tables.right.backup", "4"),
-        "file.toml:59: fabric.tables.left.backup: packets from \"client-1\" to \"backup\" go \
+        "file.toml:60: fabric.tables.left.backup: packets from \"client-1\" to \"backup\" go \
          round in a loop: left -> right -> left (hint: change the port in one of these tables to \
          one that leads closer)"
     );
@@ -150,12 +150,12 @@ fn given_tables_must_lead_there() {
     let without = EXPLICIT.replacen("server = 3\n", "", 1);
     assert_eq!(
         message(&without),
-        "file.toml:55: fabric.tables.left: no route from \"client-1\" to \"server\": \"left\" has \
+        "file.toml:56: fabric.tables.left: no route from \"client-1\" to \"server\": \"left\" has \
          no entry for it (hint: add server = 1, or another port, to [fabric.tables.left])"
     );
     assert_eq!(
         explicit("fabric.routing", "min-hop"),
-        "file.toml:55: fabric.tables: forwarding tables are given, but the routing computes them \
+        "file.toml:56: fabric.tables: forwarding tables are given, but the routing computes them \
          (hint: set fabric.routing to \"explicit\")"
     );
 }

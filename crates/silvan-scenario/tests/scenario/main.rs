@@ -5,6 +5,7 @@ mod bad_control;
 mod bad_fabrics;
 mod bad_text;
 mod bad_values;
+mod faults;
 mod files;
 mod generated;
 mod levels;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod estimate;
+mod faults;
 mod flows;
 mod latency;
 mod many_flows;

@@ -9,6 +9,7 @@
 //! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
 
 pub mod collective;
+mod demand;
 mod detail;
 pub mod draft;
 mod error;

@@ -70,6 +70,10 @@ pub struct SequenceState {
 }
 
 impl ClosedLoop {
+    pub(crate) fn plan(&self) -> &ClosedLoopPlan {
+        &self.plan
+    }
+
     pub(crate) fn new(plan: ClosedLoopPlan) -> Self {
         Self {
             place: 0,

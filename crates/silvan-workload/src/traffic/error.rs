@@ -5,6 +5,7 @@ use std::fmt;
 use silvan_core::document::{KeyPath, Refusal};
 use silvan_core::{Bytes, HostId, Rate, Time};
 
+use crate::traffic::flow_lines::FlowLineError;
 use crate::traffic::kinds::MOST_OUTSTANDING;
 use crate::traffic::sizes::CdfError;
 use crate::traffic::spec::UnknownHost;
@@ -260,9 +261,15 @@ pub enum Reason {
     /// Points that are no cumulative distribution.
     #[error("point {}: {}", .0.place + 1, .0.message)]
     Cdf(Box<CdfError>),
-    /// A file of sizes that has not been read.
+    /// A file that has not been read.
     #[error("the file {0:?} has not been read")]
     UnreadFile(String),
+    /// A list of flows without a file.
+    #[error("missing key")]
+    NoFlowFile,
+    /// A line of a list that is no flow.
+    #[error("line {line}: {0}", line = .0.line)]
+    FlowLine(FlowLineError),
     /// Two entries with the same name in the statistics.
     #[error("the name {0:?} is taken")]
     NameTaken(String),
@@ -329,7 +336,9 @@ impl Reason {
             Self::FlowTooLarge(_) => "write e.g. \"1 MiB\"",
             Self::ParetoShape(_) => "write e.g. 1.2",
             Self::Cdf(error) => error.hint,
-            Self::UnreadFile(_) => "give the points as cdf",
+            Self::UnreadFile(_) => "give its contents in the scenario",
+            Self::NoFlowFile => "name the file of the flows, or write its lines as list",
+            Self::FlowLine(error) => error.hint,
             Self::NameTaken(_) => "choose another name, or leave it out",
             Self::TooManyClasses => "use fewer entries",
         };

@@ -124,6 +124,11 @@ impl Fixed {
         self.plan.class
     }
 
+    /// Payload of a message, and the largest payload of a packet, in bytes.
+    pub(crate) fn message_and_mtu(&self) -> (u32, u32) {
+        (self.plan.message, self.plan.mtu)
+    }
+
     /// The receiver.
     pub(crate) fn destination(&self) -> HostId {
         self.plan.dst

@@ -1,6 +1,7 @@
 //! Sources of many flows: each has a size, a destination and a start, and is recorded.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use silvan_cc::workload::{Gate, Offer, Transit};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
@@ -36,6 +37,71 @@ pub(crate) enum Starts {
     Closed { due: VecDeque<Time>, pause: Span },
     /// With those of other hosts, to one receiver.
     Incasts(Box<Incasts>),
+}
+
+/// A flow of a list: its start, its receiver and its size in bytes.
+pub(crate) type ListedFlow = (Time, HostId, u64);
+
+/// Where the flows of a source come from.
+#[derive(Clone, Debug)]
+pub(crate) enum FlowSupply {
+    /// Destinations and sizes are drawn as flows start.
+    Drawn {
+        starts: Starts,
+        targets: Targets,
+        sizes: Sizes,
+        draws: Stream,
+    },
+    /// A list by start, and the place of the next flow.
+    Listed(Arc<[ListedFlow]>, usize),
+}
+
+impl FlowSupply {
+    /// When the next flow starts; [`Time::MAX`] if none will.
+    fn due(&self) -> Time {
+        match self {
+            Self::Drawn { starts, .. } => match starts {
+                Starts::Open(pace) => pace.due(),
+                Starts::Closed { due, .. } => due.front().copied().unwrap_or(Time::MAX),
+                Starts::Incasts(incasts) => incasts.due(),
+            },
+            Self::Listed(flows, next) => flows.get(*next).map_or(Time::MAX, |(start, ..)| *start),
+        }
+    }
+
+    /// Takes the flow that is due: its receiver and its size. `end`: no flow starts from then on.
+    fn take(&mut self, host: HostId, end: Time) -> Option<(HostId, u64)> {
+        match self {
+            Self::Drawn {
+                starts,
+                targets,
+                sizes,
+                draws,
+            } => {
+                let receiver = match starts {
+                    Starts::Open(pace) => {
+                        pace.advance();
+                        targets.draw(draws)
+                    }
+                    Starts::Closed { due, .. } => {
+                        due.pop_front();
+                        targets.draw(draws)
+                    }
+                    Starts::Incasts(incasts) => {
+                        let receiver = incasts.receiver();
+                        incasts.advance(host, end);
+                        receiver
+                    }
+                };
+                Some((receiver, sizes.draw(draws)))
+            }
+            Self::Listed(flows, next) => {
+                let &(_, receiver, bytes) = flows.get(*next)?;
+                *next += 1;
+                Some((receiver, bytes))
+            }
+        }
+    }
 }
 
 /// A flow as it has come so far.
@@ -84,10 +150,7 @@ struct Sending {
 pub(crate) struct FlowList {
     host: HostId,
     plan: FlowListPlan,
-    starts: Starts,
-    targets: Targets,
-    sizes: Sizes,
-    draws: Stream,
+    supply: FlowSupply,
     records: Vec<FlowRecord>,
     /// By destination.
     pairs: Vec<Pair>,
@@ -95,21 +158,11 @@ pub(crate) struct FlowList {
 }
 
 impl FlowList {
-    pub(crate) fn new(
-        host: HostId,
-        plan: FlowListPlan,
-        starts: Starts,
-        targets: Targets,
-        sizes: Sizes,
-        draws: Stream,
-    ) -> Self {
+    pub(crate) fn new(host: HostId, plan: FlowListPlan, supply: FlowSupply) -> Self {
         Self {
             host,
             plan,
-            starts,
-            targets,
-            sizes,
-            draws,
+            supply,
             records: Vec::new(),
             pairs: Vec::new(),
             sending: VecDeque::new(),
@@ -126,10 +179,15 @@ impl FlowList {
         let window = self.plan.window;
         let end = window.end.unwrap_or(end).min(end);
         let span = end.since(window.start.min(end));
-        let flows = match &self.starts {
-            Starts::Open(pace) => pace.expected(span),
-            Starts::Incasts(incasts) => incasts.expected(span),
-            Starts::Closed { due, .. } => due.len() as u64,
+        let flows = match &self.supply {
+            FlowSupply::Drawn { starts, .. } => match starts {
+                Starts::Open(pace) => pace.expected(span),
+                Starts::Incasts(incasts) => incasts.expected(span),
+                Starts::Closed { due, .. } => due.len() as u64,
+            },
+            FlowSupply::Listed(flows, _) => {
+                flows.partition_point(|(start, ..)| *start < end) as u64
+            }
         };
         flows.min(self.plan.count)
     }
@@ -143,7 +201,7 @@ impl FlowList {
 
     /// What arrives here in a time, see [`Traffic::arrivals`](crate::traffic::Traffic::arrivals).
     pub(crate) fn arrivals(&self, from: Time, to: Time) -> Option<Arrivals> {
-        if let Starts::Closed { .. } = self.starts {
+        if self.is_closed() {
             return None;
         }
         let flows = self.records(to).into_iter();
@@ -152,6 +210,35 @@ impl FlowList {
             count: sum.count + 1,
             bytes: sum.bytes + Bytes::from_bytes(flow.bytes),
         }))
+    }
+
+    /// Largest payload of a packet in bytes.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.plan.mtu
+    }
+
+    /// The flows of a list.
+    pub(crate) fn listed(&self) -> Option<&[ListedFlow]> {
+        match &self.supply {
+            FlowSupply::Listed(flows, _) => Some(flows),
+            FlowSupply::Drawn { .. } => None,
+        }
+    }
+
+    /// The mean of the sizes that are drawn, in bytes.
+    pub(crate) fn mean_size(&self) -> f64 {
+        match &self.supply {
+            FlowSupply::Drawn { sizes, .. } => sizes.mean(),
+            FlowSupply::Listed(..) => 0.0,
+        }
+    }
+
+    /// Returns true if flows start because earlier ones were delivered.
+    pub(crate) fn is_closed(&self) -> bool {
+        let FlowSupply::Drawn { starts, .. } = &self.supply else {
+            return false;
+        };
+        matches!(starts, Starts::Closed { .. })
     }
 
     /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
@@ -221,7 +308,11 @@ impl FlowList {
             record.end = Some(now);
             pair.flows.pop_front();
             pair.sent -= 1;
-            if let Starts::Closed { due, pause } = &mut self.starts {
+            if let FlowSupply::Drawn {
+                starts: Starts::Closed { due, pause },
+                ..
+            } = &mut self.supply
+            {
                 due.push_back(now.saturating_add(*pause));
                 ended = true;
             }
@@ -241,11 +332,17 @@ impl FlowList {
 
     /// Goes on after a stop: flows that would have begun meanwhile do not.
     pub(crate) fn resume(&mut self, now: Time) {
-        match &mut self.starts {
-            Starts::Open(pace) => pace.skip_to(now),
-            Starts::Incasts(incasts) => incasts.skip_to(now),
-            Starts::Closed { due, .. } => {
-                due.iter_mut().for_each(|due| *due = (*due).max(now));
+        match &mut self.supply {
+            FlowSupply::Drawn { starts, .. } => match starts {
+                Starts::Open(pace) => pace.skip_to(now),
+                Starts::Incasts(incasts) => incasts.skip_to(now),
+                Starts::Closed { due, .. } => {
+                    due.iter_mut().for_each(|due| *due = (*due).max(now));
+                }
+            },
+            FlowSupply::Listed(flows, next) => {
+                let skipped = flows.partition_point(|(start, ..)| *start < now);
+                *next = (*next).max(skipped);
             }
         }
     }
@@ -254,42 +351,27 @@ impl FlowList {
     fn start_flows(&mut self, now: Time) -> Time {
         let end = self.plan.window.end.unwrap_or(Time::MAX);
         loop {
-            let due = match &self.starts {
-                _ if self.records.len() as u64 >= self.plan.count => Time::MAX,
-                Starts::Open(pace) => pace.due(),
-                Starts::Closed { due, .. } => due.front().copied().unwrap_or(Time::MAX),
-                Starts::Incasts(incasts) => incasts.due(),
-            };
+            if self.records.len() as u64 >= self.plan.count {
+                return Time::MAX;
+            }
+            let due = self.supply.due();
             if due >= end {
                 return Time::MAX;
             }
             if due > now {
                 return due;
             }
-            let dst = match &mut self.starts {
-                Starts::Open(pace) => {
-                    pace.advance();
-                    self.targets.draw(&mut self.draws)
-                }
-                Starts::Closed { due, .. } => {
-                    due.pop_front();
-                    self.targets.draw(&mut self.draws)
-                }
-                Starts::Incasts(incasts) => {
-                    let receiver = incasts.receiver();
-                    incasts.advance(self.host, end);
-                    receiver
-                }
-            };
-            self.start_flow(dst, due);
+            if let Some((receiver, bytes)) = self.supply.take(self.host, end) {
+                self.start_flow(receiver, bytes, due);
+            }
         }
     }
 
-    fn start_flow(&mut self, dst: HostId, start: Time) {
+    fn start_flow(&mut self, dst: HostId, bytes: u64, start: Time) {
         let number = self.records.len() as u32;
         self.records.push(FlowRecord {
             destination: dst,
-            bytes: self.sizes.draw(&mut self.draws),
+            bytes,
             start,
             end: None,
             delivered: 0,

@@ -12,6 +12,7 @@
 //! | uniform | any other host, uniformly | saturating, Poisson or periodic |
 //! | permutation, incast, flow | always the same | saturating, Poisson or periodic |
 //! | flows | drawn for each flow, by a pattern | sizes from a distribution; Poisson, periodic or closed loop |
+//! | flow-file | as the file says | as the file says |
 //! | sequence | each host of a list in turn | closed loop: the next message when the last was delivered |
 //!
 //! The V, C and B nodes are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion
@@ -70,9 +71,11 @@ mod arrivals;
 mod build;
 mod check;
 mod closed_loop;
+mod demand;
 mod error;
 mod finite;
 mod fixed;
+mod flow_lines;
 mod flow_list;
 mod flow_targets;
 mod hosts;
@@ -97,11 +100,12 @@ pub use arrivals::Arrivals;
 pub use closed_loop::{SequenceProgress, SequenceState};
 pub use error::{Entry, Reason, TrafficError};
 pub use finite::FiniteFlow;
+pub use flow_lines::{FlowEnd, FlowFormat, FlowLine, FlowLineError, read_flows};
 pub use flow_list::FlowRecord;
 pub use hosts::Traffic;
 pub use kinds::{
-    Flow, FlowPattern, Flows, Incast, Nodes, Pattern, Permutation, Sequence, TrafficSection,
-    Uniform,
+    Flow, FlowFile, FlowPattern, Flows, Incast, Nodes, Pattern, Permutation, Sequence,
+    TrafficSection, Uniform,
 };
 pub use on_off::OnOffMeans;
 pub use pace::Spacing;

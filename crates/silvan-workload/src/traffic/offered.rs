@@ -39,6 +39,11 @@ impl OfferedLoad {
         self.ends.push(self.contributions.len());
     }
 
+    /// The offers of all sources, in the order of hosts.
+    pub(crate) fn contributions(&self) -> impl Iterator<Item = &Contribution> {
+        self.contributions.iter()
+    }
+
     /// What each source offers from `from` on and before `to` [bit], in the order of hosts.
     pub(crate) fn bits(&self, from: Time, to: Time) -> impl Iterator<Item = f64> + '_ {
         self.contributions.iter().map(move |source| {

@@ -54,6 +54,11 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
+    /// What the sources of its entry have in common.
+    pub(crate) fn common<'a>(&self, commons: &'a [Common]) -> &'a Common {
+        &commons[self.common as usize]
+    }
+
     pub(crate) fn new(
         common: u32,
         classes: Classes,

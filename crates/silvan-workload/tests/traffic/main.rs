@@ -10,6 +10,8 @@ mod cdf_law;
 mod contributors;
 mod determinism;
 mod errors;
+mod flow_lines;
+mod flow_lines_law;
 mod flows;
 mod live;
 mod many_flows;

@@ -13,7 +13,7 @@ use super::permutation::derangement;
 use crate::traffic::build::Builder;
 use crate::traffic::check::Checker;
 use crate::traffic::error::{Reason, TrafficError};
-use crate::traffic::flow_list::{FlowList, FlowListPlan, Starts};
+use crate::traffic::flow_list::{FlowList, FlowListPlan, FlowSupply, Starts};
 use crate::traffic::flow_targets::{Incasts, Targets};
 use crate::traffic::hosts::Source;
 use crate::traffic::offered::Contribution;
@@ -385,7 +385,13 @@ impl TrafficKind for Flows {
                 uniform: if is_uniform { rate } else { 0.0 },
                 window,
             };
-            let list = FlowList::new(host, plan, starts, targets, sizes.clone(), draws);
+            let supply = FlowSupply::Drawn {
+                starts,
+                targets,
+                sizes: sizes.clone(),
+                draws,
+            };
+            let list = FlowList::new(host, plan, supply);
             builder.add(host, Source::Flows(Box::new(list)), contribution);
         }
         Ok(())

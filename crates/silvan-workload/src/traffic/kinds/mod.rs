@@ -146,6 +146,7 @@ register! {
         incast::Incast = "incast", "Many hosts send to one.";
         flow::Flow = "flow", "Single flows.";
         flows::Flows = "flows", "Many flows, with sizes from a distribution.";
+        flow_file::FlowFile = "flow-file", "Flows of a file, with sender, receiver, size and start of each.";
         sequence::Sequence = "sequence", "Hosts that send to a list of hosts in turn, each message when the last one was delivered.";
     }
 }

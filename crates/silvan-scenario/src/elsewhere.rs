@@ -1,0 +1,85 @@
+//! Advice on keys that are in the wrong table.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::ScenarioError;
+use crate::schema::json_schema;
+
+/// Most places of a key that advice names.
+const MOST_PLACES: usize = 3;
+/// Most tables, lists and definitions within each other: values of sweeps are lists of themselves.
+const DEEPEST: usize = 16;
+
+/// Adds to the error of an unknown key the tables that have a key of this name. At the root, where `--set` needs whole paths,
+/// they come before a similar name.
+pub(crate) fn with_places(error: ScenarioError) -> ScenarioError {
+    if !error.message().ends_with(": unknown key") {
+        return error;
+    }
+    let path = error.key().to_string();
+    let name = path.rsplit('.').next().unwrap_or_default();
+    let mut places = places(name);
+    // The keys of generators are those that are most often written without their table.
+    if places.iter().any(|place| place.starts_with("fabric.")) {
+        places.retain(|place| place.starts_with("fabric."));
+    }
+    if places.is_empty() || places.len() > MOST_PLACES {
+        return error;
+    }
+    let places = places.join(" or ");
+    let near = error.hint().filter(|hint| hint.starts_with("did you mean"));
+    match (path == name, near, error.hint()) {
+        (true, ..) | (false, None, None) => error.with_hint(format!("did you mean {places}?")),
+        (false, Some(_), _) => error,
+        (false, None, Some(hint)) => {
+            let hint = format!("{hint}; elsewhere there is {places}");
+            error.with_hint(hint)
+        }
+    }
+}
+
+/// The full keys that end with a name.
+fn places(name: &str) -> Vec<String> {
+    let root = json_schema();
+    let mut found = BTreeSet::new();
+    collect(&root, &root, "", name, &mut found, DEEPEST);
+    found.into_iter().collect()
+}
+
+fn collect(
+    root: &Value,
+    schema: &Value,
+    path: &str,
+    name: &str,
+    found: &mut BTreeSet<String>,
+    depth: usize,
+) {
+    if depth == 0 {
+        return;
+    }
+    let target = schema["$ref"].as_str();
+    if let Some(target) = target.and_then(|target| target.strip_prefix("#/$defs/")) {
+        return collect(root, &root["$defs"][target], path, name, found, depth - 1);
+    }
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let inner = match path {
+            "" => key.clone(),
+            _ => format!("{path}.{key}"),
+        };
+        collect(root, property, &inner, name, found, depth - 1);
+        if key == name {
+            found.insert(inner);
+        }
+    }
+    for choices in ["anyOf", "oneOf", "allOf"] {
+        for choice in schema[choices].as_array().into_iter().flatten() {
+            collect(root, choice, path, name, found, depth);
+            collect(root, &choice["then"], path, name, found, depth);
+        }
+    }
+    if schema["items"].is_object() {
+        collect(root, &schema["items"], path, name, found, depth - 1);
+    }
+}

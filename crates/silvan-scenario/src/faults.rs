@@ -1,0 +1,414 @@
+//! Faults with their nodes and ports found: cables that are cut or run below their rate, symbol errors, slow receivers,
+//! switches that reboot, datagrams that are lost.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use silvan_core::document::{Document, KeyPath, Refusal};
+use silvan_core::{HostId, PortId, PortNumber, Rate, Span, SwitchId, Time};
+use silvan_fabric::{CableLimit, Fabric, NodeKind};
+
+use crate::ScenarioError;
+use crate::parsed::{FaultEntry, FaultKind};
+
+/// A fault that lasts until it is repaired.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// The cable in a port is cut.
+    Cut(PortId),
+    /// The cable in a port carries no more than this.
+    Degrade(PortId, CableLimit),
+    /// A port receives so many bad symbols in a simulated second.
+    SymbolErrors(PortId, f64),
+    /// A host receives no more payload than this; `None` for what the scenario has.
+    Slow(HostId, Option<Rate>),
+    /// A switch is without power.
+    Reboot(SwitchId),
+    /// This share of all management datagrams is lost, chosen by a seed.
+    Lose(f64, u64),
+}
+
+impl Fault {
+    /// Returns true if links go down or change their rate.
+    pub fn changes_links(&self) -> bool {
+        matches!(self, Self::Cut(_) | Self::Degrade(..) | Self::Reboot(_))
+    }
+
+    /// Returns true if the fault concerns packets; the others exist in the live fabric alone.
+    pub fn concerns_packets(&self) -> bool {
+        self.changes_links() || matches!(self, Self::Slow(..))
+    }
+}
+
+/// A fault with its times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedFault {
+    /// The fault.
+    pub fault: Fault,
+    /// When it begins first.
+    pub at: Time,
+    /// How long it lasts; `None` without end.
+    pub lasts: Option<Span>,
+    /// Time from one beginning to the next; `None` if it comes once.
+    pub every: Option<Span>,
+    /// Description for the log.
+    pub words: String,
+}
+
+impl PlannedFault {
+    /// Returns true if the cable of this fault is cut or degraded from the start to the end, so that the fabric is built
+    /// with it.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self.fault, Fault::Cut(_) | Fault::Degrade(..))
+            && self.at == Time::ZERO
+            && self.lasts.is_none()
+    }
+}
+
+/// A file of faults, each a table `[[fault]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FaultFile {
+    fault: Vec<FaultEntry>,
+}
+
+/// Reads the faults of a file, for a fabric that has these names. `source` is the name of the file.
+///
+/// # Errors
+///
+/// The first mistake, with its line.
+pub fn read_faults(
+    text: &str,
+    source: &str,
+    fabric: &Fabric,
+) -> Result<Vec<PlannedFault>, ScenarioError> {
+    let document = Document::parse(text, source)?;
+    let file: FaultFile = document.read()?;
+    plan_faults(&file.fault, fabric).map_err(|refusal| {
+        let Refusal { key, message, hint } = refusal;
+        document.error(&key.to_string(), message, &hint)
+    })
+}
+
+/// Finds the nodes and ports of faults.
+///
+/// # Errors
+///
+/// The first mistake, with its key.
+pub(crate) fn plan_faults(
+    entries: &[FaultEntry],
+    fabric: &Fabric,
+) -> Result<Vec<PlannedFault>, Refusal> {
+    let entries = entries.iter().enumerate();
+    let planned = entries.map(|(index, entry)| {
+        let key = KeyPath::from("fault").index(index);
+        let refuse = |(key, message): Mistake| Refusal::new(key, message, hint(key));
+        plan(entry, fabric).map_err(|mistake| refuse(mistake).within(&key))
+    });
+    planned.collect()
+}
+
+/// A key, and what is wrong with its value.
+type Mistake = (&'static str, String);
+
+fn plan(entry: &FaultEntry, fabric: &Fabric) -> Result<PlannedFault, Mistake> {
+    let fault = entry.fault(fabric)?;
+    entry.check_times()?;
+    Ok(PlannedFault {
+        fault,
+        at: Time::ZERO + entry.at,
+        lasts: entry.lasts,
+        every: entry.every,
+        words: entry.words(),
+    })
+}
+
+impl FaultEntry {
+    /// The keys besides those of all faults: true if they are given, true if this kind of fault has them.
+    fn keys(&self) -> [(&'static str, bool, bool); 9] {
+        let kind = self.kind;
+        let is_of_port = matches!(
+            kind,
+            FaultKind::Cut | FaultKind::Degrade | FaultKind::SymbolErrors
+        );
+        let (degrades, loses) = (kind == FaultKind::Degrade, kind == FaultKind::Lose);
+        let slows = kind == FaultKind::Slow;
+        [
+            ("port", self.port.is_some(), is_of_port),
+            ("host", self.host.is_some(), slows),
+            ("switch", self.switch.is_some(), kind == FaultKind::Reboot),
+            ("width", self.width.is_some(), degrades),
+            ("speed", self.speed.is_some(), degrades),
+            ("rate", self.rate.is_some(), slows || degrades),
+            (
+                "per-second",
+                self.per_second.is_some(),
+                kind == FaultKind::SymbolErrors,
+            ),
+            ("percent", self.percent.is_some(), loses),
+            ("seed", self.seed.is_some(), loses),
+        ]
+    }
+
+    fn fault(&self, fabric: &Fabric) -> Result<Fault, Mistake> {
+        for (key, is_given, belongs) in self.keys() {
+            if is_given && !belongs {
+                let keys = self.keys().into_iter().filter(|(_, _, belongs)| *belongs);
+                let keys: Vec<&str> = keys.map(|(key, ..)| key).collect();
+                let (kind, keys) = (self.kind.name(), keys.join(", "));
+                return Err((key, format!("{kind:?} has no such key; it has {keys}")));
+            }
+        }
+        let port = || {
+            let name = self.required("port", self.port.as_deref())?;
+            cabled_port(fabric, name).map_err(|error| ("port", error))
+        };
+        match self.kind {
+            FaultKind::Cut => Ok(Fault::Cut(port()?)),
+            FaultKind::Degrade => {
+                let port = port()?;
+                let limit = CableLimit {
+                    width: self.width,
+                    speed: self.speed,
+                    rate: self.rate,
+                };
+                check_limit(fabric, port, limit)?;
+                Ok(Fault::Degrade(port, limit))
+            }
+            FaultKind::SymbolErrors => {
+                let per_second = self.required("per-second", self.per_second)?;
+                let errors = error_rate(per_second).map_err(|error| ("per-second", error))?;
+                Ok(Fault::SymbolErrors(port()?, errors))
+            }
+            FaultKind::Slow => {
+                let host = self.required("host", self.host.as_deref())?;
+                let host = host_named(fabric, host).map_err(|error| ("host", error))?;
+                Ok(Fault::Slow(host, Some(self.required("rate", self.rate)?)))
+            }
+            FaultKind::Reboot => {
+                let switch = self.required("switch", self.switch.as_deref())?;
+                let switch = switch_named(fabric, switch).map_err(|error| ("switch", error))?;
+                Ok(Fault::Reboot(switch))
+            }
+            FaultKind::Lose => {
+                let percent = self.required("percent", self.percent)?;
+                let share = lost_share(percent).map_err(|error| ("percent", error))?;
+                Ok(Fault::Lose(share, self.seed.unwrap_or(0)))
+            }
+        }
+    }
+
+    fn required<T>(&self, key: &'static str, value: Option<T>) -> Result<T, Mistake> {
+        let kind = self.kind.name();
+        value.ok_or_else(|| ("do", format!("{kind:?} needs the key {key:?}")))
+    }
+
+    fn check_times(&self) -> Result<(), Mistake> {
+        let (key, error) = match (self.every, self.lasts) {
+            (Some(every), _) if every.is_zero() => ("every", "it is zero"),
+            (_, Some(lasts)) if lasts.is_zero() => ("for", "it is zero"),
+            (Some(every), Some(lasts)) if lasts >= every => {
+                ("for", "the fault comes again before it has ended")
+            }
+            (Some(_), None) => ("every", "a fault that does not end cannot come again"),
+            _ => return Ok(()),
+        };
+        Err((key, error.to_owned()))
+    }
+
+    fn words(&self) -> String {
+        let place = [&self.port, &self.host, &self.switch];
+        let place = place.into_iter().flatten().next();
+        let place = place.map_or("", String::as_str);
+        match self.kind {
+            FaultKind::Cut => format!("cut of the cable in {place}"),
+            FaultKind::Degrade => format!("degradation of the cable in {place}"),
+            FaultKind::SymbolErrors => format!("symbol errors at {place}"),
+            FaultKind::Slow => format!("slow receiver {place}"),
+            FaultKind::Reboot => format!("reboot of {place}"),
+            FaultKind::Lose => "loss of management datagrams".to_owned(),
+        }
+    }
+}
+
+/// What the value of a key can be.
+fn hint(key: &str) -> &'static str {
+    match key {
+        "port" => "name a port with a cable, NODE:NUMBER, or a host",
+        "host" | "switch" => "silvan show prints the names of the scenario",
+        "width" => "give a width below that of the cable, such as \"1x\"",
+        "speed" => "give a speed below that of the cable, such as \"SDR\"",
+        "rate" => "give a rate with its unit, such as \"10 Gbit/s\"",
+        "per-second" => "give a number of errors, such as 100",
+        "percent" => "give a percentage, such as 10",
+        "for" | "every" => {
+            "give a time such as \"2 s\"; a fault lasts \"for\" less time than \"every\""
+        }
+        _ => "the guide page \"The live fabric\" lists all faults with their keys",
+    }
+}
+
+/// The instants at which faults come and go, in order.
+#[derive(Clone, Debug, Default)]
+pub struct FaultTimes {
+    faults: Vec<PlannedFault>,
+    /// When, true for the beginning of a fault, and its number. At one instant faults end before others begin.
+    due: BTreeSet<(Time, bool, usize)>,
+}
+
+impl FaultTimes {
+    /// The instants of these faults.
+    pub fn new(faults: Vec<PlannedFault>) -> Self {
+        let due = faults.iter().enumerate();
+        let due = due.map(|(index, fault)| (fault.at, true, index)).collect();
+        Self { faults, due }
+    }
+
+    /// When the next fault begins or ends.
+    pub fn next(&self) -> Option<Time> {
+        self.due.first().map(|&(time, _, _)| time)
+    }
+
+    /// Takes the next fault that begins (true) or ends (false) by `now`, with its instant.
+    pub fn take(&mut self, now: Time) -> Option<(Time, bool, &PlannedFault)> {
+        let (time, begins, index) = *self.due.first().filter(|(time, _, _)| *time <= now)?;
+        self.due.pop_first();
+        let planned = &self.faults[index];
+        if begins {
+            for (after, begins) in [(planned.lasts, false), (planned.every, true)] {
+                if let Some(after) = after {
+                    self.due.insert((time.saturating_add(after), begins, index));
+                }
+            }
+        }
+        Some((time, begins, planned))
+    }
+}
+
+/// A port with a cable, as people write it.
+///
+/// # Errors
+///
+/// The fabric has no such port, or the port has no cable.
+pub fn cabled_port(fabric: &Fabric, text: &str) -> Result<PortId, String> {
+    let port = port_named(fabric, text)?;
+    match fabric.ports[port].peer {
+        Some(_) => Ok(port),
+        None => Err(format!("there is no cable in {text}")),
+    }
+}
+
+fn port_named(fabric: &Fabric, text: &str) -> Result<PortId, String> {
+    if let Some(node) = fabric.node_by_name(text) {
+        if let NodeKind::Host(host) = fabric.nodes[node].kind {
+            return Ok(fabric.host_port(host));
+        }
+        return Err(format!("{text:?} is a switch; name a port of it, {text}:1"));
+    }
+    let found = text.rsplit_once(':').and_then(|(name, number)| {
+        let node = fabric.node_by_name(name)?;
+        fabric.port(node, PortNumber::new(number.parse().ok()?))
+    });
+    found.ok_or_else(|| {
+        format!("there is no port {text:?}; write NODE:NUMBER, or the name of a host")
+    })
+}
+
+/// A host by its name.
+///
+/// # Errors
+///
+/// The fabric has no such host.
+pub fn host_named(fabric: &Fabric, name: &str) -> Result<HostId, String> {
+    let node = fabric.node_by_name(name);
+    let host = node.and_then(|node| fabric.nodes[node].as_host());
+    host.ok_or_else(|| unknown(fabric, "host", name))
+}
+
+/// A switch by its name.
+///
+/// # Errors
+///
+/// The fabric has no such switch.
+pub fn switch_named(fabric: &Fabric, name: &str) -> Result<SwitchId, String> {
+    let node = fabric.node_by_name(name);
+    let switch = node.and_then(|node| fabric.nodes[node].as_switch());
+    switch.ok_or_else(|| unknown(fabric, "switch", name))
+}
+
+fn unknown(fabric: &Fabric, what: &str, name: &str) -> String {
+    match fabric.nearest_name(name) {
+        Some(near) if near != name => {
+            format!("there is no {what} named {name:?}; did you mean {near:?}?")
+        }
+        _ => format!("there is no {what} named {name:?}"),
+    }
+}
+
+/// The share of datagrams that a percentage is.
+///
+/// # Errors
+///
+/// The percentage is below 0 or above 100.
+pub fn lost_share(percent: f64) -> Result<f64, String> {
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok(percent / 100.0),
+        false => Err(format!(
+            "{percent} %: 0 to 100 % of the datagrams can be lost"
+        )),
+    }
+}
+
+/// A number of symbol errors in a second.
+///
+/// # Errors
+///
+/// The number is below 0 or not finite.
+pub fn error_rate(per_second: f64) -> Result<f64, String> {
+    match per_second >= 0.0 && per_second.is_finite() {
+        true => Ok(per_second),
+        false => Err(format!(
+            "{per_second} symbol errors per second: 0 or more are possible"
+        )),
+    }
+}
+
+/// Checks that a limit is below what the cable in a port carries.
+///
+/// # Errors
+///
+/// The key at fault, and what is wrong with its value.
+pub fn check_limit(
+    fabric: &Fabric,
+    port: PortId,
+    limit: CableLimit,
+) -> Result<(), (&'static str, String)> {
+    if limit == CableLimit::default() {
+        let error = "a degraded cable has a lower width, speed or rate; none is given";
+        return Err(("do", error.to_owned()));
+    }
+    let Some(link) = fabric.ports[port].link else {
+        return Ok(());
+    };
+    let cable = fabric.links[link].kind;
+    let is_lower = limit.width.is_some_and(|width| width < cable.width)
+        || limit.speed.is_some_and(|speed| speed < cable.speed)
+        || limit.rate.is_some_and(|rate| rate < cable.data_rate());
+    if is_lower {
+        return Ok(());
+    }
+    let name = fabric.port_name(port);
+    let given = [
+        limit.width.map(|width| ("width", width.to_string())),
+        limit.speed.map(|speed| ("speed", speed.to_string())),
+        limit.rate.map(|rate| ("rate", rate.to_string())),
+    ];
+    let given: Vec<_> = given.into_iter().flatten().collect();
+    let key = given.first().map_or("do", |(key, _)| key);
+    let given: Vec<&str> = given.iter().map(|(_, value)| value.as_str()).collect();
+    let (given, rate) = (given.join(" "), cable.data_rate());
+    let (width, speed) = (cable.width, cable.speed);
+    let error =
+        format!("{given} has no effect: the cable in {name} is {width} {speed} with {rate}");
+    Err((key, error))
+}

@@ -1,0 +1,89 @@
+//! Faults of cables, hosts and switches.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Rate, Span};
+use silvan_fabric::{Speed, Width};
+
+use crate::schema;
+
+/// What a fault does; which other keys it has depends on that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// The cable in `port` is cut.
+    Cut,
+    /// The cable in `port` carries no more than `width`, `speed` and `rate`. A link runs at its full width or on one lane.
+    Degrade,
+    /// SymbolErrorCounter of `port` grows by `per-second`, in the live fabric alone. No packet is lost.
+    SymbolErrors,
+    /// `host` receives payload at `rate` at most, for packets that leave its switch from then on.
+    Slow,
+    /// `switch` is off.
+    Reboot,
+    /// `percent` of all management datagrams are lost, in the live fabric alone.
+    Lose,
+}
+
+impl FaultKind {
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::Degrade => "degrade",
+            Self::SymbolErrors => "symbol-errors",
+            Self::Slow => "slow",
+            Self::Reboot => "reboot",
+            Self::Lose => "lose",
+        }
+    }
+}
+
+/// A fault of a cable, a host or a switch: from the start, or for a time, once or again and again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FaultEntry {
+    /// Kind of the fault.
+    #[serde(rename = "do")]
+    pub kind: FaultKind,
+    /// Simulated time at which it begins.
+    #[serde(default)]
+    #[schemars(with = "schema::SpanText")]
+    pub at: Span,
+    /// How long it lasts. Default: without end.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub lasts: Option<Span>,
+    /// Time from one beginning to the next, longer than `for`. Default: it comes once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub every: Option<Span>,
+    /// Port with the cable: `"NODE:NUMBER"`, or the name of a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Name of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Name of the switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
+    /// Most lanes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<Width>,
+    /// Highest speed of a lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Speed>,
+    /// Highest rate: of the data of a degraded cable, or of the payload that a slow host receives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::RateText>")]
+    pub rate: Option<Rate>,
+    /// Symbol errors in a simulated second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+    /// Share of management datagrams, 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// Seed of the choice of datagrams. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}

@@ -1,0 +1,122 @@
+//! Faults of a run: links that go down or change their rate, and slow receivers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use silvan_core::{PortId, Time};
+use silvan_fabric::{CableLimit, Fabric};
+use silvan_model::{FabricChange, Simulation};
+use silvan_scenario::Scenario;
+use silvan_scenario::faults::{Fault, FaultTimes};
+
+/// The faults that come during a run.
+#[derive(Debug)]
+pub(crate) struct RunFaults {
+    times: FaultTimes,
+    /// Faults at this instant and later are left out.
+    end: Time,
+    fabric: Arc<Fabric>,
+    /// How many faults keep the link out of a port down.
+    down: HashMap<PortId, u32>,
+}
+
+impl RunFaults {
+    pub fn of(scenario: &Scenario) -> Self {
+        let faults = scenario.faults().iter();
+        let faults = faults.filter(|planned| planned.fault.concerns_packets());
+        Self {
+            times: FaultTimes::new(faults.cloned().collect()),
+            end: Time::MAX,
+            fabric: Arc::clone(scenario.fabric()),
+            down: HashMap::new(),
+        }
+    }
+
+    /// Leaves out faults at `end` and later.
+    pub fn until(mut self, end: Time) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// When the next fault begins or ends; [`Time::MAX`] if there is none.
+    pub fn next(&self) -> Time {
+        let next = self.times.next().filter(|next| *next < self.end);
+        next.unwrap_or(Time::MAX)
+    }
+
+    /// Applies what begins and ends by now.
+    pub fn apply<S: Simulation + ?Sized>(&mut self, simulation: &mut S) {
+        let now = simulation.now();
+        while self.next() <= now {
+            let Some((_, begins, planned)) = self.times.take(now) else {
+                return;
+            };
+            let (fault, lasts) = (planned.fault, planned.lasts);
+            match fault {
+                Fault::Cut(port) => self.set_cable(simulation, port, begins),
+                Fault::Degrade(port, limit) => {
+                    let limit = if begins { limit } else { CableLimit::default() };
+                    self.limit_cable(simulation, port, limit);
+                }
+                Fault::Slow(host, rate) => {
+                    let rate = rate.filter(|_| begins);
+                    simulation.change_fabric(FabricChange::SinkRate(host, rate));
+                }
+                Fault::Reboot(switch) => {
+                    let fabric = Arc::clone(&self.fabric);
+                    for port in fabric.switch(switch).ports() {
+                        self.set_cable(simulation, port, begins);
+                        // Without a time, the switch is on again at once.
+                        if begins && lasts.is_none() {
+                            self.set_cable(simulation, port, false);
+                        }
+                    }
+                }
+                Fault::SymbolErrors(..) | Fault::Lose(..) => {}
+            }
+        }
+    }
+
+    /// The ports at both ends of the cable in a port; nothing without a cable.
+    fn ends(&self, port: PortId) -> impl Iterator<Item = PortId> + use<> {
+        let peer = self.fabric.ports[port].peer;
+        peer.map(|peer| [port, peer]).into_iter().flatten()
+    }
+
+    /// Cuts the cable in a port, or ends one of the faults that keep it cut.
+    fn set_cable<S: Simulation + ?Sized>(
+        &mut self,
+        simulation: &mut S,
+        port: PortId,
+        is_cut: bool,
+    ) {
+        for end in self.ends(port) {
+            let down = self.down.entry(end).or_insert(0);
+            let was_down = *down > 0;
+            *down = if is_cut { *down + 1 } else { *down - 1 };
+            match (was_down, *down > 0) {
+                (false, true) => simulation.change_fabric(FabricChange::LinkDown(end)),
+                (true, false) => simulation.change_fabric(FabricChange::LinkUp(end)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Limits the cable in a port: its link goes down, and comes up with the new rate.
+    fn limit_cable<S: Simulation + ?Sized>(
+        &mut self,
+        simulation: &mut S,
+        port: PortId,
+        limit: CableLimit,
+    ) {
+        let Some(link) = self.fabric.ports[port].link else {
+            return;
+        };
+        let rate = limit.of(self.fabric.links[link].kind).data_rate();
+        self.set_cable(simulation, port, true);
+        for end in self.ends(port) {
+            simulation.change_fabric(FabricChange::LinkRate(end, rate));
+        }
+        self.set_cable(simulation, port, false);
+    }
+}
