@@ -106,6 +106,11 @@ impl SchemeName {
         };
         self.parts().iter().flat_map(of_part).collect()
     }
+
+    /// Whether this scheme is in force, alone or in a chain.
+    pub fn includes(self, part: Self) -> bool {
+        self.parts().contains(&part)
+    }
 }
 
 register! {
