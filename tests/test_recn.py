@@ -125,7 +125,8 @@ def test_compared_with_the_memory_of_one_lane() -> None:
     for name in VARIANTS:
         scenario = one_lane.override(every[name].overrides)
         assert scenario.vl.share_buffer
-        shared = {one["bytes"] for one in scenario.describe()["input_buffers"] if not one["in_hosts"]}
+        buffers = scenario.describe()["input_buffers"]
+        shared = {one["bytes"] for one in buffers if not one["in_hosts"]}
         assert shared == {memory // scenario.vl.data_vls}
     for other in (
         {"switch.queueing": "fifo"},
