@@ -164,7 +164,10 @@ def test_link_rates_are_those_of_the_cables(open_page: Opener, tmp_path: Path) -
         [fabric]
         switch = [{ name = "s", ports = 2 }]
         host = [{ name = "a" }, { name = "b" }]
-        cable = [{ from = "a", to = "s:1", speed = "EDR" }, { from = "b", to = "s:2" }]
+        cable = [
+            { from = "a", to = "s:1", speed = "EDR" },
+            { from = "b", to = "s:2", speed = "DDR" },
+        ]
 
         [[traffic.incast]]
         to = "a"
