@@ -177,7 +177,8 @@ def test_what_reps_cannot_work_with_is_refused(keys: Any, key: str, message: str
 
 def test_baselines_have_it_where_there_are_paths() -> None:
     """Oracle: marks of both baselines from one bandwidth-delay product on, to four."""
-    scenario = across("none").override({"fabric.path-choice": "table"})
+    fabric = {key: value for key, value in TREE.items() if key != "path-choice"}
+    scenario = silvan.Scenario(fabric=fabric, link={"speed": "EDR"})
     found = {one.name: one for one in baselines(scenario)}
     assert {"reps", "nscc+reps"} <= found.keys()
     reps = scenario.override(found["reps"].overrides).to_dict()["control"]

@@ -225,6 +225,7 @@ def steep(file: Path, out: Path, *goals: str) -> tuple[str | Path, ...]:
     """Search where congestion control starves the hotspot, whatever is found."""
     file.write_text(HOTSPOT)
     words: list[str | Path] = ["tune", file, "--trials", "8", "--out", out, "--set", STEEP]
+    words += ["--set", "control.scheme=ib-cc+table1"]
     words += ["--vary", "control.ib-cc.adapter.ccti-timer=40..600"]
     words += ["--seeds", "2", "--held-out-seeds", "2"]
     for goal in goals:
@@ -251,7 +252,7 @@ def test_settings_that_are_worse_than_none_are_not_written(
     found = json.loads(done.stdout)
     timer = "control.ib-cc.adapter.ccti-timer"
     start = {
-        "control.scheme": "ib-cc",
+        "control.scheme": "ib-cc+table1",
         "control.ib-cc.adapter.cct": {"shape": "linear", "slope": 3.0},
     }
     off = hotspot_gbps({"control.scheme": "none"})

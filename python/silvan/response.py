@@ -146,7 +146,7 @@ class Response:
         control = scenario.to_dict()["control"]
         section = control["ecn"]
         smallest = MIN_RATE if section["rates"] == "discrete" else section["min-rate"]
-        response = section["response"] if control["scheme"] == "ecn" else ""
+        response = section["response"] if "ecn" in _silvan.scheme_tables(control["scheme"]) else ""
         if response == "lipd":
             return cls.lipd(smallest)
         if response in ("aimd", "fimd"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from silvan._silvan import schemes
+from silvan._silvan import scheme_names
 from silvan.errors import SchemeError
 from silvan.processes import Died, Pool, Raised
 from silvan.scenario import Scenario
@@ -21,8 +21,7 @@ def is_in_python(name: object) -> bool:
     >>> is_in_python("python"), is_in_python("ib-cc"), is_in_python(None)
     (True, False, False)
     """
-    compiled = {one for one, _ in schemes()} - {"python"}
-    return isinstance(name, str) and name not in compiled
+    return isinstance(name, str) and (name == "python" or name not in scheme_names())
 
 
 def require_scheme(scenario: Scenario, seed: int, limit_s: float | None = None) -> None:

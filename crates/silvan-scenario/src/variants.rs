@@ -136,10 +136,10 @@ pub(crate) fn published_settings(
     };
     let settings = variant.settings(choice.scheme().as_str()).into_iter();
     let settings = settings.map(|(key, value)| (at(&key), toml_value(&value)));
-    // Lanes that a scenario lays out itself have a buffer each.
+    // Lanes that a scenario lays out itself have a buffer each, and the priorities that it writes.
     let has_lanes = source.has(&at("vl.data-vls"));
-    let shares = at("vl.share-buffer");
-    let settings = settings.filter(|(key, _)| !(has_lanes && *key == shares));
+    let vl = at("vl");
+    let settings = settings.filter(|(key, _)| !(has_lanes && key.starts_with(&vl)));
     (settings.collect(), warn_of_rate(choice, &variant, &facts))
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from silvan._silvan import scheme_tables
 from silvan.result import Result
 
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
@@ -65,11 +66,9 @@ def _events(result: Result) -> Iterator[Event]:
 
 
 def _changes(control: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """List the changes of settings of the scheme in effect; its section may be that of its base."""
-    scheme = control["scheme"]
-    for name, keys in control.items():
-        if isinstance(keys, dict) and (scheme == name or scheme.startswith(f"{name}-")):
-            yield from keys.get("change", ())
+    """List the changes of settings of the scheme in effect."""
+    for name in scheme_tables(control["scheme"]):
+        yield from control.get(name, {}).get("change", ())
 
 
 def _traffic(traffic: dict[str, Any]) -> Iterator[Event]:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from silvan._silvan import scheme_tables
 from silvan.folders import write_text
 from silvan.result import Result
 from silvan.run_measures import MEASURES, RATES
@@ -235,10 +236,8 @@ def _idle(scenario: Mapping[str, Any]) -> tuple[str, ...]:
     control = scenario.get("control", {})
     scheme = control.get("scheme")
     sections = [name for name, keys in control.items() if isinstance(keys, Mapping)]
-    schemes = [name for name in sections if name != _NOTIFICATIONS]
-    # Two schemes in a chain have the names of both.
-    chains = [(one, other) for one in schemes for other in schemes if f"{one}-{other}" == scheme]
-    active = {scheme, *(name for chain in chains for name in chain)}
+    # A scheme of another version is only known by its name.
+    active = {scheme, *scheme_tables(str(scheme))}
     if scheme != "none":
         active.add(_NOTIFICATIONS)
     return tuple(f"control.{name}." for name in sections if name not in active)
