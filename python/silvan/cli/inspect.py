@@ -67,7 +67,7 @@ def _fact(key: str, value: object) -> str:
         return f"duration: {value / 1e9:g} ms"
     if key == "cable_rates_bits_per_s" and isinstance(value, list):
         return f"cable rates: {', '.join(f'{rate / 1e9:g}' for rate in value)} Gbit/s"
-    name = key.replace("_", " ")
+    name = "data virtual lanes" if key == "data_vls" else key.replace("_", " ")
     if isinstance(value, bool):
         return f"{name}: {'yes' if value else 'no'}"
     return f"{name}: {value:.2f}" if isinstance(value, float) else f"{name}: {value}"
