@@ -8,7 +8,7 @@ use silvan_cc::hooks::{
     SourceControl, SwitchControl,
 };
 use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
-use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams};
+use silvan_engine::{BecnCarrier, Engine, EngineConfig, FeedbackParams, SwitchParams};
 
 use crate::common::{
     MTU, Routed, WIRE, at, blocks, cable, ddr_config, mbit, past_fabric, propagation, room, ser,
@@ -411,7 +411,7 @@ fn a_host_can_be_held_back_as_a_whole() {
     assert_eq!(starts, expected);
     let back =
         propagation(kind) * 2 + config.switch.latency + ser(kind, MTU) + config.switch.credit_delay;
-    let capacity = u32::try_from(room(8).as_u64() / 64).unwrap();
+    let capacity = u32::try_from(SwitchParams::LEAST_BUFFER.as_u64() / 64).unwrap();
     let expected: Vec<_> = starts
         .iter()
         .flat_map(|&start| {
