@@ -123,6 +123,16 @@ def run(
     pcap: Pcap = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
+    fct: Annotated[
+        Path | None,
+        typer.Option(
+            "--fct",
+            metavar="FILE",
+            help="Write the completion times of flows to a file in the format of ns-3's fct.txt.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Yes = False,
 ) -> None:
     """Simulate a scenario, several seeds in parallel.
 
@@ -130,7 +140,7 @@ def run(
     others. A scenario that varies keys is for silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
-    from silvan.folders import claimed_results
+    from silvan.folders import claimed_results, require_writable_file
     from silvan.packet_trace import Traced
     from silvan.processes import cores
     from silvan.run_threads import checked_threads, fewer_threads, wanted_threads
@@ -150,7 +160,9 @@ def run(
     if wanted > cores() and len(jobs) == 1:
         share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
         note(f"warning: {share}; that takes longer than with {cores()}")
-    check_one_run(len(jobs), traced, pcap)
+    check_one_run(len(jobs), {"--trace": traced, "--pcap": pcap, "--fct": fct})
+    if fct is not None:
+        require_writable_file(fct)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
@@ -197,6 +209,8 @@ def run(
 
 
 def _put_details(report: Mapping[str, Any], resolution: float) -> None:
+        if fct is not None:
+            note(f"{shown.write_fct(fct):,} flows written to {fct}")
     """Print what there is room for if there is one run only."""
     tables = (
         _latency_table(report, resolution),
