@@ -200,8 +200,8 @@ def _progress() -> Iterator[Callable[[SweepProgress], None]]:
         bar.update(
             task, total=state.total - state.kept, completed=ended, description=", ".join(words)
         )
-        if state.failure is not None:
-            bar.console.print(_failure_line(state), highlight=False, markup=False, soft_wrap=True)
+        if line := _line(state):
+            bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     with bar:
         yield update
@@ -214,8 +214,8 @@ def _remarks() -> Callable[[SweepProgress], None]:
 
     def update(state: SweepProgress) -> None:
         nonlocal said
-        if state.failure is not None:
-            note(_failure_line(state))
+        if line := _line(state):
+            note(line)
         ended, now = state.done + state.failed, time.monotonic()
         if ended and now - said >= _SAY_EVERY_S:
             said = now
@@ -226,11 +226,14 @@ def _remarks() -> Callable[[SweepProgress], None]:
     return update
 
 
-def _failure_line(state: SweepProgress) -> str:
+def _line(state: SweepProgress) -> str | None:
+    """Say at the start how many points are there from before, and then which point has failed."""
     from silvan.sweeping.plan import label
 
     failure = state.failure
-    assert failure is not None
+    if failure is None:
+        starts = state.kept and not state.done and not state.failed
+        return f"{state.kept} of {state.total} points are there from before" if starts else None
     return (
         f"failed: {label(failure.values, failure.seed)}: {failure.error} "
         f"(attempts: {failure.attempts}; hash {failure.hash[:16]}; {failure.scenario})"
