@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.arena import OPTIONS, compare_arena
-from silvan.cli.options import AsJson, Assignments, Overwrite, added_scheme, changes, load
+from silvan.cli.options import (
+    AsJson,
+    Assignments,
+    Overwrite,
+    Schemes,
+    Yes,
+    added_scheme,
+    announce,
+    changes,
+    chosen_schemes,
+    load,
+)
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 from silvan.cli.searches import Scheduler, Workers
 
@@ -108,6 +119,7 @@ def compare(
             "by default as the arena states.",
             show_default=False,
         ),
+    yes: Yes = False,
     ] = None,
     plan: Annotated[
         bool,
@@ -167,6 +179,8 @@ def compare(
             as_json=as_json,
         )
         return
+        listed=schemes,
+        is_wanted=yes,
     given = (quick, cases, links, trials, plan, scheduler != "local", workers, run_timeout)
     for option, value in zip(OPTIONS, given, strict=True):
         if value:
@@ -180,6 +194,8 @@ def compare(
         raise typer.BadParameter(
             "name a scenario file, or give --arena", param_hint="[SCENARIO.toml]"
         )
+    listed: str | None,
+    is_wanted: bool,
     _compare_scenario(
         scenario,
         names,
@@ -196,6 +212,7 @@ def _compare_scenario(
     scenario: Path,
     names: Sequence[str],
     seeds: int,
+    announce(loaded, seeds * len(chosen), is_wanted=is_wanted)
     set_: list[str] | None,
     scheme: str | None,
     out: Path,

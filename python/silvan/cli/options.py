@@ -59,6 +59,13 @@ Bind = Annotated[
     ),
 ]
 WaitTick = Annotated[
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        help="Start although the estimate exceeds this machine's memory, a day, or 10,000 runs.",
+    ),
+]
     str, typer.Option("--tick", metavar="TIME", help="Length of a tick of PortXmitWait.")
 ]
 LinkPercent = Annotated[
@@ -143,6 +150,21 @@ _LONGEST_S = 365 * 24 * 3600.0
 
 
 def wall_time(option: str, text: str) -> float:
+_LONG_S = 10.0
+"""Time that is worth a line before it is over."""
+
+
+def announce(scenario: Scenario, runs: int, *, is_wanted: bool) -> None:
+    """Print the estimated size of runs, and refuse those that are too large."""
+    from silvan.cli.printer import note
+    from silvan.estimate import estimate, require_room
+
+    size = estimate(scenario, runs)
+    if size.seconds >= _LONG_S:
+        note(f"estimate: {size}")
+    require_room(size, is_wanted=is_wanted)
+
+
     """Read a time on the wall clock, in seconds."""
     from silvan.errors import shown
 

@@ -16,7 +16,9 @@ from silvan.cli.options import (
     Assignments,
     Overwrite,
     ScenarioPath,
-    SchemeFile,
+    Scheme,
+    Yes,
+    announce,
     load,
     with_trees,
     with_view,
@@ -165,6 +167,7 @@ def run(
         require_writable_file(fct)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
+    announce(loaded, len(jobs), is_wanted=yes)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (

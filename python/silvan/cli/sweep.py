@@ -17,7 +17,9 @@ from silvan.cli.options import (
     Assignments,
     Overwrite,
     ScenarioPath,
-    SchemeFile,
+    Scheme,
+    Yes,
+    announce,
     changes,
     load,
     wall_time,
@@ -104,6 +106,7 @@ def sweep(
     tables: Annotated[
         bool, typer.Option("--tables", help="Keep all tables of every point in DIR/tables.")
     ] = False,
+    yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -123,13 +126,17 @@ def sweep(
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
     limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)
-    keys = list(loaded.varying(values).axes())
-    if not keys and seed_count(loaded, seeds, seed) == 1:
+    varied = loaded.varying(values)
+    keys = list(varied.axes())
+    count = seed_count(loaded, seeds, seed)
+    if not keys and count == 1:
         raise ScenarioError(
             "nothing is varied",
             hint="give values of a key, such as --grid traffic.nodes.p=0,50,100, a table [sweep] "
             "in the scenario, or --seeds 5",
         )
+    points = varied.sweep_values()
+    announce(varied.at(points[0]), len(points) * count, is_wanted=yes)
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress() as progress:
         result = do_sweep(
