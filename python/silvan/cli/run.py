@@ -73,7 +73,7 @@ class Records(StrEnum):
 def run(
     scenario: ScenarioPath,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Scheme = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -123,8 +123,6 @@ def run(
     ] = None,
     trace: Trace = None,
     pcap: Pcap = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
     fct: Annotated[
         Path | None,
         typer.Option(
@@ -135,6 +133,8 @@ def run(
         ),
     ] = None,
     yes: Yes = False,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate a scenario, several seeds in parallel.
 
@@ -207,13 +207,13 @@ def run(
         if out is not None:
             note(f"written to {out}")
     finally:
-        # Neither is lost if the other cannot be written: a disk may be full, a trace of no packet.
+        # Nothing is lost if the rest cannot be written: a disk may be full, a trace of no packet.
         write_capture(shown, pcap)
+        if fct is not None:
+            note(f"{shown.write_fct(fct):,} flows written to {fct}")
 
 
 def _put_details(report: Mapping[str, Any], resolution: float) -> None:
-        if fct is not None:
-            note(f"{shown.write_fct(fct):,} flows written to {fct}")
     """Print what there is room for if there is one run only."""
     tables = (
         _latency_table(report, resolution),

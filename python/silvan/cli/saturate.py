@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, SchemeFile, load
+from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, Scheme, load
 from silvan.cli.printer import note, put, put_json, put_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def saturate(
         float, typer.Option(min=1e-4, max=0.5, help="Largest uncertainty of the load.")
     ] = 0.01,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Scheme = None,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -68,7 +68,7 @@ def sweep(
         typer.Option(min=0, help="The first seed; by default the scenario's.", show_default=False),
     ] = None,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Scheme = None,
     out: Annotated[
         Path | None,
         typer.Option(
