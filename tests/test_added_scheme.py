@@ -1,4 +1,4 @@
-"""A scheme that `silvan compare --add` adds: whose runs are made, and the feedback that it gets."""
+"""A scheme in a file that `silvan compare` adds: whose runs are made, and its feedback."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_adding_a_scheme_to_an_arena_costs_only_its_own_runs(
     command: Command, folder: Path
 ) -> None:
     """Oracle: two cases with one seed are two runs for each scheme."""
-    words = ("compare", "arena.toml", "--arena", "--quick", "--schemes", "hpcc")
-    done = command(*words, cwd=folder)
+    words = ("compare", "arena.toml", "--arena", "--quick", "--schemes")
+    done = command(*words, "hpcc", cwd=folder)
     assert "4 runs made" in done.stderr, done.stderr
-    done = command(*words, "--add", "half.py", cwd=folder)
+    done = command(*words, "hpcc,half.py", cwd=folder)
     assert "2 runs made" in done.stderr, done.stderr
     # Its parameters are those of its own runs.
     step = ("--set", "control.python.parameters.step=0.5")
-    done = command(*words, "--add", "half.py", *step, cwd=folder)
+    done = command(*words, "hpcc,half.py", *step, cwd=folder)
     assert "2 runs made" in done.stderr, done.stderr
 
 
@@ -57,11 +57,11 @@ def test_adding_a_scheme_to_a_comparison_costs_only_its_own_run(
     command: Command, folder: Path
 ) -> None:
     """Oracle: one run for each scheme, in a folder of its own."""
-    words = ("compare", "small.toml", "--schemes", "ib-cc", "--json")
-    assert command(*words, cwd=folder).status == 0
+    words = ("compare", "small.toml", "--json", "--schemes")
+    assert command(*words, "ib-cc", cwd=folder).status == 0
     before = kept(folder, "out/runs/*/*")
     assert len(before) == 2
-    done = command(*words, "--add", "half.py", cwd=folder)
+    done = command(*words, "ib-cc,half.py", cwd=folder)
     assert done.status == 0, done.stderr
     assert [one["scheme"] for one in json.loads(done.stdout)] == ["none", "ib-cc", "half.py"]
     after = kept(folder, "out/runs/*/*")
@@ -73,7 +73,7 @@ def test_an_added_scheme_gets_the_feedback_that_its_file_needs(
     command: Command, folder: Path
 ) -> None:
     """Oracle: the same scheme in Rust, which has acknowledgements without being told."""
-    words = ("compare", "arena.toml", "--arena", "--quick", "--schemes", "half", "--add", "half.py")
+    words = ("compare", "arena.toml", "--arena", "--quick", "--schemes", "half,half.py")
     assert command(*words, cwd=folder).status == 0
     (path,) = kept(folder, "out/arena-small/**/arena.csv")
     found = rows(path)
@@ -91,7 +91,7 @@ def test_an_added_scheme_gets_the_feedback_that_its_file_needs(
 def test_set_chooses_another_carrier_than_the_file(command: Command, folder: Path) -> None:
     """Oracle: notifications are of marked packets only, acknowledgements of all."""
     carrier = ("--set", "control.feedback.carrier=cnp")
-    words = ("compare", "small.toml", "--schemes", "none", "--json", "--add", "half.py")
+    words = ("compare", "small.toml", "--schemes", "half.py", "--json")
     done = command(*words, *carrier, cwd=folder)
     assert done.status == 0, done.stderr
     assert json.loads(done.stdout)[-1]["messages"] < 1
@@ -111,18 +111,18 @@ def test_a_scheme_is_run_as_it_is_compared(command: Command, folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "control_packets"),
+    ("file", "messages"),
     [
-        (("--add", "nofile.py"), ("nofile.py", "--add")),
-        (("--add", "carrier.py"), ("pigeon", "carrier")),
+        ("nofile.py", ("nofile.py", "--schemes")),
+        ("carrier.py", ("pigeon", "carrier")),
     ],
 )
 def test_a_wrong_file_is_refused(
-    command: Command, folder: Path, words: tuple[str, str], messages: tuple[str, ...]
+    command: Command, folder: Path, file: str, messages: tuple[str, ...]
 ) -> None:
     (folder / "carrier.py").write_text(HALF.read_text().replace("ack-per-packet", "pigeon"))
     for kind in (("small.toml",), ("arena.toml", "--arena", "--quick")):
-        done = command("compare", *kind, "--schemes", "hpcc", *words, cwd=folder)
+        done = command("compare", *kind, "--schemes", f"hpcc,{file}", cwd=folder)
         assert done.status == 2, done.stderr
         for message in messages:
             assert message in done.stderr

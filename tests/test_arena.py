@@ -367,7 +367,7 @@ def test_a_scheme_of_ones_own_takes_part_in_all_cases(
 ) -> None:
     own = ROOT / "examples" / "python-scheme" / "half.py"
     done = command(
-        "compare", file, "--arena", "--quick", "--add", own, "--schemes", "hpcc", "--out", tmp_path
+        "compare", file, "--arena", "--quick", "--schemes", f"hpcc,{own}", "--out", tmp_path
     )
     assert done.status == 0, done.stderr
     folder = results(tmp_path)

@@ -67,7 +67,7 @@ def test_a_python_file_does_not_take_the_name_of_a_scheme(
 
 def test_a_taken_name_is_refused_before_any_run(command: Command, folder: Path) -> None:
     (folder / "none").write_bytes(HALF.read_bytes())
-    done = command("compare", folder / "arena.toml", "--arena", "--add", folder / "none")
+    done = command("compare", folder / "arena.toml", "--arena", "--schemes", folder / "none")
     assert done.status == 2
     assert "has the name none, which another scheme has" in done.stderr
     assert "made" not in done.stderr
@@ -75,7 +75,7 @@ def test_a_taken_name_is_refused_before_any_run(command: Command, folder: Path) 
 
 def test_what_is_refused_leaves_no_folder(command: Command, folder: Path) -> None:
     (folder / "broken.py").write_text("def scheme(setup):\n  return (\n")
-    words = ("--arena", "--add", folder / "broken.py", "--out", folder / "out")
+    words = ("--arena", "--schemes", folder / "broken.py", "--out", folder / "out")
     assert command("compare", folder / "arena.toml", *words).status == 2
     assert not (folder / "out").exists()
 
@@ -278,13 +278,13 @@ def _with_series(read: dict[str, Any], **values: object) -> dict[str, Any]:
         (["--set", "run.seed=7"], "an arena states its seeds hint: --seeds N"),
         (["--set", "control.scheme=hpcc"], "an arena runs all schemes hint: --schemes"),
         (["--set", "run.threads=2"], "each run of an arena has one thread"),
-        (["--add", "a.py", "--add", "b.py"], "one file at a time can be added"),
+        (["--schemes", "a.py,b.py"], "one Python file at a time can take part"),
         (["--run-timeout", "9" * 30 + " h"], "is more than 8760 h"),
         (["--run-timeout", "9" * 400 + " s"], "is more than 8760 h"),
         (["--run-timeout", "8760.1 h"], "is more than 8760 h"),
         (["--seeds", "1000000000"], "1000000000 runs; at most 100000 are supported"),
-        (["--add", ""], "names no file"),
-        (["--add", "a\x1b[31m.py"], "has characters that cannot be shown"),
+        (["--schemes", ":mine"], "names no file"),
+        (["--schemes", "a\x1b[31m.py"], "has characters that cannot be shown"),
     ],
 )
 def test_a_scheduler_or_a_time_that_cannot_be_is_refused(
@@ -306,8 +306,8 @@ def test_a_long_time_is_waited_for_in_parts() -> None:
 def test_what_a_scheme_prints_is_no_part_of_the_output(process: Command, folder: Path) -> None:
     text = HALF.read_text().replace("    rate = ", "    print('hello')\n    rate = ", 1)
     (folder / "chatty.py").write_text(text)
-    words = ("--arena", "--schemes", "none", "--out", folder, "--json", "--workers", "1")
-    done = process("compare", folder / "arena.toml", *words, "--add", folder / "chatty.py")
+    words = ("--arena", "--out", folder, "--json", "--workers", "1")
+    done = process("compare", folder / "arena.toml", *words, "--schemes", folder / "chatty.py")
     assert done.status == 0, done.stderr
     assert [row["scheme"] for row in json.loads(done.stdout)] == ["none", "chatty.py"]
     assert "hello\n" in done.stderr

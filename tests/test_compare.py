@@ -231,7 +231,7 @@ def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path)
     """Oracle: the same scheme in Rust."""
     (tmp_path / "small.toml").write_text(SCENARIO)
     (tmp_path / "half.py").write_text((ROOT / "examples" / "python-scheme" / "half.py").read_text())
-    words = ["compare", "small.toml", "--scheme", "half.py", "--schemes", "ib-cc,half.py"]
+    words = ["compare", "small.toml", "--schemes", "ib-cc,half.py"]
     words += ["--set", "control.feedback.carrier=ack-per-packet"]
     outcome = command(*words, cwd=tmp_path)
     assert outcome.status == 0, outcome.stderr

@@ -46,7 +46,8 @@ class Example:
             return (ast.get_docstring(ast.parse(text)) or "").splitlines()
         lines = []
         for line in text.splitlines():
-            if not line.startswith("#"):
+            # An editor finds the schema by the line that begins with "#:".
+            if not line.startswith("#") or line.startswith("#:"):
                 break
             lines.append(line.removeprefix("#").removeprefix(" "))
         return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from silvan.errors import MissingExtraError, ScenarioError, shown
@@ -10,6 +11,8 @@ from silvan.toml_text import TomlInput
 _SWITCH = ("ports", "lid", "guid")
 _HOST = ("lid", "guid", "port-guid", "adapter-port")
 _CABLE = ("speed", "width", "rate", "length", "latency")
+_SIMILAR = 0.75
+"""Least similarity of a misspelt attribute."""
 
 MOST_PORTS = 254
 """Ports of a switch besides port 0: IBA specification, volume 1, chapter 18."""
@@ -68,7 +71,7 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
                     f" {MOST_PORTS} ports",
                     hint="spread the edges over several switches",
                 )
-            switches.append({"name": name, "ports": degree, **_of(values, _SWITCH)})
+            switches.append({"name": name, "ports": degree, **_of(values, _SWITCH, f"node {name}")})
             next_port[node] = 1
         elif kind == "host":
             if degree != 1:
@@ -78,7 +81,7 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
                     if degree
                     else "add an edge from it to a switch, or leave the node out",
                 )
-            hosts.append({"name": name, **_of(values, _HOST)})
+            hosts.append({"name": name, **_of(values, _HOST, f"node {name}")})
         else:
             raise ScenarioError(
                 f"node {shown(name)}: kind is {shown(repr(kind))}", hint='use "host" or "switch"'
@@ -96,7 +99,7 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
             if node in next_port:
                 ends[key] += f":{next_port[node]}"
                 next_port[node] += 1
-        cables.append({**ends, **_of(values, _CABLE)})
+        cables.append({**ends, **_of(values, _CABLE, f"edge {one}, {other}")})
     return {"switch": switches, "host": hosts, "cable": cables}
 
 
@@ -117,11 +120,17 @@ def from_lists(fabric: dict[str, Any]) -> Any:
     return graph
 
 
-def _of(values: Any, keys: tuple[str, ...]) -> dict[str, TomlInput]:
-    """Take the attributes that are keys of a scenario; underscores mean hyphens."""
-    return {
-        key: values[name]
-        for key in keys
-        for name in (key, key.replace("-", "_"))
-        if values.get(name) is not None
-    }
+def _of(values: Any, keys: tuple[str, ...], place: str) -> dict[str, TomlInput]:
+    """Take the attributes that are keys of a scenario; underscores mean hyphens.
+
+    Graphs have other attributes, too, but one that looks like a key is a slip of the pen.
+    """
+    names = {name: key for key in keys for name in (key, key.replace("-", "_"))}
+    for name in values:
+        near = get_close_matches(str(name), names, n=1, cutoff=_SIMILAR)
+        if near and name not in names:
+            raise ScenarioError(
+                f"{shown(place)}: there is no attribute {shown(repr(name))}",
+                hint=f'did you mean "{near[0]}"?',
+            )
+    return {names[name]: values[name] for name in names if values.get(name) is not None}

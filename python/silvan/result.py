@@ -377,6 +377,31 @@ class Result:
             (folder / MANIFEST).write_text(text, encoding="utf-8")
         return target
 
+    def write_fct(self, file: str | Path) -> int:
+        """Write the completion times of flows as ns-3's ``fct.txt``, for its scripts.
+
+        Parameters
+        ----------
+        file : str or Path
+            The file.
+
+        Returns
+        -------
+        int
+            The number of flows that have finished, each a line.
+
+        Raises
+        ------
+        SilvanError
+            The run has no flows with a number of bytes.
+        OutputError
+            The file cannot be written.
+        """
+        from silvan.fct import write_fct
+
+        checked_argument("file", file, str | os.PathLike, "the path of a file")
+        return write_fct(self, Path(file))
+
     @classmethod
     def read(cls, directory: str | Path) -> Result:
         """Read a result that :meth:`write` wrote.

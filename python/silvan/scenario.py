@@ -92,7 +92,13 @@ class Scenario:
 
     def __init__(self, **tables: TomlInput) -> None:
         lines = [f"{key} = {value}" for key, value in literals(tables)]
-        self._native, self._plugged_in = _read("\n".join(lines), None, [])
+        try:
+            self._native, self._plugged_in = _read("\n".join(lines), None, [])
+        except ScenarioError as error:
+            if error.source is not None:
+                raise
+            # The caller has written no lines.
+            raise ScenarioError(error.message, hint=error.hint, key=error.key) from error.__cause__
         self._origins = self._plugged_in.origins if self._plugged_in else ()
         self._table: Table | None = None
 

@@ -36,6 +36,10 @@ _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\[^\n])*"|'[^'\n]*')"""
 _DOTTED_KEY = re.compile(rf"{_KEY_PART}(?:\.{_KEY_PART})*")
 
 
+class WholeTable(dict[str, TomlValue]):
+    """A table that takes the place of what a scenario has, other keys included."""
+
+
 def literal(value: object) -> str:
     """Write a value as a TOML literal.
 
@@ -167,7 +171,8 @@ def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, ob
     for key, value in tables.items():
         if not isinstance(key, str):
             raise _no_key(key)
-        if isinstance(value, Mapping) and value and depth < _DEEPEST:
+        is_whole = isinstance(value, WholeTable) or not value
+        if isinstance(value, Mapping) and not is_whole and depth < _DEEPEST:
             inner = {dotted(key, name): item for name, item in value.items()}
             yield from _flatten(inner, depth + 1)
         else:
@@ -207,7 +212,7 @@ def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
     ----------
     words : sequence of str
         A value may be any TOML literal; what is none is taken as text, so that quantities
-        need no quotes of their own.
+        need no quotes of their own. An inline table replaces the whole table.
 
     Returns
     -------
@@ -233,7 +238,8 @@ def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
                 source="--set",
                 hint="write for example --set run.duration='10 ms'",
             )
-        assignments[key.strip()] = parse_value(text)
+        value = parse_value(text)
+        assignments[key.strip()] = WholeTable(value) if isinstance(value, Mapping) else value
     return assignments
 
 

@@ -1,8 +1,10 @@
 //! An estimate of the size of a run before it starts.
 
-use silvan_core::{Rate, Time};
+use std::collections::BTreeSet;
+
+use silvan_core::{HostId, Rate, Time};
 use silvan_workload::Demand;
-use silvan_workload::programs::Plan;
+use silvan_workload::programs::{JobSpec, Plan, Script};
 use silvan_workload::traffic::Traffic;
 
 use crate::checks::limits::series_bytes;
@@ -17,6 +19,14 @@ const PORT: f64 = 1_300.0;
 const CABLED_PORT: f64 = 130.0;
 /// Memory of a host in addition: its name, its traffic and its rows of tables [bytes].
 const HOST: f64 = 1_500.0;
+/// Memory of an operation of a program: its place in the schedule, who waits for it, and its state [bytes].
+const OPERATION: f64 = 100.0;
+/// Time that programs take over that of their bytes on the links of their hosts: ranks wait for each other.
+const SYNCHRONISATION: f64 = 1.5;
+/// Share of its demand up to which a receiver counts as saturated, so that congestion trees grow.
+const SATURATED: f64 = 0.5;
+/// Part that other receivers get beside saturated ones, by head-of-line blocking: an average of the examples.
+const BLOCKED: f64 = 0.5;
 /// Memory of a flow: its record and its row of the table `flows` [bytes].
 const FLOW: f64 = 256.0;
 
@@ -42,32 +52,51 @@ impl Scenario {
             Traffic::new(self.traffic(), &environment).map_err(|error| refused(&error))?;
         let hosts = self.fabric().host_count() as f64;
         let mtu = self.file().packet.mtu.as_u64() as u32;
-        let rates = environment.injection.iter();
-        let rate: f64 = rates.map(|rate| rate.bits_per_sec() as f64 / 8.0).sum();
-        let most = rate * self.duration().as_secs_f64();
+        let rates = &environment.injection;
+        let rate_of = |hosts: &BTreeSet<HostId>| -> f64 {
+            let rates = hosts.iter().map(|host| rates[host.index()].bits_per_sec());
+            rates.map(|rate| rate as f64 / 8.0).sum()
+        };
         let plan = self.programs();
+        let jobs = plan.map_or_else(Vec::new, |plan| plan.jobs(seed, 0));
+        let ops: f64 = jobs.iter().map(operations).sum();
+        let (background, foreground): (Vec<JobSpec>, Vec<JobSpec>) =
+            jobs.into_iter().partition(|job| job.background);
+        let mut seconds = self.duration().as_secs_f64();
         let mut of_programs = Demand::default();
-        for job in plan.into_iter().flat_map(|plan| plan.jobs(seed, 0)) {
-            let of_rank = most / job.ranks.len().max(1) as f64;
+        let ends_run = plan.is_some_and(Plan::ends_run);
+        let mut longest = 0_f64;
+        for job in foreground {
+            let rate = rate_of(&hosts_of(&job));
+            let of_rank = rate * seconds / job.ranks.len().max(1) as f64;
+            let demand = job.demand(of_rank, mtu);
+            longest = longest.max(SYNCHRONISATION * demand.bytes / rate.max(1.0));
+            of_programs.add(demand);
+        }
+        // All else lasts as long as the programs that end the run.
+        if ends_run {
+            seconds = seconds.min(longest);
+        }
+        for job in background {
+            let of_rank = rate_of(&hosts_of(&job)) * seconds / job.ranks.len().max(1) as f64;
             of_programs.add(job.demand(of_rank, mtu));
         }
-        let of_programs = of_programs.scaled((most / of_programs.bytes.max(1.0)).min(1.0));
-        // Traffic next to programs lasts as long as these take; half of the links' time is theirs.
-        let seconds = match plan.is_some_and(Plan::ends_run) {
-            true => (2.0 * of_programs.bytes / rate).min(self.duration().as_secs_f64()),
-            false => self.duration().as_secs_f64(),
-        };
         let end = Time::from_ps((seconds * 1e12) as u64);
-        let packets = |demands: &[Demand]| -> f64 {
-            let taken = demands.iter().zip(&environment.injection);
-            taken
-                .map(|(demand, link)| {
-                    let most = self.sink_rate(*link) / 8.0 * seconds;
-                    demand.packets * (most / demand.bytes.max(1.0)).min(1.0)
-                })
-                .sum()
+        let demands = traffic.demands(end, rates);
+        let shares: Vec<f64> = { demands.iter().zip(rates) }
+            .map(|(demand, link)| self.sink_rate(*link) / 8.0 * seconds / demand.bytes.max(1.0))
+            .collect();
+        // Without control, packets to saturated receivers stand before the others.
+        let is_saturated = shares.iter().any(|share| *share < SATURATED);
+        let others = match is_saturated && !self.scheme().acts() {
+            true => BLOCKED,
+            false => 1.0,
         };
-        let of_traffic = packets(&traffic.demands(end, &environment.injection));
+        let taken = { demands.iter().zip(shares) }.map(|(demand, share)| {
+            let share = if share < 1.0 { share } else { others };
+            demand.packets * share
+        });
+        let of_traffic: f64 = taken.sum();
         let report = self.routes();
         let ports = self.fabric().ports.len() as f64;
         let tables = self.forwarding().tables;
@@ -84,6 +113,7 @@ impl Scenario {
                 + hosts * HOST
                 + entries
                 + flows * FLOW
+                + ops * OPERATION
                 + series_bytes(self.file(), self.fabric(), classes),
         })
     }
@@ -94,4 +124,19 @@ impl Scenario {
         let most = sink.map_or(link, |sink| sink.min(link));
         most.bits_per_sec() as f64
     }
+}
+
+/// The hosts of a job.
+fn hosts_of(job: &JobSpec) -> BTreeSet<HostId> {
+    job.ranks.iter().map(|(host, _)| *host).collect()
+}
+
+/// The operations that a job holds in memory.
+fn operations(job: &JobSpec) -> f64 {
+    let scripts = job.ranks.iter().map(|(_, script)| script);
+    let counts = scripts.map(|script| match script {
+        Script::Schedule(schedule) | Script::Loop { schedule, .. } => schedule.ops().len(),
+        Script::Sequence(_) | Script::External => 0,
+    });
+    counts.sum::<usize>() as f64
 }

@@ -52,8 +52,8 @@ class Status(IntEnum):
     INTERRUPTED = 130
 
 
-_KEEPING = ("run", "sweep", "reproduce", "compare", "saturate", "tune", "fit")
-"""Commands that keep results on Ctrl-C."""
+_KEEPING = ("sweep", "reproduce", "compare", "tune", "fit")
+"""Commands that keep results on Ctrl-C. ``run`` keeps them with ``--out``."""
 
 app = typer.Typer(
     name="silvan",
@@ -207,9 +207,21 @@ def run_command(
             raise
         status = Status.INTERRUPTED
     if status == Status.INTERRUPTED:
-        keeps = bool(arguments) and arguments[0] in _KEEPING
-        note("stopped; results that were finished are kept" if keeps else "stopped")
+        note("stopped; results that were finished are kept" if _keeps(arguments) else "stopped")
     return int(status or Status.FINE)
+
+
+def _keeps(arguments: Sequence[str]) -> bool:
+    """Tell whether a command that Ctrl-C has stopped has kept what was finished.
+
+    Examples
+    --------
+    >>> _keeps(["sweep", "a.toml"]), _keeps(["run", "a.toml"]), _keeps(["run", "--out=b", "a.toml"])
+    (True, False, True)
+    """
+    name = arguments[0] if arguments else ""
+    has_folder = any(word.partition("=")[0] == "--out" for word in arguments)
+    return name in _KEEPING or (name == "run" and has_folder)
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

@@ -41,6 +41,7 @@ def compare_arena(
     seeds: int | None,
     assignments: list[str] | None,
     scheme: str | None,
+    listed: str | None,
     out: Path,
     quick: bool,
     cases: str | None,
@@ -88,9 +89,8 @@ def compare_arena(
     limit_s = None if run_timeout is None else wall_time("--run-timeout", run_timeout)
     begin = ["silvan", "compare", *([str(file)] if file else []), "--arena"]
     words = ["--quick"] if quick else []
-    words += ["--schemes", ",".join(schemes)] if schemes else []
+    words += [] if listed is None else ["--schemes", ",".join(_names(listed))]
     words += [word for one in assignments or [] for word in ("--set", one)]
-    words += ["--add", scheme] if scheme else []
     words += ["--seeds", str(seeds)] if seeds is not None else []
     words += ["--trials", str(trials)] if trials is not None else []
     chosen = [

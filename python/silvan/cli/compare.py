@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.arena import OPTIONS, compare_arena
-from silvan.cli.options import AsJson, Assignments, Overwrite, added_scheme, changes, load
+from silvan.cli.options import (
+    AsJson,
+    Assignments,
+    Overwrite,
+    Schemes,
+    Yes,
+    added_scheme,
+    announce,
+    changes,
+    chosen_schemes,
+    load,
+)
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 from silvan.cli.searches import Scheduler, Workers
 
@@ -35,15 +46,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    schemes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,NAME,...",
-            help="Schemes to compare, separated by commas, such as 'ib-cc,pft'; "
-            "'none' always takes part.",
-            show_default=False,
-        ),
-    ] = None,
+    schemes: Schemes = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -55,17 +58,6 @@ def compare(
         ),
     ] = None,
     set_: Assignments = None,
-    scheme: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scheme",
-            "--add",
-            metavar="FILE.py[:NAME]",
-            help="A congestion-control scheme in Python that takes part; NAME is the function that "
-            "makes it, by default scheme.",
-            show_default=False,
-        ),
-    ] = None,
     out: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Folder of the figure and of finished runs."),
@@ -128,13 +120,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare congestion-control schemes on a scenario.
 
     The schemes are no control and all with published settings that suit the fabric, which the
-    guide's page "Schemes side by side" lists, and the scenario's own if it is in a Python file.
+    guide's page "Schemes side by side" lists, and the scenario's own if it is in a Python file;
+    --schemes chooses some, and a scheme in a Python file.
     Finished runs are kept under --out and not run again. Prints a table and draws it as dots. A
     scheme whose run fails has no numbers; the exit status is then 1.
 
@@ -144,10 +138,7 @@ def compare(
     reaches of the best one in each case, and writes a page with all numbers; what options choose
     has a folder of its own. The same command goes on with an arena that was stopped or killed.
     """
-    names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
-    if scheme is not None and len(scheme) > 1:
-        raise typer.BadParameter("one file at a time can be added", param_hint="--add")
-    added = scheme[0] if scheme else None
+    names, added = chosen_schemes(schemes)
     if arena:
         compare_arena(
             scenario,
@@ -155,6 +146,7 @@ def compare(
             seeds=seeds,
             assignments=set_,
             scheme=added,
+            listed=schemes,
             out=out,
             quick=quick,
             cases=cases,
@@ -188,6 +180,8 @@ def compare(
         set_,
         added,
         out,
+        listed=schemes,
+        is_wanted=yes,
         overwrite=overwrite,
         as_json=as_json,
     )
@@ -201,6 +195,8 @@ def _compare_scenario(
     scheme: str | None,
     out: Path,
     *,
+    listed: str | None,
+    is_wanted: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -217,6 +213,7 @@ def _compare_scenario(
     loaded = load(scenario, None, overrides=overrides)
     chosen = choose(loaded, names, added)
     require_few(seeds * len(chosen))
+    announce(loaded, seeds * len(chosen), is_wanted=is_wanted)
     labels = [
         f"{one.name}, seed {loaded.seed + number}" for one in chosen for number in range(seeds)
     ]
@@ -228,7 +225,7 @@ def _compare_scenario(
             loaded, names, seeds=seeds, out=out / "runs", added=added, on_progress=on_progress
         )
     written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
-    manifest = write_comparison(loaded, ranking, names, changes(set_, scheme), folder)
+    manifest = write_comparison(loaded, ranking, listed, changes(set_, None), folder)
     page = write_report(comparison_report(manifest), folder / "compare.html")
     if as_json:
         put_json([one.to_dict() for one in ranking])

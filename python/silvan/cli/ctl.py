@@ -90,6 +90,8 @@ def _state(flow: dict[str, Any]) -> str:
     match flow["program"]:
         case None:
             return _words(flow["running"])
+        case {"state": "waiting", "start_s": start_s}:
+            return f"starts at {start_s:.6g} s"
         case {"state": "done", "end_s": end_s}:
             return f"done at {end_s:.6g} s"
         case {"state": "failed", "fault": fault}:

@@ -17,21 +17,25 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     A scheme in a Python file is compiled. A response function of the scheme ecn is checked against
     the design conditions of santos2003, section V.
     """
+    from silvan.estimate import estimate
     from silvan.response import Response
     from silvan.scheme_check import require_scheme
 
     loaded = load(scenario, set_)
     require_scheme(loaded, loaded.seed)
     facts = loaded.describe()
+    size = estimate(loaded)
+    sizes = {"packet_hops": size.packet_hops, "memory_bytes": size.memory_bytes}
     response = Response.of_scenario(loaded)
     diagnoses = response.check() if response else []
     if as_json:
         found = {"response": [one.to_dict() for one in diagnoses]} if response else {}
-        put_json({**facts, "warnings": loaded.warnings, **found})
+        put_json({**facts, "estimate": sizes, "warnings": loaded.warnings, **found})
         return
     put(f"{scenario}: valid")
     for line in _lines(facts):
         put(f"  {line}")
+    put(f"  estimate: {size}")
     for one in diagnoses:
         held = "holds" if one.holds else "fails"
         values = f"{one.value:.6g}, bound {one.bound:.6g}"

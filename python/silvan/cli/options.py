@@ -29,13 +29,24 @@ Assignments = Annotated[
         show_default=False,
     ),
 ]
-SchemeFile = Annotated[
+Scheme = Annotated[
     str | None,
     typer.Option(
         "--scheme",
-        metavar="FILE.py[:NAME]",
-        help="A congestion-control scheme in Python, in place of the scenario's; NAME is the "
-        "function that makes it, by default scheme.",
+        metavar="NAME|FILE.py[:FUNCTION]",
+        help="The congestion-control scheme, in place of the scenario's: its name, such as dcqcn, "
+        "or a Python file; FUNCTION makes the scheme, by default scheme.",
+        show_default=False,
+    ),
+]
+Schemes = Annotated[
+    str | None,
+    typer.Option(
+        "--schemes",
+        metavar="SCHEME,SCHEME,...",
+        help="Schemes to compare, separated by commas: names, such as 'ib-cc,pft', or a Python "
+        "file FILE.py[:FUNCTION]. 'all' stands for every scheme that suits the fabric, the "
+        "default; 'none' always takes part.",
         show_default=False,
     ),
 ]
@@ -44,6 +55,13 @@ Overwrite = Annotated[
     typer.Option(
         "--overwrite",
         help="Replace results of another scenario or version in the output folder.",
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        help="Start although the estimate exceeds this machine's memory, a day, or 10,000 runs.",
     ),
 ]
 SockName = Annotated[
@@ -130,6 +148,21 @@ def load(
     return scenario
 
 
+_LONG_S = 10.0
+"""Time that is worth a line before it is over."""
+
+
+def announce(scenario: Scenario, runs: int, *, is_wanted: bool) -> None:
+    """Print the estimated size of runs, and refuse those that are too large."""
+    from silvan.cli.printer import note
+    from silvan.estimate import estimate, require_room
+
+    size = estimate(scenario, runs)
+    if size.seconds >= _LONG_S:
+        note(f"estimate: {size}")
+    require_room(size, is_wanted=is_wanted)
+
+
 def changes(assignments: Sequence[str] | None, scheme: str | None) -> list[str]:
     """Return the words of a command that change what the scenario file says."""
     words = [word for assignment in assignments or () for word in ("--set", assignment)]
@@ -158,12 +191,46 @@ def wall_time(option: str, text: str) -> float:
     return seconds
 
 
+def is_scheme_file(scheme: str) -> bool:
+    """Tell a Python file from the name of a scheme.
+
+    Examples
+    --------
+    >>> is_scheme_file("ecn+lipd"), is_scheme_file("mine.py:make"), is_scheme_file("./mine")
+    (False, True, True)
+    """
+    file = scheme.partition(":")[0]
+    return ":" in scheme or "/" in scheme or file.endswith(".py")
+
+
+def chosen_schemes(listed: str | None) -> tuple[list[str], str | None]:
+    """Split the value of ``--schemes`` into names and a Python file; no names stand for all.
+
+    Examples
+    --------
+    >>> chosen_schemes(None), chosen_schemes("ib-cc, mine.py")
+    (([], None), (['ib-cc'], 'mine.py'))
+    >>> chosen_schemes("all,mine.py"), chosen_schemes("mine.py")
+    (([], 'mine.py'), (['none'], 'mine.py'))
+    """
+    if listed is None:
+        return [], None
+    words = [word.strip() for word in listed.split(",")]
+    files = [word for word in words if is_scheme_file(word)]
+    if len(files) > 1:
+        raise typer.BadParameter("one Python file at a time can take part", param_hint="--schemes")
+    names = [word for word in words if not is_scheme_file(word)]
+    names = [] if "all" in names else names or ["none"]
+    return names, files[0] if files else None
+
+
 def scheme_keys(
     scheme: str | None, given: Mapping[str, TomlValue], option: str = "--scheme"
 ) -> dict[str, TomlValue]:
-    """Return the keys of a scheme in a Python file: the file, its function, and what it needs.
+    """Return the keys of a scheme by its name, or in a Python file.
 
-    The carrier of feedback that the file needs is among them, unless ``given`` has one.
+    Of a file, they are the file, its function, and the carrier of feedback that the file needs
+    unless ``given`` has one.
     """
     from silvan.errors import ScenarioError
     from silvan.input_files import CONFIGURATION_BYTES, read_text
@@ -172,6 +239,10 @@ def scheme_keys(
 
     if scheme is None:
         return {}
+    if not scheme:
+        raise typer.BadParameter("names no scheme", param_hint=option)
+    if not is_scheme_file(scheme):
+        return {"control.scheme": scheme}
     file, colon, function = scheme.rpartition(":")
     if not (colon and function.isidentifier()):
         file, function = scheme, "scheme"
@@ -208,7 +279,7 @@ def scheme_keys(
 def added_scheme(
     scheme: str | None, assignments: Sequence[str] | None
 ) -> tuple[dict[str, TomlValue], dict[str, TomlValue]]:
-    """Split ``--set`` words and ``--add`` into keys of all scenarios and those of the added scheme.
+    """Split ``--set`` words and a Python file into keys of all scenarios and those of its scheme.
 
     Its parameters are keys of its scenarios alone, so that adding it leaves the others as they are.
     """
@@ -219,7 +290,7 @@ def added_scheme(
         return given, {}
     own = {key: value for key, value in given.items() if f"{key}.".startswith("control.python.")}
     others = {key: value for key, value in given.items() if key not in own}
-    return others, {**own, **scheme_keys(scheme, given, "--add")}
+    return others, {**own, **scheme_keys(scheme, given, "--schemes")}
 
 
 def with_trees(scenario: Scenario) -> Scenario:

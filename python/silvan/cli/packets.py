@@ -12,7 +12,7 @@ from silvan.cli.printer import note, put_table
 from silvan.errors import ScenarioError, SilvanError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from silvan.packet_trace import Hop, Traced
     from silvan.result import Result
@@ -83,11 +83,11 @@ def with_packets(
         raise SilvanError(f"{option}: {message}", hint=error.hint) from error
 
 
-def check_one_run(runs: int, trace: Traced | None, pcap: tuple[str, Path] | None) -> None:
-    """Refuse several seeds, whose packets differ."""
-    if runs > 1 and not (trace is None and pcap is None):
-        option = "--pcap" if trace is None else "--trace"
-        raise SilvanError(f"{option}: {runs} runs, and it is for 1", hint="use --seeds 1")
+def check_one_run(runs: int, options: Mapping[str, object]) -> None:
+    """Refuse options for one run where there are several, whose packets and flows differ."""
+    given = [option for option, value in options.items() if value is not None]
+    if runs > 1 and given:
+        raise SilvanError(f"{given[0]}: {runs} runs, and it is for 1", hint="use --seeds 1")
 
 
 def write_capture(result: Result, pcap: tuple[str, Path] | None) -> None:

@@ -16,7 +16,9 @@ from silvan.cli.options import (
     Assignments,
     Overwrite,
     ScenarioPath,
-    SchemeFile,
+    Scheme,
+    Yes,
+    announce,
     load,
     with_trees,
     with_view,
@@ -69,7 +71,7 @@ class Records(StrEnum):
 def run(
     scenario: ScenarioPath,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Scheme = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -119,6 +121,16 @@ def run(
     ] = None,
     trace: Trace = None,
     pcap: Pcap = None,
+    fct: Annotated[
+        Path | None,
+        typer.Option(
+            "--fct",
+            metavar="FILE",
+            help="Write the completion times of flows to a file in the format of ns-3's fct.txt.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -128,7 +140,7 @@ def run(
     others. A scenario that varies keys is for silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
-    from silvan.folders import claimed_results
+    from silvan.folders import claimed_results, require_writable_file
     from silvan.packet_trace import Traced
     from silvan.processes import cores
     from silvan.run_threads import checked_threads, fewer_threads, wanted_threads
@@ -148,9 +160,12 @@ def run(
     if wanted > cores() and len(jobs) == 1:
         share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
         note(f"warning: {share}; that takes longer than with {cores()}")
-    check_one_run(len(jobs), traced, pcap)
+    check_one_run(len(jobs), {"--trace": traced, "--pcap": pcap, "--fct": fct})
+    if fct is not None:
+        require_writable_file(fct)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
+    announce(loaded, len(jobs), is_wanted=yes)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (
@@ -194,8 +209,10 @@ def run(
         if out is not None:
             note(f"written to {out}")
     finally:
-        # Neither is lost if the other cannot be written: a disk may be full, a trace of no packet.
+        # Nothing is lost if the rest cannot be written: a disk may be full, a trace of no packet.
         write_capture(shown, pcap)
+        if fct is not None:
+            note(f"{shown.write_fct(fct):,} flows written to {fct}")
 
 
 def _setting(scenario: Scenario, threads: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, SchemeFile, load
+from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, Scheme, load
 from silvan.cli.printer import note, put, put_json, put_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def saturate(
         ),
     ] = None,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Scheme = None,
     out: Annotated[
         Path | None,
         typer.Option(

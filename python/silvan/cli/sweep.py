@@ -17,7 +17,9 @@ from silvan.cli.options import (
     Assignments,
     Overwrite,
     ScenarioPath,
-    SchemeFile,
+    Scheme,
+    Yes,
+    announce,
     changes,
     load,
     wall_time,
@@ -66,7 +68,7 @@ def sweep(
         typer.Option(min=0, help="The first seed; by default the scenario's.", show_default=False),
     ] = None,
     set_: Assignments = None,
-    scheme: SchemeFile = None,
+    scheme: Scheme = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -104,6 +106,7 @@ def sweep(
     tables: Annotated[
         bool, typer.Option("--tables", help="Keep all tables of every point in DIR/tables.")
     ] = False,
+    yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -123,13 +126,17 @@ def sweep(
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
     limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)
-    keys = list(loaded.varying(values).axes())
-    if not keys and seed_count(loaded, seeds, seed) == 1:
+    varied = loaded.varying(values)
+    keys = list(varied.axes())
+    count = seed_count(loaded, seeds, seed)
+    if not keys and count == 1:
         raise ScenarioError(
             "nothing is varied",
             hint="give values of a key, such as --grid traffic.nodes.p=0,50,100, a table [sweep] "
             "in the scenario, or --seeds 5",
         )
+    points = varied.sweep_values()
+    announce(varied.at(points[0]), len(points) * count, is_wanted=yes)
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress() as progress:
         result = do_sweep(
@@ -200,8 +207,8 @@ def _progress() -> Iterator[Callable[[SweepProgress], None]]:
         bar.update(
             task, total=state.total - state.kept, completed=ended, description=", ".join(words)
         )
-        if state.failure is not None:
-            bar.console.print(_failure_line(state), highlight=False, markup=False, soft_wrap=True)
+        if line := _line(state):
+            bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     with bar:
         yield update
@@ -214,8 +221,8 @@ def _remarks() -> Callable[[SweepProgress], None]:
 
     def update(state: SweepProgress) -> None:
         nonlocal said
-        if state.failure is not None:
-            note(_failure_line(state))
+        if line := _line(state):
+            note(line)
         ended, now = state.done + state.failed, time.monotonic()
         if ended and now - said >= _SAY_EVERY_S:
             said = now
@@ -226,11 +233,14 @@ def _remarks() -> Callable[[SweepProgress], None]:
     return update
 
 
-def _failure_line(state: SweepProgress) -> str:
+def _line(state: SweepProgress) -> str | None:
+    """Say at the start how many points are there from before, and then which point has failed."""
     from silvan.sweeping.plan import label
 
     failure = state.failure
-    assert failure is not None
+    if failure is None:
+        starts = state.kept and not state.done and not state.failed
+        return f"{state.kept} of {state.total} points are there from before" if starts else None
     return (
         f"failed: {label(failure.values, failure.seed)}: {failure.error} "
         f"(attempts: {failure.attempts}; hash {failure.hash[:16]}; {failure.scenario})"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from silvan.errors import ScenarioError, shown
-from silvan.quantities import whole_number
+from silvan.quantities import Quantity, whole_number
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlInput, TomlValue
 
@@ -220,7 +220,15 @@ def with_fabric(scenario: Scenario, lists: FabricLists) -> Scenario:
     tables = stated(scenario)
     tables.pop("sweep", None)
     tables["fabric"] = {**lists.table(), "routing": "none"}
+    # The lists have the cables as faults of the whole run leave them.
+    tables["fault"] = [one for one in tables.get("fault", ()) if not _is_built_in(one)]
     return Scenario(**tables)
+
+
+def _is_built_in(fault: Mapping[str, Any]) -> bool:
+    """Tell whether a fault cuts or degrades a cable from the start to the end."""
+    starts = Quantity(fault.get("at", "0 s")).ps == 0
+    return fault["do"] in ("cut", "degrade") and starts and "for" not in fault
 
 
 def stated(scenario: Scenario) -> dict[str, Any]:

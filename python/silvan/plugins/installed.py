@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
@@ -77,6 +77,12 @@ class PlugIn:
         if not isinstance(found, self.kind.type):
             wanted = f"silvan.plugins.{self.kind.type.__name__}"
             message = f"{self.title} is {type(found).__name__}, not {wanted}"
+            raise ScenarioError(message, hint=hint)
+        if not callable(found.function):
+            message = f"{self.title} has no function: {shown(repr(found.function))}"
+            raise ScenarioError(message, hint=hint)
+        if not (isinstance(found.keys, type) and is_dataclass(found.keys)):
+            message = f"{self.title} has keys that are no dataclass: {shown(repr(found.keys))}"
             raise ScenarioError(message, hint=hint)
         return cast(PlugInObject, found)
 

@@ -133,6 +133,8 @@ def read_keys(
             values[name] = _read(table[key], hints[name], place)
         elif fields[name].default is fields[name].default_factory is dataclasses.MISSING:
             raise _refused(place, "missing key", f"add {key} to {path}")
+        else:
+            values[name] = _read_default(fields[name], hints[name], place)
     try:
         return kind(**values)
     except ScenarioError as error:
@@ -231,6 +233,21 @@ def _read(value: object, kind: Any, path: str) -> Any:
         message = f"expected text in quotes, found {_found(value)}"
         raise _refused(path, message, 'put it in quotes, e.g. "x"')
     raise SilvanError(f"the type of the key {path} is not supported: {shown(kind)}", _SUPPORTED)
+
+
+def _read_default(field: dataclasses.Field[Any], kind: Any, path: str) -> Any:
+    """Read the default of a field as the type that the field has."""
+    factory = field.default_factory
+    default = field.default if factory is dataclasses.MISSING else factory()
+    is_optional = type(None) in get_args(kind)
+    if default is None and is_optional:
+        return None
+    plain = list(default) if isinstance(default, tuple) else default
+    try:
+        return _read(plain, kind, path)
+    except ScenarioError as error:
+        message = error.message.removeprefix(f"{path}: ")
+        raise SilvanError(f"the default of {path}: {message}", "correct the plug-in") from None
 
 
 def _quantity(value: object, unit: Unit, path: str) -> Quantity:

@@ -486,10 +486,12 @@ def _places(scenario: Scenario) -> bool:
 
 def _picked(found: Found, pick: int | None, out: Path) -> Trial:
     if not found.front:
+        failed = out / "failed"
+        if failed.is_dir() and any(failed.iterdir()):
+            raise SilvanError("all trials failed", f"the scenarios are in {failed}")
         raise SilvanError(
             "no trial has a value of every objective",
-            f"the scenarios of runs that failed are in {out / 'failed'}; is there a hotspot, where "
-            "an objective has its rate?",
+            "is there a hotspot, where an objective has its rate? A formula may divide by 0, too",
         )
     if pick is None:
         return found.best

@@ -32,7 +32,7 @@ COMPARISON = "compare.json"
 def write_comparison(
     scenario: Scenario,
     ranking: Sequence[RankingRow],
-    schemes: Sequence[str],
+    schemes: str | None,
     changes: Sequence[str],
     folder: Path,
 ) -> Path:
@@ -44,8 +44,8 @@ def write_comparison(
         What was simulated with each scheme.
     ranking : sequence of RankingRow
         How the schemes did.
-    schemes : sequence of str
-        The schemes that were asked for; none are all.
+    schemes : str, optional
+        The value of ``--schemes``; by default all.
     changes : sequence of str
         Words of the command line that made the scenario from its file.
     folder : Path
@@ -61,7 +61,7 @@ def write_comparison(
         for row in ranking
     ]
     words = ["silvan", "compare", f"{scenario.name}.toml"]
-    words += ["--schemes", ",".join(schemes)] if schemes else []
+    words += [] if schemes is None else ["--schemes", schemes]
     words += ["--seeds", str(ranking[0].seeds)] if ranking[0].seeds > 1 else []
     words += changes
     facts = {

@@ -1,0 +1,93 @@
+"""Estimates of runs before they start, against recorded benchmarks; what is too large to start."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.bench.studies import bench_scenario
+from silvan.errors import SilvanError
+from silvan.estimate import MOST_RUNS, Estimate, estimate, require_room
+from tests.conftest import Command
+from tests.test_guide import ROOT
+
+PAGE = (ROOT / "docs" / "guide" / "benchmarks.md").read_text(encoding="utf-8")
+
+INCAST = """\
+name = "incast"
+
+[fabric]
+generator = "single-switch"
+hosts = 4
+
+[[traffic.incast]]
+to = "host-0000"
+
+[run]
+duration = "20 us"
+"""
+
+
+def row(benchmark: str) -> list[str]:
+    """Return the cells of a benchmark's row in the guide."""
+    (found,) = re.findall(
+        rf"^\| `{benchmark}` \|(.*)\|$",
+        PAGE.partition("## Several threads")[0] + PAGE.partition("## Workloads")[2],
+        re.M,
+    )
+    return [cell.strip().replace(",", "") for cell in found.split("|")]
+
+
+@pytest.mark.parametrize("name", ["gpt-13b", "alltoall-512", "dragonfly-1056", "websearch-144"])
+def test_packet_hops_of_benchmarks_are_within_a_factor_of_two(name: str) -> None:
+    """Oracle: the packet-hops and the peak memory that the guide records."""
+    size = estimate(bench_scenario(name))
+    *_, hops, _, peak_mb = row(f"workloads-{name}")
+    assert float(hops) / 2 <= size.packet_hops <= 2 * float(hops)
+    assert float(peak_mb) / 2 <= size.memory_bytes / 1e6 <= 2 * float(peak_mb)
+
+
+@pytest.mark.parametrize("name", ["uniform-50", "uniform-100", "large-100"])
+def test_memory_of_benchmarks_is_within_a_factor_of_two(name: str) -> None:
+    peak_mb = float(row(name)[-1])
+    measured = estimate(bench_scenario(name)).memory_bytes / 1e6
+    assert peak_mb / 2 <= measured <= 2 * peak_mb
+
+
+def test_estimate_of_saturated_receivers_is_what_they_take() -> None:
+    """Oracle: one link's packets, each over two links, whatever the senders offer."""
+    scenario = silvan.Scenario.from_toml(INCAST)
+    packets = silvan.run(scenario).summary["packet_hops"] / 2
+    assert estimate(scenario).packet_hops == pytest.approx(2 * packets, rel=0.1)
+
+
+def test_runs_that_do_not_fit_need_a_word() -> None:
+    small = Estimate(1e6, 1e8)
+    require_room(small, is_wanted=False, memory=2e8)
+    for size, expected in [
+        (Estimate(1e6, 3e8), "estimated memory: 300 MB; 200 MB are available"),
+        (Estimate(1e6, 6e7, runs=40, at_once=4), "estimated memory"),
+        (Estimate(1e13, 1e8), "estimated time: 277 h 47 min"),
+        (Estimate(1.0, 1.0, runs=MOST_RUNS + 1), "10,001 runs"),
+    ]:
+        with pytest.raises(SilvanError, match=expected) as refused:
+            require_room(size, is_wanted=False, memory=2e8)
+        assert "--yes" in str(refused.value.hint)
+        require_room(size, is_wanted=True, memory=2e8)
+
+
+def test_commands_state_the_estimate(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "incast.toml").write_text(INCAST)
+    valid = command("validate", "incast.toml", cwd=tmp_path)
+    assert re.search(r"estimate: \S+ packet-hops, \S+ MB of memory, about", valid.stdout)
+    many = command("run", "incast.toml", "--seeds", "99999", cwd=tmp_path)
+    assert many.status == 2
+    assert "99,999 runs" in many.stderr
+    assert "--yes" in many.stderr
+    swept = command("sweep", "incast.toml", "--seeds", "20000", cwd=tmp_path)
+    assert swept.status == 2
+    assert "20,000 runs" in swept.stderr
+    assert not (tmp_path / "out").exists()
