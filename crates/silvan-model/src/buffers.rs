@@ -246,7 +246,7 @@ mod tests {
             // A picosecond of a packet that takes less than a nanosecond is a part in some hundreds.
             let covered = (trip / ser * 0.99).ceil() * each;
             let at_most = 2.0 * (trip / ser * 1.01).ceil() * each + 4.0 * each;
-            prop_assert!(by_default >= covered.max(65_536.0).min(16_777_216.0));
+            prop_assert!(by_default >= covered.clamp(65_536.0, 16_777_216.0));
             prop_assert!(by_default <= at_most.max(65_536.0));
             let packets = (buffer as f64 / each).floor();
             let full = mtu as f64 * 8.0 / ser;

@@ -19,8 +19,8 @@ use crate::Fabric;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct UpDown {
-    /// Switches that are roots. Default: the tops, switches without hosts none of whose neighbours is farther from hosts; or the centre,
-    /// from which the farthest host is nearest. Of the two, what gives shorter paths, or as short ones over more ports.
+    /// Switches that are roots. Default: the top switches of a tree, or the switch from which the farthest host is nearest, whichever give
+    /// shorter paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
 }
