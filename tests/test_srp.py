@@ -296,7 +296,8 @@ def test_the_twin_of_lhrp_in_python_sends_the_same_packets() -> None:
         select_vl=select_vl,
         on_send=on_send,
     )
-    mine = silvan.run(scenario.override({"control.scheme": "none"}), control=twin)
+    lanes = {f"vl.{key}": value for key, value in scenario.to_dict()["vl"].items()}
+    mine = silvan.run(scenario.override({"control.scheme": "none", **lanes}), control=twin)
     assert mine.classes.equals(built_in.classes)
     for column in ("xmit_bytes", "xmit_wait_ps"):
         assert mine.ports[column].to_pylist() == built_in.ports[column].to_pylist()

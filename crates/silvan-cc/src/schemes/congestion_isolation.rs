@@ -16,7 +16,7 @@ use crate::hooks::{
     Settings, SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup};
 
 mod output;
@@ -72,12 +72,10 @@ impl Scheme for CongestionIsolation {
 
     const FAMILY: Family = Family::Lanes;
 
-    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
-        let buffer = facts.switch_buffer.as_u64();
+    fn variants(_: &FabricFacts<'_>) -> Vec<Variant> {
         let summary = "a lane for congesting flows at each hop; both share the buffer of one";
         vec![
             Variant::new("congestion-isolation", summary, COST)
-                .own("set-point", bytes((buffer / 4).max(1)))
                 .unless(|facts| facts.lacks_roots())
                 .lanes(2)
                 .unless(|facts| facts.lacks_output_queues()),

@@ -16,7 +16,7 @@ use crate::hooks::{
     SwitchControl,
 };
 use crate::parameters;
-use crate::schemes::variant::{Cost, FabricFacts, Family, Variant, bytes};
+use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, DataPlane, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
@@ -62,15 +62,10 @@ impl Scheme for Dftree {
 
     const FAMILY: Family = Family::Lanes;
 
-    fn variants(facts: &FabricFacts<'_>) -> Vec<Variant> {
-        let buffer = facts.switch_buffer.as_u64();
+    fn variants(_: &FabricFacts<'_>) -> Vec<Variant> {
         let summary =
             "a lane for flows to hotspots, which shares the buffer with that of all others";
-        vec![
-            Variant::new("dftree", summary, COST)
-                .own("threshold", bytes((buffer / 4).max(1)))
-                .lanes(2),
-        ]
+        vec![Variant::new("dftree", summary, COST).lanes(2)]
     }
 
     fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {

@@ -50,7 +50,6 @@ parameters! {
         /// Bytes that packets and acknowledgements carry in addition, for what switches write into them.
         telemetry: Bytes {
             default: Bytes::from_bytes(0),
-            bounds: Bounds::From(0.0, 4_096.0),
         }
     }
 }

@@ -18,7 +18,7 @@ use silvan_core::{Bytes, Span};
 
 use crate::hooks::NoControl;
 use crate::parameters;
-use crate::schemes::variant::{self, Cost, FabricFacts, Family, bytes};
+use crate::schemes::variant::{self, Cost, FabricFacts, Family};
 use crate::schemes::{Bounds, DataPlane, Declared, Defaults, Scheme, SchemeError, Search, Setup};
 
 mod inputs;
@@ -100,15 +100,12 @@ impl Scheme for Recn {
 
     fn variants(facts: &FabricFacts<'_>) -> Vec<variant::Variant> {
         let lanes = facts.lanes().max(1);
-        let buffer = facts.switch_buffer.as_u64() / lanes;
         let variant = |name, what: &str, cost| {
             let queues = lanes - 1;
             let summary =
                 format!("{queues} set-aside queues by {what}; all share one lane's buffer");
             variant::Variant::new(name, summary, cost)
                 .own("variant", name)
-                .own("detection", bytes((buffer / 2).max(1)))
-                .own("propagation", bytes((buffer / 4).max(1)))
                 .unless(|facts| facts.lacks_roots())
                 .lanes(lanes)
                 .unless(|facts| facts.lacks_known_paths())
