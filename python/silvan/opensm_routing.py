@@ -209,8 +209,8 @@ def with_tables(
             **(overrides or {}),
         }
     )
-    # A change of a scenario with plug-ins reads its text again, and the file with it.
-    return routed if routed._plugged_in is None else Scenario.from_toml(routed.to_toml())
+    # A change of a scenario reads its text again, and the file with it.
+    return Scenario.from_toml(routed.to_toml())
 
 
 def _absolute(option: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import silvan
+from silvan.example_files import example
 from tests.conftest import Command
 from tests.emulator.conftest import REAL_TOOLS
 
@@ -136,3 +137,12 @@ def test_missing_routes_of_a_file_are_named(run: Route, ring: Path) -> None:
     drop = "fabric.unreachable=drop"
     status, remarks, out = run(ring, "--engine", "file", "--set", drop, "--", "-U", given)
     assert status == 0, remarks
+
+
+def test_fabric_with_tables_by_name_is_routed(run: Route, tmp_path: Path) -> None:
+    """Oracle: the tables of OpenSM take the place of those that the file gives."""
+    file = tmp_path / "explicit.toml"
+    file.write_text(example("explicit-fabric").path.read_text())
+    status, remarks, tables = run(file, "--engine", "minhop")
+    assert status == 0, remarks
+    assert "left" in tables.read_text()
