@@ -3,8 +3,9 @@
 They are in ``docs/reference``: ``cli.md`` is made from the command line's own help,
 ``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate, ``counters.md``
 from the declarations of port counters, ``tables.md`` from those of tables, ``measures.md`` from the
-registry of measures. The manual pages, made
-from the same help, stand where the wheel takes them from.
+registry of measures. The manual pages, made from the same help, stand where the wheel takes them
+from. ``docs/reproductions/README.md`` and a sentence of ``README.md`` count the record of
+reproduced statements.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import reproduced
 import typer
 
 import silvan
@@ -158,6 +160,8 @@ def pages() -> dict[Path, str]:
     return {
         **{REFERENCE / name: text for name, text in reference.items()},
         **{MANUAL / name: text for name, text in manual_pages().items()},
+        ROOT / "docs" / "reproductions" / "README.md": reproduced.page(),
+        reproduced.README: reproduced.readme(),
     }
 
 
