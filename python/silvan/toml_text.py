@@ -171,8 +171,8 @@ def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, ob
     for key, value in tables.items():
         if not isinstance(key, str):
             raise _no_key(key)
-        is_whole = isinstance(value, WholeTable) or not value
-        if isinstance(value, Mapping) and not is_whole and depth < _DEEPEST:
+        is_whole = isinstance(value, WholeTable) or depth >= _DEEPEST
+        if isinstance(value, Mapping) and value and not is_whole:
             inner = {dotted(key, name): item for name, item in value.items()}
             yield from _flatten(inner, depth + 1)
         else:

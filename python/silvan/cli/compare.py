@@ -17,10 +17,10 @@ from silvan.cli.options import (
     Schemes,
     Yes,
     added_scheme,
-    announce,
     changes,
     chosen_schemes,
     load,
+    require_size,
 )
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 from silvan.cli.searches import Scheduler, Workers
@@ -213,13 +213,15 @@ def _compare_scenario(
     loaded = load(scenario, None, overrides=overrides)
     chosen = choose(loaded, names, added)
     require_few(seeds * len(chosen))
-    announce(loaded, seeds * len(chosen), is_wanted=is_wanted)
+    size = require_size(loaded, seeds * len(chosen), is_wanted=is_wanted)
     labels = [
         f"{one.name}, seed {loaded.seed + number}" for one in chosen for number in range(seeds)
     ]
     folder = out / f"compare-{loaded.name}"
     origin = Origin(loaded.name, loaded.hash, _silvan.version())
     claim_figures(folder, "compare.*", origin, overwrite=overwrite)
+    if size is not None:
+        note(size)
     with progress_bars(labels) as on_progress:
         ranking = do_compare(
             loaded, names, seeds=seeds, out=out / "runs", added=added, on_progress=on_progress

@@ -152,15 +152,13 @@ _LONG_S = 10.0
 """Time that is worth a line before it is over."""
 
 
-def announce(scenario: Scenario, runs: int, *, is_wanted: bool) -> None:
-    """Print the estimated size of runs, and refuse those that are too large."""
-    from silvan.cli.printer import note
+def require_size(scenario: Scenario, runs: int, *, is_wanted: bool) -> str | None:
+    """Refuse runs that are too large; return a line on their size if they take long."""
     from silvan.estimate import estimate, require_room
 
     size = estimate(scenario, runs)
-    if size.seconds >= _LONG_S:
-        note(f"estimate: {size}")
     require_room(size, is_wanted=is_wanted)
+    return f"estimate: {size}" if size.seconds >= _LONG_S else None
 
 
 def changes(assignments: Sequence[str] | None, scheme: str | None) -> list[str]:

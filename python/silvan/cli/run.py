@@ -18,8 +18,8 @@ from silvan.cli.options import (
     ScenarioPath,
     Scheme,
     Yes,
-    announce,
     load,
+    require_size,
     with_trees,
     with_view,
 )
@@ -165,7 +165,7 @@ def run(
         require_writable_file(fct)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
-    announce(loaded, len(jobs), is_wanted=yes)
+    size = require_size(loaded, len(jobs), is_wanted=yes)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (
@@ -173,6 +173,8 @@ def run(
         progress_bars([f"seed {job.seed}" for job in jobs]) as on_progress,
         closing(run_jobs(jobs, on_progress=on_progress)) as finished,
     ):
+        if size is not None:
+            note(size)
         for index, result in finished:
             # What is printed is small, and a thousand results may be too large to keep.
             reports[index] = _report(jobs[index], result, whole=as_json)

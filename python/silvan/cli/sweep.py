@@ -19,9 +19,9 @@ from silvan.cli.options import (
     ScenarioPath,
     Scheme,
     Yes,
-    announce,
     changes,
     load,
+    require_size,
     wall_time,
 )
 from silvan.cli.printer import note, put_json, put_table
@@ -136,9 +136,9 @@ def sweep(
             "in the scenario, or --seeds 5",
         )
     points = varied.sweep_values()
-    announce(varied.at(points[0]), len(points) * count, is_wanted=yes)
+    size = require_size(varied.at(points[0]), len(points) * count, is_wanted=yes)
     folder = out or Path("out") / f"sweep-{loaded.name}"
-    with _progress() as progress:
+    with _progress(size) as progress:
         result = do_sweep(
             loaded,
             values,
@@ -169,10 +169,10 @@ def sweep(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[SweepProgress], None]]:
-    """Show how many points are done, and how long the others will take."""
+def _progress(size: str | None) -> Iterator[Callable[[SweepProgress], None]]:
+    """Show the size of a sweep, how many points are done, and how long the others will take."""
     if not sys.stderr.isatty():
-        yield _remarks()
+        yield _remarks(size)
         return
     from rich.console import Console
     from rich.progress import (
@@ -207,21 +207,21 @@ def _progress() -> Iterator[Callable[[SweepProgress], None]]:
         bar.update(
             task, total=state.total - state.kept, completed=ended, description=", ".join(words)
         )
-        if line := _line(state):
+        if line := _line(state, size):
             bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     with bar:
         yield update
 
 
-def _remarks() -> Callable[[SweepProgress], None]:
+def _remarks(size: str | None) -> Callable[[SweepProgress], None]:
     """Say from time to time, in a log, how far the sweep has come."""
     start = time.monotonic()
     said = start
 
     def update(state: SweepProgress) -> None:
         nonlocal said
-        if line := _line(state):
+        if line := _line(state, size):
             note(line)
         ended, now = state.done + state.failed, time.monotonic()
         if ended and now - said >= _SAY_EVERY_S:
@@ -233,14 +233,16 @@ def _remarks() -> Callable[[SweepProgress], None]:
     return update
 
 
-def _line(state: SweepProgress) -> str | None:
-    """Say at the start how many points are there from before, and then which point has failed."""
+def _line(state: SweepProgress, size: str | None) -> str | None:
+    """Say at the start how large a sweep is and what is there, and then which point has failed."""
     from silvan.sweeping.plan import label
 
     failure = state.failure
     if failure is None:
-        starts = state.kept and not state.done and not state.failed
-        return f"{state.kept} of {state.total} points are there from before" if starts else None
+        if state.done or state.failed:
+            return None
+        there = f"{state.kept} of {state.total} points are there from before"
+        return "\n".join(filter(None, [size, there if state.kept else None])) or None
     return (
         f"failed: {label(failure.values, failure.seed)}: {failure.error} "
         f"(attempts: {failure.attempts}; hash {failure.hash[:16]}; {failure.scenario})"

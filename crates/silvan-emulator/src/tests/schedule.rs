@@ -249,11 +249,11 @@ fn a_file_that_does_not_hold_is_refused_with_its_line() {
         ),
         (
             "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"",
-            "lower width or speed",
+            "lower width, speed or rate",
         ),
         (
             "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"\nwidth = \"3x\"",
-            "known: 1x",
+            "known here: 1x",
         ),
         (
             "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"\nwidth = \"12x\"",
