@@ -154,7 +154,7 @@ impl Origins<'_> {
         }
         let control = KeyPath::ROOT.key("control");
         let mut tables = self.tables.iter();
-        let is_own = tables.any(|table| path.starts_with(&control.key(*table)));
+        let is_own = tables.any(|table| path.starts_with(&control.key(table)));
         is_own.then(|| "default of the parameter".to_owned())
     }
 }

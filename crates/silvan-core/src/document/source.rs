@@ -121,12 +121,10 @@ impl SourceText {
     }
 
     fn item(&self, path: &KeyPath) -> Option<&Item> {
-        let steps = path.steps().iter();
-        steps.fold(Some(&self.root), |item, step| {
-            item.and_then(|item| match step {
-                PathStep::Key(key) => item.get(key.as_str()),
-                PathStep::Index(index) => item.get(*index),
-            })
+        let mut steps = path.steps().iter();
+        steps.try_fold(&self.root, |item, step| match step {
+            PathStep::Key(key) => item.get(key.as_str()),
+            PathStep::Index(index) => item.get(*index),
         })
     }
 
