@@ -12,7 +12,7 @@ import pytest
 TOOL = Path(__file__).resolve().parents[1] / "python" / "tools" / "recording_instructions.py"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.needs("valgrind")
 def test_parts_of_the_cost_are_not_more_than_all_of_it() -> None:
     words = [sys.executable, str(TOOL), "--duration", "1 ms"]

@@ -64,8 +64,19 @@ CHANGES: list[dict[str, object]] = [
 ]
 
 
+# Scenarios that take half a minute to lay out again for each change.
+HUGE = {"uniform-65536"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.nightly] if path.stem in HUGE else [])
+        for path in SHIPPED
+    ],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
 def test_a_written_scenario_changes_as_the_scenario_does(path: Path) -> None:
     """Oracle: the scenario that was read from the file."""
 
