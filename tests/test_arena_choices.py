@@ -33,7 +33,7 @@ TREE = SMALL.replace(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "small.toml").write_text(SMALL)
-    (tmp_path / "tree.toml").write_text(TREE + '[switch]\nbuffer = "64 KiB"\n')
+    (tmp_path / "tree.toml").write_text(TREE)
     (tmp_path / "arena.toml").write_text(
         ARENA.replace("seeds = [1, 2, 3]", 'seeds = [1, 2]\nlinks = ["credits", "pfc"]')
     )
