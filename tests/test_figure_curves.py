@@ -100,9 +100,9 @@ def test_curves_have_names_values_and_the_colours_of_the_page(
     drawn: list[Figure] = []
     save = style.save
 
-    def noted(figure: Figure, *rest: object) -> list[Path]:
+    def noted(figure: Figure, *rest: Any, **options: Any) -> list[Path]:
         drawn.append(figure)
-        return save(figure, *rest)  # type: ignore[arg-type]
+        return save(figure, *rest, **options)
 
     monkeypatch.setattr(style, "save", noted)
     monkeypatch.setattr(style, "_file", vector_graphics(style._file))
