@@ -64,8 +64,10 @@ def test_index_falls_by_one_per_timer_when_senders_stop() -> None:
 
 
 def test_rates_are_those_of_the_table() -> None:
-    rows = silvan.run(incast()).tables["flow_limits"].to_pylist()
-    # The default table delays by as many packet times as the index says.
+    table = {"shape": "linear", "slope": 1.0}
+    scenario = incast(control__ib_cc__adapter__cct=table)
+    rows = silvan.run(scenario).tables["flow_limits"].to_pylist()
+    # A slope of 1 delays by as many packet times as the index says.
     assert [row["rate"] for row in rows] == pytest.approx(
         [1 / (1 + row["ccti"]) for row in rows], rel=1e-3
     )

@@ -186,7 +186,7 @@ def test_programs_have_ends(command: Command, tmp_path: Path) -> None:
     assert (endless["finished"], endless["end_ps"]) == (False, None)
     assert endless["rank_end_ps"] == [None] * 4
     shown = command("run", path).stdout
-    assert f"1 of 2 programs finished; the last one after {done['end_ps'] / 1e6:.3f} us" in shown
+    assert f"1 of 2 programs finished; the last one after {done['end_ps'] / 1e6:.3f} µs" in shown
     assert "unfinished" in shown
 
 

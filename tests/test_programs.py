@@ -307,7 +307,7 @@ def test_nodes_that_only_send_at_their_time_compute_nothing(
     (tmp_path / "s.toml").write_text(scenario.to_toml())
     monkeypatch.setenv("COLUMNS", "200")
     assert run_command(["run", str(tmp_path / "s.toml")]) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if "100.0%" in line)
+    row = next(line for line in capsys.readouterr().out.splitlines() if "100.000%" in line)
     # The end of the rank that sends is that of the first rank, of the program, and its length.
     assert row.count(f" {ends[0] / 1e6:.3f} ") == 3
 

@@ -260,8 +260,8 @@ def test_the_commands_list_and_draw_the_trees_of_a_run(command: Command, tmp_pat
     out = tmp_path / "plots"
     drawn = command("plot", run["folder"], "trees", "--out", out)
     assert drawn.status == 0, drawn.stderr
-    names = {"plot-trees.png", "plot-trees.svg"}
-    names |= {f"plot-trees-over-time.{suffix}" for suffix in ("png", "svg", "csv")}
+    names = {f"plot-trees.{suffix}" for suffix in ("png", "svg", "pdf")}
+    names |= {f"plot-trees-over-time.{suffix}" for suffix in ("png", "svg", "pdf", "csv")}
     assert {path.name for path in out.iterdir()} == {*names, "origin.json"}
     assert set(drawn.stdout.splitlines()) == {str(out / name) for name in names}
     picture = (out / "plot-trees.svg").read_bytes()
