@@ -16,7 +16,9 @@ JOBS = ROOT / "examples" / "programs" / "jobs.toml"
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return silvan.run(silvan.Scenario.from_file(JOBS))
+    """Run the example on links and buffers that its jobs fill."""
+    links = {"link.speed": "EDR", "switch.buffer": "64 KiB"}
+    return silvan.run(silvan.Scenario.from_file(JOBS).override(links))
 
 
 def test_numbers_of_hosts_are_hosts_of_their_own(result: Result) -> None:

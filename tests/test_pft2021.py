@@ -39,6 +39,8 @@ def test_a_throttled_incast_leaves_the_switch_credits() -> None:
     scenario = silvan.Scenario(
         fabric={"generator": "single-switch", "hosts": 5},
         link={"speed": "EDR"},
+        switch={"buffer": "64 KiB"},
+        packet={"mtu": "2 KiB"},
         traffic={"incast": [{"to": "host-0000"}]},
         control={
             "scheme": "pft",

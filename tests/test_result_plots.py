@@ -267,7 +267,7 @@ def flows() -> silvan.Result:
         "start": "250 us",
     }
     return silvan.run(
-        silvan.Scenario(
+        ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={"flows": [{"name": "many", "end": "200 us", **many}], "flow": [late]},
             run={"warm-up": "20 us", "duration": "300 us"},

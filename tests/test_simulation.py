@@ -96,6 +96,7 @@ def test_a_throttled_message_blocks_others_in_a_fifo_only(send_queue: str) -> No
             {"name": "free", "to": "host-0006", **flow},
         ],
         "control.scheme": "ib-cc",
+        "control.ib-cc.adapter.cct": {"shape": "linear", "slope": 1.0},
         "host.send-queue": send_queue,
         "run.duration": "4 ms",
     }
