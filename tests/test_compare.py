@@ -232,7 +232,6 @@ def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path)
     (tmp_path / "small.toml").write_text(SCENARIO)
     (tmp_path / "half.py").write_text((ROOT / "examples" / "python-scheme" / "half.py").read_text())
     words = ["compare", "small.toml", "--schemes", "ib-cc,half.py"]
-    words += ["--set", "control.feedback.carrier=ack-per-packet"]
     outcome = command(*words, cwd=tmp_path)
     assert outcome.status == 0, outcome.stderr
     manifest = tmp_path / "out" / "compare-small" / "compare.json"
