@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import networkx
@@ -9,7 +10,9 @@ import pytest
 
 import silvan
 from silvan.errors import ScenarioError, SilvanError
+from silvan.plugins.installed import PlugIn
 from silvan.plugins.keys import Size, read_keys
+from silvan.plugins.kinds import TOPOLOGY, Topology
 from tests.conftest import Command
 
 INCAST = """\
@@ -151,3 +154,21 @@ def test_default_of_a_plug_in_is_of_the_type_of_its_key() -> None:
         SilvanError, match=r"the default of traffic\.mine\.size: expected a quantity"
     ):
         read_keys(Wrong, {}, "traffic.mine")
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (Topology(function=None), "has no function: None"),  # type: ignore[arg-type]
+        (Topology(function=str, keys=int), "has keys that are no dataclass"),
+        (Topology(function=str, keys=3), "has keys that are no dataclass"),  # type: ignore[arg-type]
+    ],
+)
+def test_object_that_is_no_plug_in_is_refused(made: Topology, message: str) -> None:
+    entry = EntryPoint("mine", "mine:made", TOPOLOGY.group)
+    plug_in = PlugIn(TOPOLOGY, "mine", "a-package", "1.0", entry)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EntryPoint, "load", lambda _: made)
+        with pytest.raises(ScenarioError, match=message) as refused:
+            plug_in.load()
+    assert "mine:made of a-package" in str(refused.value.hint)

@@ -147,3 +147,11 @@ def test_an_example_is_emulated_without_a_file(
     missing = command(*words, "--", "true")
     assert missing.status == 2
     assert "faults.toml" in missing.stderr
+
+
+def test_scheme_that_the_live_fabric_lacks_is_named(process: Command, tmp_path: Path) -> None:
+    file = tmp_path / "dcqcn.toml"
+    file.write_text('[control]\nscheme = "dcqcn"\n')
+    done = process("emulate", file, "--no-opensm", "--", "true")
+    assert done.status == 0, done.stderr
+    assert "the live fabric has the scheme ib-cc alone; dcqcn has no effect" in done.stderr

@@ -228,6 +228,18 @@ fn ping_pong(left: u32) -> (Box<dyn Driver>, Log) {
     (Box::new(driver), log)
 }
 
+#[test]
+fn program_waits_until_its_start() {
+    let late = [("traffic.program.0.start", "\"40 us\"")];
+    let mut clients = live(&scenario(PROGRAM, &late), None);
+    let start = Time::from_ps(40_000_000);
+    let waiting = sender(&clients, "exchange");
+    assert_eq!(waiting.program, Some(ProgramState::Waiting(start)));
+    assert!(!waiting.is_running);
+    clients.subnet.step(start).unwrap();
+    assert!(sender(&clients, "exchange").is_running);
+}
+
 /// Oracle: a run of the scenario, with congestion control that marks and without any.
 #[test]
 fn a_program_takes_the_times_and_counters_of_a_run() {

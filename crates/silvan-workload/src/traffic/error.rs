@@ -269,7 +269,7 @@ pub enum Reason {
     NoFlowFile,
     /// A line of a list that is no flow.
     #[error("line {line}: {0}", line = .0.line)]
-    FlowLine(FlowLineError),
+    FlowLine(Box<FlowLineError>),
     /// Two entries with the same name in the statistics.
     #[error("the name {0:?} is taken")]
     NameTaken(String),

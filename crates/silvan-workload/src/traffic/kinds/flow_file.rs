@@ -62,7 +62,7 @@ impl FlowFile {
             let lines = lines.iter().map(|line| self.flow(check, line));
             lines.collect::<Result<Vec<_>, _>>()
         });
-        let read = read.or_else(|error| check.fail("list", Reason::FlowLine(error)))?;
+        let read = read.or_else(|error| check.fail("list", Reason::FlowLine(Box::new(error))))?;
         let mut flows = vec![Vec::new(); check.hosts()];
         for (from, flow) in read {
             flows[from.index()].push(flow);
