@@ -581,7 +581,9 @@ impl EngineConfig {
             (
                 "switch input buffer",
                 "switch.buffer",
-                self.switch.buffer.map(|buffer| self.switch.lane_part(buffer)),
+                self.switch
+                    .buffer
+                    .map(|buffer| self.switch.lane_part(buffer)),
             ),
             (
                 "host receive buffer",

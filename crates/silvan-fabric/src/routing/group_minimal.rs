@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
+use super::alternatives::CollectedAlternatives;
 use super::computed::{ComputedRoutes, Hierarchy, Parts};
 use super::distance::{SwitchGraph, UNREACHABLE};
-use super::alternatives::CollectedAlternatives;
 use super::{
     Alternatives, ForwardingTables, PathChoice, PathLanes, Routed, RoutingAlgorithm, RoutingError,
     RoutingInput,

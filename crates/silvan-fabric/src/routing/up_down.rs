@@ -293,7 +293,9 @@ fn root(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
     let node = fabric.node_by_name(name);
     let switch = node.and_then(|node| fabric.nodes[node].as_switch());
     switch.ok_or_else(|| {
-        let names = fabric.switch_ids().map(|id| fabric.switch(id).name.as_str());
+        let names = fabric
+            .switch_ids()
+            .map(|id| fabric.switch(id).name.as_str());
         let hint = match crate::fabric::nearest(name, names) {
             Some(nearest) => format!("did you mean {nearest:?}?"),
             None => "name switches of the fabric, or leave roots out".to_owned(),
