@@ -42,6 +42,9 @@ cable = [
 ]
 routing = "min-hop"
 
+[packet]
+mtu = "2 KiB"
+
 [vl]
 data-vls = 8
 """
