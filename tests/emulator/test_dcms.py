@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from silvan.viewer.dcms_log import DcmsLog
+from tests.conftest import DDR_TOML
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_opensm import opensm
 from tests.gate import PATIENCE_S
@@ -30,17 +31,21 @@ INTERVAL_MS = 500
 TICK_NS = 4 / SCALE
 TICKS = INTERVAL_MS * 1e6 / TICK_NS
 
-TESTBED = """\
+TESTBED = f"""\
 name = "testbed"
 [fabric]
 generator = "two-switch-testbed"
 routing = "min-hop"
+{DDR_TOML}
 [control]
 scheme = "ib-cc"
 [control.ib-cc.adapter]
 ccti-timer = 75
+trigger-threshold = 0
+cct = {{ shape = "linear", slope = 1.0 }}
 [control.ib-cc.switch]
 marking-rate = 128
+packet-size = 0
 """
 
 # T_C and T_W are the same parts of an interval as in the paper's study.
