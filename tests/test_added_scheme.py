@@ -85,7 +85,7 @@ def test_an_added_scheme_gets_the_feedback_that_its_file_needs(
             "objective",
         ):
             assert found[case, "half.py", quantity] == found[case, "half", quantity]
-        assert float(found[case, "half.py", "messages"]) == 1
+        assert float(found[case, "half.py", "control_packets"]) == 1
 
 
 def test_set_chooses_another_carrier_than_the_file(command: Command, folder: Path) -> None:
@@ -94,11 +94,11 @@ def test_set_chooses_another_carrier_than_the_file(command: Command, folder: Pat
     words = ("compare", "small.toml", "--schemes", "half.py", "--json")
     done = command(*words, *carrier, cwd=folder)
     assert done.status == 0, done.stderr
-    assert json.loads(done.stdout)[-1]["messages"] < 1
+    assert json.loads(done.stdout)[-1]["control_packets"] < 1
     # Without the carrier, a scheme that only notes feedback has what the scenario states.
     (folder / "half.py").write_text(re.sub("CARRIER = .*\n", "", HALF.read_text()))
     done = command(*words, "--overwrite", cwd=folder)
-    assert json.loads(done.stdout)[-1]["messages"] < 1
+    assert json.loads(done.stdout)[-1]["control_packets"] < 1
 
 
 def test_a_scheme_is_run_as_it_is_compared(command: Command, folder: Path) -> None:

@@ -123,7 +123,7 @@ def test_the_error_has_hook_and_time() -> None:
     error = caught.value
     assert (error.hook, error.source) == ("host_release", __file__)
     assert error.line == host_release.__code__.co_firstlineno + 1
-    assert str(error).endswith(f"host_release at {(error.time_ps or 0) / 1e6:.6f} us returned -1")
+    assert str(error).endswith(f"host_release at {(error.time_ps or 0) / 1e6:.6f} µs returned -1")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.hook, again.time_ps, again.hint) == (
         str(error),
@@ -368,7 +368,7 @@ def test_any_exception_is_one_printable_line(
     assert run_command(["run", str(files / "incast.toml"), *scheme, *which]) == 1
     error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith("error: mine.py:7: release at ")
-    assert error.endswith(f" us: {message}")
+    assert error.endswith(f" µs: {message}")
     assert hint == "hint: correct the function; nothing of the run is kept"
 
     words = ["--grid", "control.python.parameters.which=1,2,3", "--out", str(files / "out")]
