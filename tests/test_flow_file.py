@@ -127,7 +127,7 @@ def test_guide_to_ns_3_runs_as_it_is_written(command: Command, tmp_path: Path) -
 def test_guide_to_flow_files_runs_as_it_is_written(tmp_path: Path) -> None:
     page = ROOT / "docs" / "guide" / "traffic.md"
     (flows,) = (text for text in blocks(page, "") if text.startswith("from,to,bytes"))
-    (entry,) = (text for text in blocks(page, "text") if text.startswith("[[traffic.flow-file]]"))
+    (entry,) = (text for text in blocks(page, "toml") if text.startswith("[[traffic.flow-file]]"))
     (tmp_path / "flows.csv").write_text(flows)
     (tmp_path / "own.toml").write_text(entry)
     rows = silvan.run(silvan.Scenario.from_file(tmp_path / "own.toml")).flows.to_pylist()

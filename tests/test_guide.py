@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,6 @@ NOT_RUN = {
     ("first-steps.md", "error:"): _OUTPUT,
     ("from-other-simulators.md", "3\n"): "a file of flows: tests/test_flow_file.py runs the page",
     ("scenarios.md", "silvan schema >"): "redirects the output",
-    ("traffic.md", "from,to,bytes"): "a file of flows: tests/test_flow_file.py runs it",
-    ("traffic.md", "[[traffic.flow-file]]"): "reads the file above: tests/test_flow_file.py",
     ("add-a-scheme.md", "half::Half"): "a line of a list in Rust",
     ("add-a-scheme.md", "    fn variants(facts"): "a part of hpcc.rs",
     ("add-a-scheme.md", "error:"): _OUTPUT,
@@ -99,6 +98,9 @@ NOT_RUN = {
     ("sweeps.md", "dask scheduler"): "needs a cluster: tests/test_sweep_cluster.py has one",
 }
 
+# Blocks that later blocks of their page read as files, by page and start of the first line.
+FILES = {("traffic.md", "from,to,bytes"): "flows.csv"}
+
 
 def all_blocks(page: Path) -> list[tuple[str, str]]:
     """List the language and the text of each block."""
@@ -110,10 +112,15 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for name, text in all_blocks(page) if name == language]
 
 
+def entry(page: Path, text: str, entries: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """Find the entry for a block."""
+    starts = (key for key in entries if key[0] == page.name and text.startswith(key[1]))
+    return next(starts, None)
+
+
 def reason(page: Path, text: str) -> tuple[str, str] | None:
     """Find the entry for a block that is not run."""
-    starts = (key for key in NOT_RUN if key[0] == page.name and text.startswith(key[1]))
-    return next(starts, None)
+    return entry(page, text, NOT_RUN)
 
 
 def without_name(text: str) -> str:
@@ -165,7 +172,9 @@ def test_the_blocks_of_a_page_run_in_order(
     for language, text in all_blocks(page):
         if language == "rust" or reason(page, text):
             continue
-        if language == "toml":
+        if file := entry(page, text, FILES):
+            (tmp_path / FILES[file]).write_text(text)
+        elif language == "toml":
             check_toml(text, tmp_path, command)
         elif language == "python":
             exec(compile(text, str(page), "exec"), {})
@@ -177,8 +186,9 @@ def test_the_blocks_of_a_page_run_in_order(
 
 
 def test_every_reason_belongs_to_a_block() -> None:
-    used = {reason(page, text) for page in PAGES for _, text in all_blocks(page)}
-    assert used - {None} == set(NOT_RUN)
+    texts = [(page, text) for page in PAGES for _, text in all_blocks(page)]
+    for entries in (NOT_RUN, FILES):
+        assert {entry(*one, entries) for one in texts} - {None} == set(entries)
 
 
 def test_no_block_in_python_is_left_out() -> None:
