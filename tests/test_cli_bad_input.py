@@ -399,10 +399,12 @@ TOO_MUCH = {
         ["--set", "probe.interval=1 ps", "--set", "run.duration=10 ms"],
         "10000000000 samples take 800000000000 bytes of memory; at most 4294967296",
     ),
-    "a sample every picosecond, by default": (
-        INCAST.replace('interval = "50 us"', ""),
-        ["--set", "run.warm-up=1 ps", "--set", "run.duration=100 ms"],
-        "100000000000 samples take",
+    # The longest interval that divides both times gives 997 samples, of 80,398 ports.
+    "samples of 40,000 hosts, by default": (
+        GENERATED.format("chain", "switches = 200\nhosts-per-switch = 200")
+        + '[[traffic.incast]]\nto = "host-00000"\n[probe]\nports = true\n',
+        ["--set", "run.warm-up=1 us", "--set", "run.duration=997 us"],
+        "997 samples take",
     ),
     "samples of all ports": (
         INCAST,
