@@ -45,6 +45,7 @@ def test_dots_at_both_ends_are_whole(open_page: Opener, tmp_path: Path, ratio: i
         ddr_scenario(
             fabric={"generator": "single-switch", "hosts": 4},
             traffic={"incast": [{"to": "host-0000"}]},
+            control={"scheme": "ib-cc", "ib-cc": {"switch": {"marking-rate": 128}}, "dcms": {}},
             probe={"interval": "10 us", "ports": True, "trees": {}},
             run={"duration": "100 us"},
         )
