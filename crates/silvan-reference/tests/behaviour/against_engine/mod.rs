@@ -45,6 +45,7 @@ fn config(case: &Case) -> EngineConfig {
             latency: switch.latency,
             credit_delay: switch.credit_delay,
             buffer: Some(switch.buffer),
+            lanes_per_buffer: 1,
             read_limit: switch.read_limit,
             read_speedup_percent: switch.read_speedup_percent,
             queueing: match switch.queueing {
