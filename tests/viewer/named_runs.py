@@ -33,6 +33,12 @@ cable = [
 [link]
 speed = "DDR"
 
+[switch]
+buffer = "64 KiB"
+
+[host]
+receive-buffer = "16 KiB"
+
 [packet]
 mtu = "2 KiB"
 
@@ -77,6 +83,13 @@ background = true
 
 [control]
 scheme = "timely"
+
+[control.timely]
+delta = "10 Mbit/s"
+min-rate = "10 Mbit/s"
+min-rtt = "20 us"
+t-low = "50 us"
+t-high = "500 us"
 
 [probe]
 interval = "20 us"
