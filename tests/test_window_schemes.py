@@ -13,6 +13,7 @@ import pytest
 
 import silvan
 from silvan.baselines import baselines
+from silvan.toml_text import TomlValue
 from tests.conftest import ddr_scenario
 
 ROOT = Path(__file__).parent.parent
@@ -68,9 +69,13 @@ def test_hpcc_keeps_the_link_at_its_aim_without_a_queue(senders: int) -> None:
     the same time.
     """
     base = 3e-6
-    result = silvan.run(
-        incast(senders).override({"control.scheme": "hpcc", "control.hpcc.base-rtt": "3 us"})
-    )
+    keys: dict[str, TomlValue] = {
+        "control.scheme": "hpcc",
+        "control.hpcc.base-rtt": "3 us",
+        # Packets are as long as the oracle's: nothing is added to them.
+        "control.hpcc.telemetry": "0 B",
+    }
+    result = silvan.run(incast(senders).override(keys))
     extra = senders * 80 / (BYTES_PER_US * base * 1e6)
     assert 0.95 * 0.98 < goodput(result) < 0.95 + 6 * extra + 0.01
     assert queue(result).max() <= 2 * senders * WIRE
@@ -153,7 +158,19 @@ def test_patched_timely_comes_to_its_fixed_point(senders: int) -> None:
         switch={"buffer": "1 MiB"},
         probe={"interval": "100 us", "ports": True},
         run={"warm-up": "200 ms", "duration": "300 ms"},
-    ).override({"control.scheme": "timely", "control.timely.patched": True})
+    ).override(
+        {
+            "control.scheme": "timely",
+            "control.timely.patched": True,
+            # The settings of the papers, which are for 10 Gbit/s.
+            "control.timely.beta": 0.008,
+            "control.timely.t-low": "50 us",
+            "control.timely.t-high": "500 us",
+            "control.timely.min-rtt": "20 us",
+            "control.timely.delta": "10 Mbit/s",
+            "control.timely.min-rate": "10 Mbit/s",
+        }
+    )
     result = silvan.run(scenario)
     expected_us = 50 * (1 + senders * 10e6 / (0.008 * 8e9))
     # The packet's own time on the sender's link is not part of TIMELY's round trip.
