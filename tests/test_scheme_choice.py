@@ -184,8 +184,11 @@ def test_settings_for_another_rate_are_named() -> None:
 
 
 def test_a_table_of_another_scheme_is_named() -> None:
-    (warning,) = victim(control__scheme="hpcc", control__dcqcn__g=0.1).warnings
+    control: dict[str, TomlValue] = {"scheme": "hpcc", "dcqcn": {"g": 0.1}}
+    (warning,) = fabric("tree of EDR", control=control).warnings
     assert "control.dcqcn has no effect" in warning
+    # An override that chooses the scheme leaves the tables of the others without effect on purpose.
+    assert victim(control__scheme="hpcc", control__dcqcn__g=0.1).warnings == []
     assert victim(control__scheme="none", control__dcqcn__g=0.1).warnings == []
 
 
