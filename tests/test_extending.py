@@ -45,6 +45,7 @@ HOMONYMS = {
     ("flow", "silvan-python/src"): "an argument of the functions of a scheme",
     ("nodes", "silvan-emulator/src/view.rs"): "hosts and switches of the live fabric",
     ("flows", "silvan-scenario/src/checks/packets.rs"): "flows whose packets are recorded",
+    ("flow-file", "silvan-scenario/src/given.rs"): "a table whose file is read with the scenario",
 }
 
 
