@@ -32,6 +32,7 @@ ALLOWED = {
     # No control is what a program alone runs with, and has engines of its own.
     "crates/silvan-cc/src/schemes/register.rs": {"none"},
     "crates/silvan-instances/src/lib.rs": {"none"},
+    "python/silvan/cli/emulate.py": {"ib-cc"},
     # Plans compare a fabric with and without the control that OpenSM configures.
     "python/silvan/planning/whatif.py": {"ib-cc"},
     "python/silvan/tuning/opensm_conf.py": {"ib-cc"},
@@ -47,12 +48,13 @@ ALLOWED = {
     "python/silvan/cli/inspect.py": {"ecn"},
     "crates/silvan-python/src/pft.rs": {"pft"},
     "crates/silvan-python/src/lib.rs": {"pft"},
-    # The file of a scheme in Python is read where files are read, and run where Python is.
+    # The file of a scheme in Python is read where files are read, and run where Python is. Help texts
+    # of options have examples.
     "crates/silvan-scenario/src/checks/python.rs": {"python"},
     "crates/silvan-scenario/src/scenario.rs": {"python"},
     "crates/silvan-python/src/scenario.rs": {"python"},
     "python/silvan/scheme_file.py": {"python"},
-    "python/silvan/cli/options.py": {"python"},
+    "python/silvan/cli/options.py": {"python", "dcqcn", "ecn", "ib-cc", "pft"},
     # A chain states the settings of both its schemes.
     "crates/silvan-cc/src/schemes/pft/scheme.rs": {"ib-cc", "ib-cc+pft"},
     "crates/silvan-cc/src/schemes/reps.rs": {"nscc", "swift", "nscc+reps", "swift+reps"},
@@ -73,7 +75,6 @@ ALLOWED = {
     "crates/silvan-cc/src/lib.rs": {"ib-cc", "ecn", "pft"},
     "crates/silvan-cc/src/hooks/list.rs": {"ib-cc", "ecn"},
     "python/silvan/toml_text.py": {"ib-cc"},
-    "python/silvan/cli/compare.py": {"pft"},
 }
 
 
