@@ -44,8 +44,8 @@ fn config() -> EngineConfig {
     let mut config = EngineConfig::default();
     config.packet.mtu = MTU;
     config.packet.header = Bytes::from_bytes(HEADER);
-    config.switch.buffer = Bytes::from_bytes(64 << 10);
-    config.host.receive_buffer = Bytes::from_bytes(16 << 10);
+    config.switch.buffer = Some(Bytes::from_bytes(64 << 10));
+    config.host.receive_buffer = Some(Bytes::from_bytes(16 << 10));
     config
 }
 
