@@ -48,8 +48,8 @@ ALLOWED = {
     "python/silvan/cli/inspect.py": {"ecn"},
     "crates/silvan-python/src/pft.rs": {"pft"},
     "crates/silvan-python/src/lib.rs": {"pft"},
-    # The file of a scheme in Python is read where files are read, and run where Python is. Help texts
-    # of options have examples.
+    # The file of a scheme in Python is read where files are read, and run where Python is.
+    # Help texts of options have examples.
     "crates/silvan-scenario/src/checks/python.rs": {"python"},
     "crates/silvan-scenario/src/scenario.rs": {"python"},
     "crates/silvan-python/src/scenario.rs": {"python"},
