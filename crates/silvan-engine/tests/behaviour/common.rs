@@ -19,8 +19,8 @@ pub fn ddr_config() -> EngineConfig {
     let mut config = EngineConfig::default();
     config.packet.mtu = Bytes::from_bytes(u64::from(MTU));
     config.packet.header = Bytes::from_bytes(HEADER);
-    config.switch.buffer = Bytes::from_bytes(64 << 10);
-    config.host.receive_buffer = Bytes::from_bytes(16 << 10);
+    config.switch.buffer = Some(Bytes::from_bytes(64 << 10));
+    config.host.receive_buffer = Some(Bytes::from_bytes(16 << 10));
     config
 }
 

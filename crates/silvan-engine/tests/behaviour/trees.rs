@@ -21,7 +21,7 @@ const SLOW: &str = "4x SDR 2 m";
 /// One input buffer of the default configuration, and half of it: a root that a single buffer feeds
 /// cannot have more waiting than that holds.
 fn buffer() -> Bytes {
-    ddr_config().switch.buffer
+    ddr_config().switch.buffer.unwrap()
 }
 
 fn threshold() -> Bytes {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use silvan_instances::Fastest;
-use silvan_scenario::Scenario;
+use silvan_scenario::{Override, Scenario};
 use silvan_sim::{ColumnData, RunOutput, run};
 
 use crate::on_ddr;

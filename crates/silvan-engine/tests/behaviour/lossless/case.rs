@@ -450,6 +450,7 @@ fn switches(wire: u64) -> impl Strategy<Value = SwitchParams> {
                     latency,
                     credit_delay,
                     buffer,
+                    lanes_per_buffer: 1,
                     read_limit,
                     read_speedup_percent: read_limit.map_or(100, |_| speedup),
                     queueing,
