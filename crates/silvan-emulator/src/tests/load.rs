@@ -557,7 +557,10 @@ kind = "barrier"
     let Some(ProgramState::Failed(fault)) = sender(&clients, "stuck").program else {
         panic!("the receive has ended");
     };
-    assert!(fault.starts_with("program \"stuck\" is stuck at "), "{fault}");
+    assert!(
+        fault.starts_with("program \"stuck\" is stuck at "),
+        "{fault}"
+    );
     assert!(matches!(
         sender(&clients, "sound").program,
         Some(ProgramState::Done(_))
