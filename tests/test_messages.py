@@ -91,7 +91,7 @@ def test_settings_of_another_scheme_are_named() -> None:
     settings = '[control]\nscheme = "dcqcn"\n[control.hpcc]\neta = 0.9\n[control.dcqcn]\ng = 0.1\n'
     (warning,) = silvan.Scenario.from_toml(settings).warnings
     assert warning == 'control.hpcc has no effect: control.scheme is "dcqcn"'
-    # Whoever chooses another scheme for a run leaves the table on purpose.
+    # A user who chooses another scheme for a run leaves the table on purpose.
     chosen = silvan.Scenario.from_toml(settings, overrides={"control.scheme": "none"})
     assert not chosen.warnings
 

@@ -537,7 +537,7 @@ def rank(values: Sequence[float], share: float) -> float:
 
 
 def jain(values: Sequence[float]) -> float:
-    """Compute Jain's index; not a number if nobody has anything."""
+    """Compute Jain's index; not a number if no program has anything."""
     if not any(values):
         return math.nan
     return sum(values) ** 2 / (len(values) * sum(value**2 for value in values))

@@ -45,7 +45,7 @@ Schemes = Annotated[
         "--schemes",
         metavar="SCHEME,SCHEME,...",
         help="Schemes to compare, separated by commas: names, such as 'ib-cc,pft', or a Python "
-        "file FILE.py[:FUNCTION]. 'all' stands for every scheme that suits the fabric, the "
+        "file FILE.py[:FUNCTION]. 'all' means every scheme that suits the fabric, the "
         "default; 'none' always takes part.",
         show_default=False,
     ),

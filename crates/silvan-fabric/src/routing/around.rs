@@ -25,7 +25,7 @@ use crate::Fabric;
 pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(), RoutingError> {
     let graph = SwitchGraph::new(fabric);
     for host in fabric.host_ids() {
-        let mut ways = Ways::new(tables, fabric, host);
+        let mut ways = Detours::new(tables, fabric, host);
         if !ways.has_lost() {
             continue;
         }
@@ -58,13 +58,13 @@ enum State {
 }
 
 /// The routes of all switches to one host.
-struct Ways {
+struct Detours {
     state: IdVec<SwitchId, State>,
     /// Cables to the host's switch; [`UNREACHABLE`] without a route.
     length: IdVec<SwitchId, u32>,
 }
 
-impl Ways {
+impl Detours {
     fn new(tables: &ForwardingTables, fabric: &Fabric, host: HostId) -> Self {
         let switches = fabric.switch_count();
         let mut ways = Self {

@@ -55,7 +55,7 @@ impl RoutingAlgorithm for UpDown {
 /// self-configuring local area network using point-to-point links", IEEE Journal on Selected Areas in Communications 9(8), 1991).
 ///
 /// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with the lower
-/// index of equal ranks, so that no cables up, and no cables down, follow each other in a circle. Of the legal paths those over the
+/// index of equal ranks, so that no cables up, and no cables down, follow each other in a cycle. Of the legal paths those over the
 /// fewest cables are taken, except from a switch that packets to the same destination pass on their way down. Destinations are
 /// spread over equally good ports as those of [`min_hop_balanced`](super::min_hop_balanced).
 ///

@@ -47,7 +47,7 @@ pub(crate) fn build_in(
         let rest = fabric.without_cables(&cut);
         faults.uncut = Some(std::mem::replace(fabric, rest));
     }
-    // Cables are numbered anew without those that are cut.
+    // Cables are numbered again without those that are cut.
     for (port, limit) in degraded {
         if let Some(link) = fabric.ports[port].link {
             let cable = &mut fabric.links[link].kind;

@@ -43,7 +43,7 @@ const BASE: &str = r#"
     from = ["host-0004", "host-0005"]
     to = "host-0003"
     [control]
-    scheme = "ib-cc"
+    scheme = "ib-cc+table1"
     [control.ib-cc.switch]
     threshold-lowest = "1 B"
     [control.ib-cc.adapter]
