@@ -491,6 +491,12 @@ fn a_credit_loop_ends_as_an_error_that_names_it() {
         allow-credit-loops = true
         [switch]
         buffer = "2112 B"
+        [host]
+        receive-buffer = "16 KiB"
+        [link]
+        speed = "DDR"
+        [packet]
+        mtu = "2 KiB"
         [[traffic.permutation]]
         pattern = "shift"
         shift = 2

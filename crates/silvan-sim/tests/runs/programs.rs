@@ -224,7 +224,7 @@ fn processors_that_compute_at_once_count_once() {
     ] {
         let mut block = String::new();
         for (cpu, (name, _, us)) in calculations.iter().enumerate() {
-            block += &format!("{name}: calc {}000 cpu {cpu}\n", us);
+            block += &format!("{name}: calc {} cpu {cpu}\n", us * 1_000);
         }
         block += waits;
         let send: String = calculations

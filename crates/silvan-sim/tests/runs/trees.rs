@@ -158,7 +158,7 @@ fn congestion_control_dissolves_a_silent_tree() {
     assert!((12..=14).contains(&last(trees, "contributors")));
     assert_eq!(last(trees, "victims"), 2);
 
-    let on = output(&scenario(SILENT, &[("control.scheme", "ib-cc")]));
+    let on = output(&scenario(SILENT, &[("control.scheme", "ib-cc+table1")]));
     let forest = on.table("forest").unwrap();
     let late = |column| *numbers(forest, column)[40..].iter().max().unwrap();
     assert!(
