@@ -320,7 +320,11 @@ mod tests {
     #[test]
     fn runs_of_many_ranks_on_a_host_are_checked_often() {
         let program = "[{ name = \"a\", kind = \"barrier\", ranks-per-host = 4000 }]";
-        let scenario = scenario(&[("traffic.program", program), ("run.duration", "1 ms")]);
+        let scenario = scenario(&[
+            ("traffic.program", program),
+            ("run.duration", "1 ms"),
+            ("probe.interval", "1 ms"),
+        ]);
         let mut run = RunSteps::new(&scenario);
         run.next_step(Time::MAX).unwrap();
         let step = run.next_step(Time::MAX).unwrap();

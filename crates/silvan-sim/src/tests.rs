@@ -454,7 +454,8 @@ fn a_controller_sweeps_and_changes_settings() {
 
 #[test]
 fn the_observer_sees_progress_and_stops_the_run() {
-    let scenario = scenario(MINIMAL, &[("run.duration", "100 ms")]);
+    let written = [("run.duration", "100 ms"), ("probe.interval", "100 ms")];
+    let scenario = scenario(MINIMAL, &written);
     let mut seen = Vec::new();
     let result = run(&Fastest, &scenario, 1, &mut |progress| {
         seen.push(progress);
