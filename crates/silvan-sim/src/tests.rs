@@ -490,21 +490,13 @@ fn a_credit_loop_ends_as_an_error_that_names_it() {
         hosts-per-switch = 1
         routing = "min-hop"
         allow-credit-loops = true
-        [switch]
-        buffer = "2112 B"
-        [host]
-        receive-buffer = "16 KiB"
-        [link]
-        speed = "DDR"
-        [packet]
-        mtu = "2 KiB"
         [[traffic.permutation]]
         pattern = "shift"
         shift = 2
         [run]
         duration = "5 ms"
     "#;
-    let scenario = scenario(text, &[]);
+    let scenario = scenario(text, &[("switch.buffer", "2112 B")]);
     assert!(scenario.routes().dependency_cycle.is_some());
     let error = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
     let RunError::Deadlock { cycle, description } = error else {

@@ -63,12 +63,39 @@ const REPS_MARKS: &[(&str, &str)] = &[
     ("control.reps.k-max", "\"50 kB\""),
 ];
 
+/// The best configuration of pft2021. The published settings throttle a flow that waits alone as well.
+const PFT: &[(&str, &str)] = &[
+    ("control.pft.enter", "0x250"),
+    ("control.pft.escape", "0x2a0"),
+    ("control.pft.interval", "\"random\""),
+    ("control.pft.m", "18"),
+    ("control.pft.n", "0"),
+];
+
+const IB_CC_PFT: &[(&str, &str)] = &[
+    ("control.ib-cc.adapter.ccti-timer", "8"),
+    PFT[0],
+    PFT[1],
+    PFT[2],
+    PFT[3],
+    PFT[4],
+];
+
 /// What each variant of a scheme keeps.
 fn promises(scheme: SchemeName) -> Vec<Promise> {
     let one = match scheme.as_str() {
         // The largest index falls to none in 127 steps of the timer.
-        "ib-cc" | "ib-cc+pft" => Promise {
+        "ib-cc" => Promise {
             keys: &[("control.ib-cc.adapter.ccti-timer", "8")],
+            recovery: Span::from_ns(127 * 8 * 1_024),
+            ..COMMON
+        },
+        "pft" => Promise {
+            keys: PFT,
+            ..COMMON
+        },
+        "ib-cc+pft" => Promise {
+            keys: IB_CC_PFT,
             recovery: Span::from_ns(127 * 8 * 1_024),
             ..COMMON
         },
