@@ -59,7 +59,7 @@ macro_rules! quantity {
     };
 }
 
-/// What a quantity looks like: an editor names the units where a text is none.
+/// Pattern of a quantity with its units, for editors.
 fn pattern(dimension: &Dimension) -> String {
     let units: Vec<&str> = dimension.units.iter().map(|unit| unit.name).collect();
     format!(r"^\s*[0-9]+(\.[0-9]+)?\s*({})\s*$", units.join("|"))

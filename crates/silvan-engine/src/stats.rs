@@ -119,7 +119,7 @@ pub(crate) struct Statistics {
     uncounted: usize,
     pub delivered_packets: u64,
     pub packet_hops: u64,
-    /// Whether congestion control has held a flow back, moved a packet to another lane or path, or discarded one.
+    /// Returns true once congestion control has held a flow back, moved a packet to another lane or path, or discarded a packet.
     pub control_acted: bool,
 }
 

@@ -227,7 +227,7 @@ impl Fabric {
         Some((switch, peer))
     }
 
-    /// The same nodes and ports without the cables in some ports. The cables that are left keep their order.
+    /// Removes the cables in some ports from a copy of the fabric. Other cables keep their order.
     ///
     /// # Panics
     ///

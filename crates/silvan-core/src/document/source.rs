@@ -79,7 +79,7 @@ impl SourceText {
         Ok(source)
     }
 
-    /// The same text with one more override.
+    /// Applies one more override to a copy of the text.
     ///
     /// # Errors
     /// It has no place.
@@ -89,7 +89,7 @@ impl SourceText {
         Ok(changed)
     }
 
-    /// The same text with values for keys that it does not have, and these keys.
+    /// Adds values for missing keys to a copy of the text, and returns these keys.
     ///
     /// A key whose table is a value in the text is left out: reading the text refuses it.
     #[must_use]
@@ -115,7 +115,7 @@ impl SourceText {
         (filled, added)
     }
 
-    /// Whether the text, with its overrides, has a value here.
+    /// Returns true if the text, with its overrides, has a value at the path.
     pub fn has(&self, path: &KeyPath) -> bool {
         self.item(path).is_some_and(|item| !item.is_none())
     }

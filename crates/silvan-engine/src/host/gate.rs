@@ -35,7 +35,7 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub keeps_lanes: bool,
     /// The lane for whose credits the flow that was asked about last waits.
     pub awaited: Option<Vl>,
-    /// Whether congestion control lets some flow start nothing now.
+    /// Returns true if congestion control holds a flow back now.
     pub holds_back: bool,
     /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
     pub throttled: Vec<u32>,

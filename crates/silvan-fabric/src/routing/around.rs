@@ -47,7 +47,7 @@ pub fn lead_around(tables: &mut ForwardingTables, fabric: &Fabric) -> Result<(),
     route_to_switches(fabric, &graph, tables)
 }
 
-/// How far the route of a switch to a host has been followed.
+/// State of the route from a switch to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
