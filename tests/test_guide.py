@@ -40,7 +40,7 @@ NOT_RUN = {
     ("c-interface.md", "make libsilvan"): _LIBRARY,
     ("c-interface.md", "cc relay.c"): _LIBRARY,
     ("c-interface.md", "/* relay.c */"): _LIBRARY,
-    ("c-interface.md", "2194 ns: host 1"): _OUTPUT,
+    ("c-interface.md", "202 ns: host 1"): _OUTPUT,
     ("comparing.md", "silvan compare --arena"): "takes hours: tests/test_arena.py reduces it",
     ("comparing.md", 'name = "my-arena"'): "an arena, no scenario: tests/test_arena_choices.py",
     ("dcms.md", "silvan dcms --example > dcms.toml"): _MANAGER,

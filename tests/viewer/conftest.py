@@ -83,6 +83,12 @@ def run() -> silvan.Result:
 @pytest.fixture(scope="session")
 def controlled(run: silvan.Result) -> silvan.Result:
     """Run the same with congestion control."""
+    return silvan.run(run.scenario.override({"control.scheme": "hpcc"}))
+
+
+@pytest.fixture(scope="session")
+def changed(run: silvan.Result) -> silvan.Result:
+    """Run the same with a scheme whose settings change."""
     return silvan.run(run.scenario.override({"control.scheme": "ib-cc"}))
 
 

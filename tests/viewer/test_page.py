@@ -537,9 +537,9 @@ def test_drawings_of_the_map(open_page: Opener, page_file: Path, run: silvan.Res
 
 
 def test_events_are_named_near_their_time(
-    open_page: Opener, controlled: silvan.Result, tmp_path: Path
+    open_page: Opener, changed: silvan.Result, tmp_path: Path
 ) -> None:
-    page_file = write_page([controlled], tmp_path / "controlled.html")
+    page_file = write_page([changed], tmp_path / "changed.html")
     page = open_page(page_file, "t=0.2")
     expect(page.locator(".events")).to_contain_text("leaf-00: marking-rate = 3")
 
@@ -589,11 +589,11 @@ def test_a_comparison_shows_both_runs(
     assert page.locator(".map").count() == 2
     rows = {row["measure"]: row for row in table_csv(page, "Differences")}
     row = rows["hotspots, Gbit/s"]
-    for label, result in (("no congestion control", run), ("ib-cc", controlled)):
+    for label, result in (("no congestion control", run), ("hpcc", controlled)):
         expected = result.measures["hotspots_gbps"]
         assert float(row[label]) == pytest.approx(expected, rel=1e-3)
     (key,) = table_csv(page, "Keys of the scenario that differ")
-    assert key == {"key": "control.scheme", "no congestion control": "none", "ib-cc": "ib-cc"}
+    assert key == {"key": "control.scheme", "no congestion control": "none", "hpcc": "hpcc"}
     expect(page.get_by_text("Same fabric and same traffic, seed 2.")).to_be_visible()
     assert page.locator(".warning").count() == 0
     page.get_by_label("Panels show").select_option("1")

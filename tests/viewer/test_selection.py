@@ -107,7 +107,7 @@ def test_switches_are_found_by_their_lid(open_page: Opener, tmp_path: Path) -> N
         """
         fabric.switch = [{ name = "sw", ports = 3, lid = 77 }]
         fabric.host = [{ name = "a", lid = 5 }, { name = "b" }]
-        fabric.cable = [["a", "sw:1"], ["b", "sw:2"]]
+        fabric.cable = [{ from = "a", to = "sw:1" }, { from = "b", to = "sw:2" }]
         traffic.incast = [{ to = "a", from = ["b"] }]
         run.duration = "10 us"
         """

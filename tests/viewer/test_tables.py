@@ -129,8 +129,8 @@ def test_a_run_that_recorded_nothing_has_a_page(incast: silvan.Result) -> None:
     assert {"nodes", "ports", "samples", "group_series"} <= set(tables)
 
 
-def test_events_are_those_of_the_scenario(run: silvan.Result, controlled: silvan.Result) -> None:
-    events = page_tables(controlled).tables["events"].to_pylist()
+def test_events_are_those_of_the_scenario(run: silvan.Result, changed: silvan.Result) -> None:
+    events = page_tables(changed).tables["events"].to_pylist()
     assert [(event["time_ps"], event["kind"]) for event in events] == [
         (100e6, "traffic"),
         (200e6, "setting"),
@@ -170,7 +170,7 @@ def test_no_text_of_a_scenario_ends_the_data() -> None:
 
 def test_runs_are_named_by_what_differs(run: silvan.Result, controlled: silvan.Result) -> None:
     assert run_labels([run]) == ["sixteen"]
-    assert run_labels([run, controlled]) == ["no congestion control", "ib-cc"]
+    assert run_labels([run, controlled]) == ["no congestion control", "hpcc"]
     assert run_labels([run, run]) == ["sixteen (1)", "sixteen (2)"]
 
 

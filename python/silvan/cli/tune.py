@@ -98,12 +98,13 @@ def tune(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search for settings of congestion control: of control.scheme, or of ib-cc if it is none.
+    """Search for settings of congestion control.
 
-    Each trial is simulated with several seeds. The settings found are then judged with seeds that
-    the search has not used. If they are better there than the scenario's own, and than none,
-    silvan writes them to tuned.toml in the output folder, and those of ib-cc to opensm.conf, too.
-    The same command goes on with a search that was stopped or killed.
+    The scheme is control.scheme, or ib-cc if that is none. Each trial is simulated with several
+    seeds. The settings found are then judged with seeds that the search has not used. If they are
+    better there than the scenario's own, and than none, silvan writes them to tuned.toml in the
+    output folder, and those of ib-cc to opensm.conf, too. The same command goes on with a search
+    that was stopped or killed.
     """
     from silvan.tuning.runs import STUDY
     from silvan.tuning.tune import OBJECTIVE, Objective

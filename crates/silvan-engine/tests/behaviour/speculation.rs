@@ -116,7 +116,7 @@ proptest! {
         let again = Again { wait: Span::from_us(wait_us), notices: Vec::new(), started: 0 };
         let mut engine = routed.controlled(&config, discarder, again, &flows);
         engine.workload_mut().in_order = false;
-        for step in 1..=40 {
+        for step in 1..=400 {
             engine.run_until(at(Span::from_us(100 * step))).unwrap();
             engine.audit().unwrap();
         }
