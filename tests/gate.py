@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_S = 1800
+PATIENCE_S = 600
 """Long enough for any machine, also one that does much else; only a hang takes so long."""
 
 _SCHEME = """\
