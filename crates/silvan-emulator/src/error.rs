@@ -18,9 +18,6 @@ pub enum EmulatorError {
     /// The schedule of faults does not hold.
     #[error(transparent)]
     Faults(silvan_core::document::DocumentError),
-    /// The scenario has no congestion control that could be configured.
-    #[error("the scenario has no congestion control")]
-    NoControl,
     /// Packets are larger than InfiniBand allows.
     #[error("packet.mtu: MTU of {0} bytes; the live fabric has InfiniBand's MTUs, at most 4096")]
     Mtu(u64),

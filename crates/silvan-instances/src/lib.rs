@@ -91,7 +91,10 @@ impl Engines for Fastest {
         adapter: MeteredAdapter,
         load: Load,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        let engine = Compiled::general(compile(network)?, switch, adapter, load);
+        let mut fabric = compile(network)?;
+        fabric.check_scheme(&switch, &adapter)?;
+        fabric.serve(&switch);
+        let engine = Compiled::general(fabric, switch, adapter, load);
         Ok(engine.discarding(network.discards_unroutable))
     }
 }

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 
 use silvan_cc::hooks::{
-    Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SettingChange, Settings,
+    Chain, Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbSwitch};
+use silvan_cc::schemes::{SeparateSource, SeparateSwitch};
 use silvan_core::counters::VCRC;
 use silvan_core::{HostId, PortId, Sl, Span, SwitchId, Time};
 
@@ -54,9 +55,15 @@ pub struct MarkLog {
     pub ports: Vec<PortId>,
 }
 
+/// InfiniBand's congestion control, which management sets, and what else a scenario has at the switches.
+pub type LiveSwitch = Chain<IbSwitch, SeparateSwitch>;
+
+/// The same at the hosts.
+pub type LiveSource = Chain<IbAdapter, SeparateSource>;
+
 /// Congestion control at the switches, with counters.
 #[derive(Debug)]
-pub struct MeteredSwitch<S = IbSwitch> {
+pub struct MeteredSwitch<S = LiveSwitch> {
     /// The control itself.
     pub inner: S,
     /// The counters.
@@ -156,7 +163,7 @@ impl SwitchControl for SwitchMeter {
 
 /// Congestion control at the adapters, with counters.
 #[derive(Debug)]
-pub struct MeteredAdapter<C = IbAdapter> {
+pub struct MeteredAdapter<C = LiveSource> {
     /// The control itself.
     pub inner: C,
     /// The counters.

@@ -1,8 +1,9 @@
 //! From a scenario to a simulation: control and workload built, and an engine started with them.
 
-use silvan_cc::hooks::Settings;
-use silvan_cc::schemes::{Control, Scheme};
+use silvan_cc::hooks::{Chain, Settings};
+use silvan_cc::schemes::{Control, Scheme, SchemeError, SchemeName, Separate};
 use silvan_core::{Sl, Time};
+use silvan_model::meter::{LiveSource, LiveSwitch};
 use silvan_model::{EngineConfig, Engines, Network, Simulation};
 use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
@@ -21,21 +22,34 @@ pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, R
     Ok(control)
 }
 
-/// One scheme of those that are in force, as a run of the scenario with this seed starts with it.
+/// InfiniBand's congestion control and the rest of the scheme of a scenario, as a run with this seed starts with it. Where
+/// the scheme has no part of InfiniBand's, switches mark nothing for it, and hosts do not answer the marks of others by it.
 ///
 /// # Errors
 ///
-/// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible.
-pub fn build_scheme<S: Scheme>(
+/// [`RunError::Control`] or [`RunError::Setting`] for parameters that are not possible, and for functions of a Python file.
+pub fn build_live_control(
     scenario: &Scenario,
-    scheme: &S,
     seed: u64,
-) -> Result<(S::Switch, S::Source), RunError> {
+) -> Result<(LiveSwitch, LiveSource), RunError> {
     let ports = switch_ports(scenario.fabric());
     let setup = scenario.setup(&ports, seed);
-    let (mut switch, source) = scheme.build(&setup)?;
+    let parameters = scenario.scheme_parameters();
+    let mut ib_cc = parameters.ib_cc.clone();
+    if !scenario.scheme().includes(SchemeName::IbCc) {
+        ib_cc.switch.threshold = 0;
+        ib_cc.adapter.ccti_increase = 0;
+    }
+    let (switch, adapter) = ib_cc.build(&setup)?;
+    let rest = scenario.scheme().besides(SchemeName::IbCc);
+    let rest = Separate::of(rest.build(parameters, &setup)?).ok_or_else(|| {
+        let why = "a live fabric cannot call functions of a Python file";
+        let hint = "choose another scheme, e.g. with --set control.scheme=ib-cc";
+        SchemeError::new("scheme", why, hint)
+    })?;
+    let mut switch = Chain(switch, rest.switch);
     apply_initial(scenario, &mut switch)?;
-    Ok((switch, source))
+    Ok((switch, Chain(adapter, rest.source)))
 }
 
 /// Applies the settings that are in force from the start.

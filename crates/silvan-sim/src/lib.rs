@@ -61,7 +61,7 @@ use silvan_workload::programs::{Fault, JobRecord};
 use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
-pub use assemble::{build_load, build_scheme};
+pub use assemble::{build_live_control, build_load};
 pub use latencies::LatencySummary;
 pub use schedule::{EndCheck, Schedule};
 pub use session::{Pause, Session, SessionTotals, has_route, request};

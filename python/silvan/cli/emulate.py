@@ -316,9 +316,6 @@ def emulate(
     if serve and mount:
         raise typer.BadParameter("needs a command or a shell", param_hint="--mount")
     loaded = load(path, set_)
-    scheme = loaded.control["scheme"]
-    if scheme != "none" and scheme.split("+")[0] != "ib-cc":
-        note(f"warning: the live fabric has the scheme ib-cc alone; {scheme} has no effect")
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
     if remark := fewer_threads(wanted_threads(loaded), 1, "the live fabric runs on one"):

@@ -56,6 +56,50 @@ impl Control {
     };
 }
 
+/// Both parts of a scheme that is separate for each Port VL and each host.
+#[derive(Debug)]
+pub struct Separate {
+    /// What runs at the switches.
+    pub switch: SeparateSwitch,
+    /// What runs at the hosts.
+    pub source: SeparateSource,
+}
+
+impl Separate {
+    /// The parts of a scheme; `None` if it is not separate.
+    pub fn of(control: Control) -> Option<Self> {
+        control.with_engine(Parts)
+    }
+}
+
+/// Takes the parts of a scheme instead of an engine.
+struct Parts;
+
+impl EngineChoice for Parts {
+    type Engine = Option<Separate>;
+
+    fn none(self) -> Self::Engine {
+        let none = NoControl;
+        self.separate(SeparateSwitch::None(none), SeparateSource::None(none))
+    }
+
+    fn own<S, C>(self, switch: S, source: C) -> Self::Engine
+    where
+        S: PerPortVl + Settings + Into<SeparateSwitch> + 'static,
+        C: PerHost + Settings + Into<SeparateSource> + 'static,
+    {
+        self.separate(switch.into(), source.into())
+    }
+
+    fn separate(self, switch: SeparateSwitch, source: SeparateSource) -> Self::Engine {
+        Some(Separate { switch, source })
+    }
+
+    fn shared(self, _: AnySwitch, _: AnySource) -> Self::Engine {
+        None
+    }
+}
+
 /// Starts the engine for a scheme: [`Control::with_engine`] calls one of the methods.
 pub trait EngineChoice {
     /// What a started engine is.
@@ -110,6 +154,15 @@ impl SchemeName {
     /// Whether this scheme is in force, alone or in a chain.
     pub fn includes(self, part: Self) -> bool {
         self.parts().contains(&part)
+    }
+
+    /// What is in force besides a part: the other one of a chain, no scheme for the part itself, and else all.
+    pub fn besides(self, part: Self) -> Self {
+        if !self.includes(part) {
+            return self;
+        }
+        let others = self.parts().iter().filter(|&&other| other != part);
+        others.copied().next().unwrap_or_default()
     }
 }
 
@@ -189,6 +242,16 @@ mod tests {
             assert!(chain.includes(part) && part.includes(part) && !part.includes(chain));
         }
         assert!(chain.acts() && !SchemeName::None.acts());
+    }
+
+    #[test]
+    fn besides_a_part_there_is_the_rest() {
+        let ib_cc = SchemeName::IbCc;
+        assert_eq!(SchemeName::IbCcPft.besides(ib_cc), SchemeName::Pft);
+        assert_eq!(ib_cc.besides(ib_cc), SchemeName::None);
+        for scheme in [SchemeName::None, SchemeName::Hpcc, SchemeName::NsccReps] {
+            assert_eq!(scheme.besides(ib_cc), scheme);
+        }
     }
 
     /// The effective scenario has all defaults as values, and must read back as it was.

@@ -127,8 +127,10 @@ macro_rules! register {
 
         dispatch_switches! {
             /// What runs at the switches, of any scheme that is separate for each Port VL.
-            #[derive(Clone)]
+            #[derive(Clone, Debug)]
             pub enum SeparateSwitch {
+                /// No scheme.
+                None(NoControl),
                 $(
                     #[doc = stringify!($own)]
                     $own(<$own_module::$own as Scheme>::Switch),
@@ -149,8 +151,10 @@ macro_rules! register {
 
         dispatch_sources! {
             /// What runs at the hosts, of any scheme that is separate for each host.
-            #[derive(Clone)]
+            #[derive(Clone, Debug)]
             pub enum SeparateSource {
+                /// No scheme.
+                None(NoControl),
                 $(
                     #[doc = stringify!($own)]
                     $own(<$own_module::$own as Scheme>::Source),

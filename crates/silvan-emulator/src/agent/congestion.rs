@@ -74,7 +74,7 @@ pub(crate) struct AdapterSetting {
 impl SwitchSetting {
     /// What a switch starts with.
     pub fn of(subnet: &Subnet, switch: SwitchId) -> Self {
-        let control = &subnet.plane.engine.switch().inner;
+        let control = &subnet.plane.engine.switch().inner.0;
         let setting = control.switch_setting(switch).copied().unwrap_or_default();
         let node = subnet.fabric.switch(switch);
         let mut ports = vec![SwitchPortCongestionElement::default()];
@@ -104,7 +104,7 @@ fn set_switch(control: &mut IbSwitch, switch: SwitchId, whole: &SwitchCongestion
 
 impl AdapterSetting {
     fn of(subnet: &Subnet, host: HostId) -> Self {
-        let control = &subnet.plane.engine.adapter().inner;
+        let control = &subnet.plane.engine.adapter().inner.0;
         let entry = |sl| wire::entry_to_wire(&control.entry(host, sl).unwrap_or_default());
         let mut entries = [CaCongestionEntry::default(); Sl::COUNT];
         for sl in Sl::all() {
@@ -126,7 +126,7 @@ impl AdapterSetting {
 
 /// Blocks of the Congestion Control Table that adapters have room for.
 fn table_blocks(subnet: &Subnet) -> usize {
-    let table = subnet.plane.engine.adapter().inner.table();
+    let table = subnet.plane.engine.adapter().inner.0.table();
     table
         .entries()
         .len()
@@ -260,7 +260,7 @@ impl Subnet {
         let wanted = SwitchCongestionSetting::parse(&exchange.data());
         wire::take_selected(&mut setting.whole, &wanted);
         let whole = setting.whole;
-        let control = &mut self.plane.engine.switch_mut().inner;
+        let control = &mut self.plane.engine.switch_mut().inner.0;
         set_switch(control, switch, &whole);
     }
 
@@ -293,7 +293,7 @@ impl Subnet {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             return;
         };
-        let control = &mut self.plane.engine.switch_mut().inner;
+        let control = &mut self.plane.engine.switch_mut().inner.0;
         let Some(effective) = control.effective(port) else {
             return;
         };
@@ -310,7 +310,7 @@ impl Subnet {
         let node = self.fabric.node_of_switch(switch);
         let control = self.plane.engine.switch_mut();
         control.meter.logs[switch.index()] = MarkLog::default();
-        set_switch(&mut control.inner, switch, &first.whole);
+        set_switch(&mut control.inner.0, switch, &first.whole);
         for (number, &element) in first.ports.iter().enumerate() {
             self.set_port(node, number, element);
         }
@@ -335,7 +335,7 @@ impl Subnet {
                 }
             }
             SettingChange::Adapter { sl, .. } => {
-                let control = &self.plane.engine.adapter().inner;
+                let control = &self.plane.engine.adapter().inner.0;
                 for (&host, setting) in &mut self.adapter_settings {
                     let entry = control.entry(host, sl).unwrap_or_default();
                     setting.entries[sl.index()] = wire::entry_to_wire(&entry);
@@ -410,7 +410,7 @@ impl Subnet {
     fn sync_adapter(&mut self, host: HostId) {
         let now = self.now();
         let setting = self.adapter_record(host).clone();
-        let control = &mut self.plane.engine.adapter_mut().inner;
+        let control = &mut self.plane.engine.adapter_mut().inner.0;
         let raw: Vec<CctEntry> = setting
             .table
             .iter()

@@ -63,7 +63,7 @@ impl Subnet {
     /// The last notifications that led to Trigger_Threshold, the newest first. Queue pairs have no
     /// numbers in the model; a flow is told by its LIDs and service level.
     fn adapter_log(&mut self, host: HostId) -> CaLog {
-        let log = self.plane.engine.adapter().inner.log(host);
+        let log = self.plane.engine.adapter().inner.0.log(host);
         let mut answer = CaLog {
             events: u16::try_from(log.count()).unwrap_or(u16::MAX),
             event_map: log.sl_map(),

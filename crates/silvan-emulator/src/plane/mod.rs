@@ -67,10 +67,10 @@ pub(crate) struct DataPlane {
     pub deadlock_discards: u64,
 }
 
-/// The scenario with congestion control present, switched off if the scenario has none: a switch
-/// that is not configured marks nothing.
+/// The scenario with InfiniBand's congestion control, switched off, if it has no scheme: a switch that is not configured marks
+/// nothing.
 pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
-    if scenario.scheme().includes(SchemeName::IbCc) {
+    if scenario.scheme() != SchemeName::None {
         return Ok(scenario.clone());
     }
     let off = [
@@ -81,7 +81,7 @@ pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorErro
 }
 
 impl DataPlane {
-    /// The data plane of a scenario that has congestion control, with its load and perhaps a driver. `routed` says
+    /// The data plane of a scenario that has a scheme, with its load and perhaps a driver. `routed` says
     /// whether its forwarding tables are in force from the start.
     pub fn new(
         engines: &dyn Engines,
@@ -92,9 +92,6 @@ impl DataPlane {
         let seed = scenario.seed();
         let fabric = scenario.fabric();
         let config = scenario.engine_config();
-        if !scenario.scheme().includes(SchemeName::IbCc) {
-            return Err(EmulatorError::NoControl);
-        }
         if config.pfc.is_some() {
             return Err(EmulatorError::Ethernet);
         }
@@ -102,8 +99,7 @@ impl DataPlane {
         if mtu > MOST_MTU {
             return Err(EmulatorError::Mtu(mtu));
         }
-        let control = &scenario.scheme_parameters().ib_cc;
-        let (switch, adapter) = silvan_sim::build_scheme(scenario, control, seed)?;
+        let (switch, adapter) = silvan_sim::build_live_control(scenario, seed)?;
         let ports = switch_ports(fabric);
         let switch_of = ports.iter().map(|port| port.map(|port| port.switch));
         let vls = usize::from(config.data_vls);
@@ -278,7 +274,7 @@ impl DataPlane {
             return 0;
         }
         let lane = PortVl(self.lane(port, vl) as u32);
-        u64::from(self.engine.switch().inner.congestion_events(lane))
+        u64::from(self.engine.switch().inner.0.congestion_events(lane))
     }
 
     /// Starts a flow and gives its name.

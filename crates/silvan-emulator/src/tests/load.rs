@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::Value;
+use silvan_cc::schemes::SchemeChoice;
 use silvan_core::counters::CounterTable;
 use silvan_core::{HostId, PortId, Sl};
 use silvan_mad::congestion::{
@@ -275,6 +276,41 @@ fn a_program_takes_the_times_and_counters_of_a_run() {
         assert_eq!(sum(&live, "fecn_marked") > 0, scheme == "ib-cc");
         clients.subnet.plane.engine.audit().unwrap();
     }
+}
+
+/// Oracle: a run of the scenario with each scheme and each of its variants. Most do not leave the counters as they are without.
+#[test]
+fn every_scheme_acts_as_in_a_run() {
+    let with_scheme = |name: &str| {
+        let scheme = format!("{name:?}");
+        let overrides = [
+            ("control.scheme", &*scheme),
+            ("fabric.parents", "[1, 2]"),
+            ("traffic.program.0.iterations", "1"),
+        ];
+        scenario(PROGRAM, &overrides)
+    };
+    let without = counters_of_run(&output(&with_scheme("none")));
+    let mut acted = 0;
+    // Functions are in a file that a scenario names, and the number of lanes of two variants is written by hand.
+    let by_hand = ["python", "voqnet", "voqsw"];
+    let all = SchemeChoice::all().iter();
+    for choice in all.filter(|choice| !by_hand.contains(&choice.name())) {
+        let scenario = with_scheme(choice.name());
+        let output = output(&scenario);
+        let end = Time::from_ps(output.summary.simulated_ps);
+        let mut clients = live(&scenario, None);
+        while clients.subnet.now() < end {
+            let next = clients.subnet.now() + Span::from_ps(7_777_777);
+            clients.subnet.step(next.min(end)).unwrap();
+        }
+        let live = counters(&scenario, |port| clients.subnet.plane.counters(port));
+        let expected = counters_of_run(&output);
+        assert_eq!(live, expected, "{}", choice.name());
+        acted += usize::from(expected != without);
+        clients.subnet.plane.engine.audit().unwrap();
+    }
+    assert!(acted > SchemeChoice::all().len() / 2, "{acted}");
 }
 
 /// Oracle: the lists of the scenario. A flow that is added has a class behind those of programs, and its own bytes.
