@@ -109,6 +109,10 @@ fn facts<'a>(layout: &Layout, other_routes: &'a dyn OtherRoutes) -> FabricFacts<
         mtu: file.packet.mtu,
         header: file.packet.header,
         switch_buffer: input_buffer(file),
+        needed_buffer: file
+            .switch
+            .credit_loop(file.link.kind(), file.packet)
+            .needed(),
         hosts: routed.fabric.host_count(),
         switches: routed.fabric.switch_count(),
         max_hops: routed.report.max_hops,

@@ -8,7 +8,7 @@ use silvan_core::{Bytes, Rate, Span};
 
 /// Virtual lanes that most ports have.
 const MOST_LANES: u64 = 8;
-/// Packets that a lane must have room for to be full on a short cable.
+/// Packets that a lane has room for at least.
 const LANE_PACKETS: u64 = 3;
 
 /// Other routes of a fabric. An answer may take as long as building them.
@@ -36,6 +36,8 @@ pub struct FabricFacts<'a> {
     pub header: Bytes,
     /// Input buffer of a switch port, per lane.
     pub switch_buffer: Bytes,
+    /// What a lane needs of that for a cable to carry its rate.
+    pub needed_buffer: Bytes,
     /// Number of hosts.
     pub hosts: usize,
     /// Number of switches.
@@ -87,6 +89,7 @@ impl FabricFacts<'_> {
         mtu: Bytes::from_bytes(4_096),
         header: Bytes::from_bytes(26),
         switch_buffer: Bytes::from_bytes(131_072),
+        needed_buffer: Bytes::from_bytes(16_640),
         hosts: 8,
         switches: 1,
         max_hops: 2,
@@ -109,9 +112,11 @@ impl FabricFacts<'_> {
         (self.base_rtt_s * 1e9).ceil() as u64
     }
 
-    /// The lanes that the memory of a single lane has room for.
+    /// The lanes that the memory of a single lane has room for: each for three packets, and for the rate of its link.
     pub fn lanes(&self) -> u64 {
-        lanes(self.switch_buffer, self.mtu, self.header)
+        let packets = LANE_PACKETS * (self.mtu + self.header).as_u64();
+        let lane = packets.max(self.needed_buffer.as_u64()).max(1);
+        MOST_LANES.min(self.switch_buffer.as_u64() / lane)
     }
 
     /// The reason for schemes that need credits, where links have none.
@@ -129,7 +134,7 @@ impl FabricFacts<'_> {
         let why = if self.data_vls > 1 {
             "the scenario has more than one data VL already"
         } else if self.lanes() < 2 {
-            "the buffer has no room for two lanes of 3 packets"
+            "the buffer has no room for two lanes that carry the rate of a link"
         } else if !self.is_fat_tree && !self.other_routes.frees_lanes() {
             "the routes of the fabric need the lanes"
         } else {
@@ -170,12 +175,6 @@ impl FabricFacts<'_> {
         };
         Some(Unsuited::Fabric(why))
     }
-}
-
-/// The lanes that a buffer has room for.
-pub fn lanes(buffer: Bytes, mtu: Bytes, header: Bytes) -> u64 {
-    let packet = mtu.as_u64() + header.as_u64();
-    MOST_LANES.min(buffer.as_u64() / (LANE_PACKETS * packet).max(1))
 }
 
 /// What a variant needs in addition to the data path. Bytes are those of the registers and counters of its description.
