@@ -15,6 +15,7 @@ import silvan
 from silvan.baselines import Fitting, baselines
 from silvan.comparison import Sampled, compare, watched
 from silvan.run_measures import CLEARED, MEASURES
+from silvan.viewer.comparison import comparison_report
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
 
@@ -297,6 +298,21 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     assert "±0.00" in table.stdout
     assert "pft" in table.stdout
     assert "40 + 0/flow" in table.stdout
+    chosen = [*words[:-1], "--measures", "cleared_ms,latency_p99_us"]
+    outcome = command(*chosen, cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    assert "fairness" not in outcome.stdout
+    header = (folder / "compare.csv").read_text().splitlines()[0]
+    assert header == "scheme,cleared_ms,latency_p99_us"
+    kept = json.loads((folder / "compare.json").read_text())
+    assert kept["measures"] == ["cleared_ms", "latency_p99_us"]
+    (table,) = comparison_report(folder / "compare.json").sections[0].tables
+    assert table.columns[:4] == [
+        "scheme",
+        "congestion cleared after, ms",
+        "latency p99, µs",
+        "state switch, B",
+    ]
 
 
 def test_a_scheme_whose_run_fails_stops_no_other(

@@ -6,6 +6,7 @@ Commands, sweeps, searches, comparisons, reports and ``result.measures`` take th
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from silvan.result import Result
 
 PS_PER_US = 1_000_000
+
+_NARROW = 12
+"""Letters of a line of a heading."""
 
 Values = Mapping[str, float]
 """Values by name of the measure; infinite where a flow that counts has not finished."""
@@ -651,8 +655,30 @@ CLEARED = Measure(
 MEASURES: Mapping[str, Measure] = {one.name: one for group in GROUPS for one in group.measures}
 """All measures of a run by name."""
 
+OF_COMPARISONS: Mapping[str, Measure] = {**MEASURES, CLEARED.name: CLEARED}
+"""All measures of a run in a comparison by name."""
+
+_FINISHED: Mapping[str, str] = {
+    "flows_end_ms": "flows_finished",
+    **{f"fct_{part}_us": "fct_mean_us" for part in ("p50", "p99", "p999", "max")},
+    **{f"slowdown_{part}": "slowdown_mean" for part in ("p50", "p99", "p999", "max")},
+}
+"""Measures that an unfinished flow makes infinite, each with a finite one that all such runs have.
+"""
+
 RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
 """Receive rates that tables of runs show first."""
+
+
+def narrow_title(one: Measure) -> str:
+    """Write the title of a measure in lines, for a narrow column.
+
+    Examples
+    --------
+    >>> narrow_title(MEASURES["other_receivers_gbps"]).splitlines()
+    ['other', 'receivers,', 'Gbit/s']
+    """
+    return "\n".join(textwrap.wrap(one.title, _NARROW, break_long_words=False))
 
 
 def measure(result: Result, groups: Iterable[Group] = GROUPS) -> dict[str, float]:
@@ -681,6 +707,32 @@ def measure(result: Result, groups: Iterable[Group] = GROUPS) -> dict[str, float
 def finite(values: Values) -> dict[str, float | None]:
     """Replace what is infinite by None, for JSON and tables."""
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def value_of(values: Mapping[str, float | None], name: str) -> float | None:
+    """Read a measure from JSON or a table, where infinite measures are null.
+
+    Parameters
+    ----------
+    values : Mapping
+        All measures of a run by name, as :func:`finite` returns them.
+    name : str
+        Name of the measure.
+
+    Returns
+    -------
+    float or None
+        The value, infinite if a flow that counts has not finished; None if the run has none.
+
+    Examples
+    --------
+    >>> value_of({"fct_mean_us": 2.5, "fct_p99_us": None}, "fct_p99_us")
+    inf
+    """
+    value = values.get(name)
+    if value is not None or name not in _FINISHED:
+        return value
+    return None if values.get(_FINISHED[name]) is None else math.inf
 
 
 def row_measures(result: Result) -> dict[str, float | None]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.comparison import compared, heading
+from silvan.comparison import compared
 from silvan.figures import style
+from silvan.run_measures import narrow_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,12 @@ _BAND = "#F2F2F2"
 
 
 def draw_comparison(
-    ranking: Sequence[RankingRow], *, title: str, folder: Path, stem: str
+    ranking: Sequence[RankingRow],
+    *,
+    title: str,
+    folder: Path,
+    stem: str,
+    measures: Sequence[Measure] = (),
 ) -> list[Path]:
     """Draw a comparison as dots.
 
@@ -41,13 +47,15 @@ def draw_comparison(
         A folder that exists.
     stem : str
         Name of the files, without suffix.
+    measures : sequence of Measure, optional
+        Measures to draw; by default those of :func:`silvan.comparison.compared`.
 
     Returns
     -------
     list of Path
         The PNG, the SVG and the CSV.
     """
-    shown = compared([row.to_dict() for row in ranking])
+    shown = measures or compared([row.to_dict() for row in ranking])
     with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(ranking), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
         places = list(range(len(ranking)))[::-1]
@@ -143,7 +151,7 @@ def _panel(
             va="bottom" if has_bar else "center",
             fontsize=7.5,
         )
-    axes.set_title(heading(measure), fontsize=8.5)
+    axes.set_title(narrow_title(measure), fontsize=8.5)
     axes.grid(visible=False)
     axes.grid(visible=True, axis="y")
     axes.tick_params(axis="x", labelsize=7)
