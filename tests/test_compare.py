@@ -306,8 +306,8 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     assert header == "scheme,cleared_ms,latency_p99_us"
     kept = json.loads((folder / "compare.json").read_text())
     assert kept["measures"] == ["cleared_ms", "latency_p99_us"]
-    (table,) = comparison_report(folder / "compare.json").sections[0].tables
-    assert table.columns[:4] == [
+    (shown,) = comparison_report(folder / "compare.json").sections[0].tables
+    assert shown.columns[:4] == [
         "scheme",
         "congestion cleared after, ms",
         "latency p99, µs",

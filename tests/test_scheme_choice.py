@@ -224,7 +224,7 @@ def test_tune_searches_the_scheme_in_force(scheme: str, keys: set[str], tmp_path
     found = tune(scenario, objectives, out=tmp_path / scheme, **options)
     assert set(found.settings) == {f"control.{scheme}.{key}" for key in keys}
     own = silvan.run(scenario).measures["total_gbps"]
-    assert found.searched["start"].rates["total_gbps"] == own
+    assert found.searched["start"].measures["total_gbps"] == own
     assert not any("opensm" in str(path) for path in found.files)
     parameters = [Parameter.parse("control.dcqcn.g", "0.001..0.1 log", "--vary")]
     with pytest.raises(ScenarioError, match=r"control\.dcqcn\.g has no effect"):

@@ -260,7 +260,7 @@ class Result:
         """
         from silvan.figures.result_plots import ResultPlots
 
-        return ResultPlots(self)
+        return ResultPlots([self], [""])
 
     def to_numpy(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
         """Give all tables as NumPy arrays by column, numbers over the same memory and read-only.
