@@ -162,6 +162,7 @@ def compare(
             scheduler=scheduler,
             workers=workers,
             run_timeout=run_timeout,
+            is_wanted=yes,
             overwrite=overwrite,
             as_json=as_json,
         )
@@ -223,7 +224,7 @@ def _compare_scenario(
     loaded = load(scenario, None, overrides=overrides)
     chosen = choose(loaded, names, added)
     require_few(seeds * len(chosen))
-    size = require_size(loaded, seeds * len(chosen), is_wanted=is_wanted)
+    size = require_size([(loaded, seeds * len(chosen))], is_wanted=is_wanted)
     labels = [
         f"{one.name}, seed {loaded.seed + number}" for one in chosen for number in range(seeds)
     ]

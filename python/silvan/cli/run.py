@@ -174,7 +174,7 @@ def run(
         require_writable_file(fct)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
-    size = require_size(loaded, len(jobs), is_wanted=yes)
+    size = require_size([(loaded, len(jobs))], is_wanted=yes)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (

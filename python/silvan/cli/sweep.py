@@ -144,7 +144,9 @@ def sweep(
             "in the scenario, or --seeds 5",
         )
     points = varied.sweep_values()
-    size = require_size(varied.at(points[0]), len(points) * count, is_wanted=yes)
+    size = require_size(
+        [(varied.at(points[0]), len(points) * count)], is_wanted=yes, workers=workers
+    )
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress(size) as progress:
         result = do_sweep(
