@@ -14,7 +14,7 @@ import pytest
 import silvan
 from silvan.baselines import Fitting, baselines
 from silvan.comparison import Sampled, compare, watched
-from silvan.run_measures import CLEARED, MEASURES
+from silvan.measures import CLEARED, MEASURES
 from silvan.viewer.comparison import comparison_report
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT

@@ -18,7 +18,8 @@ from silvan import _silvan
 from silvan.arrow import table_from_columns
 from silvan.cli.measure_columns import add_measures, cell, measure_table
 from silvan.errors import OutputError
-from silvan.measures import (
+from silvan.measures import MEASURES, Measure
+from silvan.receive_rates import (
     Window,
     class_delivered,
     is_hotspot,
@@ -27,7 +28,6 @@ from silvan.measures import (
     mean_receive_rate_gbps,
     sliding_rates_gbps,
 )
-from silvan.run_measures import MEASURES, Measure
 from tests.conftest import INCAST, ddr_scenario
 
 

@@ -12,8 +12,8 @@ import silvan
 from silvan._silvan import scheme_names, scheme_tables
 from silvan.comparison import compare, watched
 from silvan.errors import ScenarioError
-from silvan.measures import delivered
-from silvan.run_measures import row_measures
+from silvan.measures import row_measures
+from silvan.receive_rates import delivered
 from silvan.toml_text import TomlValue
 from silvan.tuning.settings import search_of
 from silvan.tuning.space import Parameter

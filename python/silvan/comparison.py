@@ -15,8 +15,8 @@ import numpy as np
 
 from silvan.baselines import Baseline, Fitting, chosen, fitting
 from silvan.errors import SimulationError
-from silvan.measures import PS_PER_MS, FloatArray, delivered, hotspots, other_receivers
-from silvan.run_measures import CLEARED, OF_COMPARISONS, Measure
+from silvan.measures import CLEARED, OF_COMPARISONS, Measure
+from silvan.receive_rates import PS_PER_MS, FloatArray, delivered, hotspots, other_receivers
 
 if TYPE_CHECKING:
     from silvan.result import Result

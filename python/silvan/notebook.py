@@ -16,7 +16,7 @@ import numpy as np
 from silvan.errors import SilvanError
 
 if TYPE_CHECKING:
-    from silvan.measures import FloatArray
+    from silvan.receive_rates import FloatArray
     from silvan.result import Result
     from silvan.scenario import Scenario
     from silvan.sweeping.sweep import SweepResult
@@ -70,7 +70,7 @@ def scenario_html(scenario: Scenario) -> str:
 
 def result_html(result: Result) -> str:
     """Show a result: receive rates and latencies, and the receive rates over time."""
-    from silvan.run_measures import MEASURES, RATES
+    from silvan.measures import MEASURES, RATES
 
     rates = result.measures
     rows: list[tuple[str, object]] = [
@@ -179,7 +179,7 @@ def _image(body: Iterable[str], width: float, height: float, words: str) -> str:
 
 def _rates_figure(result: Result) -> str:
     """Draw the mean receive rates of hotspots and of the other receivers over time."""
-    from silvan.measures import delivered, hotspots, other_receivers
+    from silvan.receive_rates import delivered, hotspots, other_receivers
 
     if "host_series" not in result.tables or not result.tables["host_series"].num_rows:
         return ""

@@ -145,7 +145,7 @@ class Result:
         The reference lists all measures with their definitions. One that the run does not have is
         missing; one that depends on a flow that has not finished is infinite.
         """
-        from silvan.run_measures import measure
+        from silvan.measures import measure
 
         return MappingProxyType(measure(self))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from silvan.measures import class_delivered, jain_index
+from silvan.receive_rates import class_delivered, jain_index
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
 from silvan_papers.forests import forest_cases, tabulate_forests
 from silvan_papers.santos2003_scene import STUDY, scene

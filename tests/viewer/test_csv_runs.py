@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import silvan
-from silvan.measures import is_hotspot, receives
+from silvan.receive_rates import is_hotspot, receives
 from silvan.run_labels import differences
 from silvan.viewer import write_page
 from tests.viewer.conftest import opener, wait_until_idle

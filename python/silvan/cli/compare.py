@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from silvan.comparison import RankingRow
-    from silvan.run_measures import Measure
+    from silvan.measures import Measure
 
 
 _SETTLED_PS = 20_000_000_000
@@ -167,7 +167,7 @@ def compare(
             as_json=as_json,
         )
         return
-    from silvan.run_measures import OF_COMPARISONS
+    from silvan.measures import OF_COMPARISONS
 
     given = (quick, cases, links, trials, plan, scheduler != "local", workers, run_timeout)
     for option, value in zip(OPTIONS, given, strict=True):

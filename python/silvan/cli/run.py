@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from silvan.measures import Measure
     from silvan.result import Result
-    from silvan.run_measures import Measure
     from silvan.scenario import Scenario
     from silvan.workers import Job
 
@@ -294,7 +294,7 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
     """Sum a run up in plain values; all flows of it if the report is for a program to read."""
-    from silvan.run_measures import finite
+    from silvan.measures import finite
 
     return {
         "seed": result.seed,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.run_measures import Measure
+    from silvan.measures import Measure
     from silvan.scenario import Scenario
     from silvan.tuning.space import Parameter
     from silvan.tuning.tune import Objective, TuneResult

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from silvan.comparison import compared
 from silvan.figures import style
-from silvan.run_measures import narrow_title
+from silvan.measures import narrow_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
     from silvan.comparison import RankingRow
-    from silvan.run_measures import Measure
+    from silvan.measures import Measure
 
 _BEST = "#009E73"
 _DOT = "#0072B2"

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from silvan.figures import style
 from silvan.forest import Forests
-from silvan.measures import PS_PER_MS, FloatArray
+from silvan.receive_rates import PS_PER_MS, FloatArray
 
 _MEASURES = (
     ("trees", "congestion\ntrees"),

@@ -14,7 +14,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from silvan.errors import SilvanError
 from silvan.figures import style
-from silvan.measures import (
+from silvan.measures import percentile
+from silvan.receive_rates import (
     delivered,
     hotspots,
     measured_ps,
@@ -22,7 +23,6 @@ from silvan.measures import (
     sliding_rates_gbps,
 )
 from silvan.run_labels import run_labels
-from silvan.run_measures import percentile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from silvan.measures import FloatArray
+    from silvan.receive_rates import FloatArray
     from silvan.result import Result
 
 _COLOURS = ("#0072B2", "#D55E00", *style.SHADES)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from silvan.errors import ScenarioError
-from silvan.measures import measured_ps
+from silvan.receive_rates import measured_ps
 from silvan.scenario import Scenario
 from silvan.simulation import run
 

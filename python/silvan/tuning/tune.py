@@ -12,9 +12,9 @@ from typing import Any
 from silvan._silvan import scheme_tables, schemes
 from silvan.errors import ScenarioError, SilvanError
 from silvan.folders import write_text
+from silvan.measures import MEASURES, require_measure
 from silvan.planning.changes import stated
 from silvan.quantities import Quantity
-from silvan.run_measures import MEASURES, require_measure
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue, literal
 from silvan.tuning.expression import Expression

@@ -17,9 +17,9 @@ from silvan.cache import build_id, kept_result
 from silvan.comparison import RankingRow, compared, courses
 from silvan.errors import OutputError
 from silvan.folders import write_text
+from silvan.measures import OF_COMPARISONS, Measure
 from silvan.reproduce.curves import over_time
 from silvan.result import Result
-from silvan.run_measures import OF_COMPARISONS, Measure
 from silvan.scenario import Scenario
 from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 from silvan.viewer.shapes import DAMAGED, read_json, readable
