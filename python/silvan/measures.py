@@ -565,7 +565,8 @@ GROUPS: tuple[Group, ...] = (
                 "program_slowdown",
                 "program slowdown",
                 "",
-                "Largest completion time of a program over that alone, without control.",
+                "Largest completion time of a program over that alone, without control; below 1 "
+                "if a program that congests itself runs faster next to other traffic.",
                 "less",
             ),
             Measure(
