@@ -79,7 +79,7 @@ def _tabulate_window(results: Results) -> PointTable:
         latency = max(run.classes["latency_p99_ns"].drop_null().to_pylist()) / 1000
         rows.append((label, forward, back, jain_index(list(rates.values())[:2]), latency))
     header = ("window", "forward (Gbit/s)", "back (Gbit/s)", "Jain's index forward")
-    return PointTable((*header, "p99 latency (us)"), tuple(rows))
+    return PointTable((*header, "p99 latency (µs)"), tuple(rows))
 
 
 WINDOW = Experiment(

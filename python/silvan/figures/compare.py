@@ -113,17 +113,19 @@ def _panel(
     pick = max if measure.better == "more" else min
     best = pick(finite, default=math.nan)
     # Linear from 0 in every panel, so that distances mean the same in all of them.
-    right = 1.55 * top
+    bars = zip(values, deviations, strict=True)
+    ends = [value + bar for value, bar in bars if math.isfinite(value) and math.isfinite(bar)]
+    right = axis_end = max([1.55 * top, *(1.05 * end for end in ends)])
     axes.set_xlim(-0.05 * top, right)
     if any(map(math.isinf, values)):
         # What is not within the run has a place of its own, right of the axis.
         right *= _BEYOND
         axes.set_xlim(-0.05 * top, right)
-        axes.axvspan(1.55 * top, right, color=_BAND, zorder=0)
+        axes.axvspan(axis_end, right, color=_BAND, zorder=0)
     title = measure.title
     for one, place, value, deviation in zip(ranking, places, values, deviations, strict=True):
         if math.isinf(value):
-            beyond = (1.55 * top + right) / 2
+            beyond = (axis_end + right) / 2
             style.name_point(
                 axes, beyond, place, f"{one.baseline.name}\n{title}: not within the run"
             )
@@ -156,7 +158,8 @@ def _panel(
     axes.grid(visible=True, axis="y")
     axes.tick_params(axis="x", labelsize=7)
     axes.tick_params(axis="y", length=0)
-    ticks = _few_ticks().tick_values(0, top)
+    # A panel without a value has no scale, and the band has no ticks.
+    ticks = _few_ticks().tick_values(0, top) if finite else []
     axes.set_xticks([tick for tick in ticks if 0 <= tick <= 1.3 * top])
     return drawn
 
