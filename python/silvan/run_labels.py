@@ -12,8 +12,8 @@ from silvan._silvan import scheme_tables
 if TYPE_CHECKING:
     from silvan.result import Result
 
-_NAMED = ("name", "description", "control.scheme", "run.seed")
-"""Keys that a label has without their names, or never."""
+_UNNAMED = ("name", "description", "control.scheme", "run.seed", "run.threads", "probe.")
+"""How keys begin that a label has without their names, or that change no packet."""
 
 _MOST_KEYS = 2
 """Other keys in a label."""
@@ -44,7 +44,7 @@ def run_labels(results: Sequence[Result]) -> list[str]:
     if len(set(names)) == len(names):
         return names
     varied = differences([result.scenario.to_dict() for result in results])
-    keys = [key for key in varied[0] if key not in _NAMED][:_MOST_KEYS]
+    keys = [key for key in varied[0] if not key.startswith(_UNNAMED)][:_MOST_KEYS]
     # A key that a run does not have says nothing.
     telling += [[f"{key} {one[key]}" if one[key] else "" for one in varied] for key in keys]
     names = _joined(telling or parts[:1])
