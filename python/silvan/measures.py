@@ -671,6 +671,16 @@ RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
 """Receive rates that tables of runs show first."""
 
 
+SUITED = (
+    *("gpcnet_rank_gbps", "gpcnet_latency_mean_us", "gpcnet_latency_p999_us"),
+    *("programs_end_ms", "program_slowdown", "iteration_mean_ms", "exposed_share"),
+    *("flows_finished", "fct_mean_us", "fct_p99_us", "slowdown_mean", "slowdown_p99"),
+    *("hotspots_gbps", "other_receivers_gbps", "total_gbps", "fairness"),
+    *("latency_mean_us", "latency_p99_us", "link_utilisation_mean"),
+)
+"""Measures by which runs are judged, those of benchmarks and finite traffic first."""
+
+
 def narrow_title(one: Measure) -> str:
     """Write the title of a measure in lines, for a narrow column.
 

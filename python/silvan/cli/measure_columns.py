@@ -29,15 +29,6 @@ Measures = Annotated[
 _WIDEST = 100
 """Characters of a line of a table whose measures the user did not choose."""
 
-_SUITED = (
-    *("gpcnet_rank_gbps", "gpcnet_latency_mean_us", "gpcnet_latency_p999_us"),
-    *("programs_end_ms", "program_slowdown", "iteration_mean_ms", "exposed_share"),
-    *("flows_finished", "fct_mean_us", "fct_p99_us", "slowdown_mean", "slowdown_p99"),
-    *("hotspots_gbps", "other_receivers_gbps", "total_gbps", "fairness"),
-    *("latency_mean_us", "latency_p99_us", "link_utilisation_mean"),
-)
-"""Measures by which runs are judged, those of benchmarks and finite traffic first."""
-
 
 def chosen_measures(
     listed: str | None, known: Mapping[str, Measure] | None = None
@@ -92,13 +83,13 @@ def measure_table(
     Table
         The table.
     """
-    from silvan.measures import MEASURES, value_of
+    from silvan.measures import MEASURES, SUITED, value_of
 
     if chosen:
         return make(chosen)
     suited = [
         MEASURES[name]
-        for name in _SUITED
+        for name in SUITED
         if name not in left_out and any(value_of(row, name) is not None for row in rows)
     ]
     for count in range(len(suited), 1, -1):
