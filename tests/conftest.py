@@ -22,7 +22,7 @@ import pytest
 
 import silvan
 from silvan.cli import main
-from silvan.measures import PS_PER_MS, BoolArray, FloatArray
+from silvan.receive_rates import PS_PER_MS, BoolArray, FloatArray
 from tests.gate import PATIENCE_S
 from tests.inline_pool import InlinePool
 from tests.needs import Needs

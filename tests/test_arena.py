@@ -15,7 +15,7 @@ import pytest
 
 import silvan
 from silvan._silvan import schemes
-from silvan.arena import Arena, ArenaResult, read_arena, run_arena
+from silvan.arena import Arena, ArenaResult, arena_runs, read_arena, run_arena
 from silvan.arena.judge import interval
 from silvan.arena.page import _shares, losses
 from silvan.arena.run import Runner, _tune_one, prepared, taking_part
@@ -507,3 +507,28 @@ def test_wrong_arguments_are_refused(command: Command, words: list[str], message
     done = command("compare", *words)
     assert done.status == 2
     assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.slow
+def test_an_arena_that_takes_a_day_starts_with_yes_only(
+    command: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["compare", file, "--arena", "--quick", "--schemes", "hpcc", "--out", tmp_path]
+    monkeypatch.setattr("silvan.estimate.MOST_S", 1e-9)
+    refused = command(*words)
+    assert refused.status == 2
+    assert "estimated time" in refused.stderr
+    assert "--yes" in refused.stderr
+    assert not (tmp_path / "arena-small" / "runs").exists()
+    monkeypatch.setattr("silvan.cli.options._LONG_S", 0.0)
+    started = command(*words, "--yes")
+    assert started.status == 0, started.stderr
+    assert "packet-hops" in started.stderr.splitlines()[0]
+
+
+def test_the_runs_of_an_arena_are_counted_before_it_starts(
+    arena: Arena, result: ArenaResult
+) -> None:
+    count = sum(count for _, count in arena_runs(arena, ["ecn+lipd", "hpcc"]))
+    # A group's baseline on the tuning seeds, and trials that repeat settings, are not made again.
+    assert result.made <= count <= 2 * result.made

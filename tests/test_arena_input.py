@@ -20,8 +20,8 @@ from silvan.arena.store import Measured, Store
 from silvan.baselines import baselines, fitting
 from silvan.cache import build_id
 from silvan.comparison import watched
+from silvan.measures import MEASURES
 from silvan.processes import Pool, Returned
-from silvan.run_measures import MEASURES
 from silvan.worker_process import echo
 from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL

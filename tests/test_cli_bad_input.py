@@ -102,7 +102,7 @@ def test_a_missing_file(command: Command, tmp_path: Path) -> None:
         (["plot", "FILE"], "FILE: not a folder"),
         (["plot", "FOLDER"], "FOLDER: no readable result: it has no manifest.json"),
         (["view", "FOLDER"], "FOLDER: no readable result: it has no manifest.json"),
-        (["plot", "FOLDER", "map"], "Invalid value for '[FIGURE ...]': 'map' is not one of"),
+        (["plot", "FOLDER", "map"], "map: no such folder"),
     ],
 )
 def test_what_holds_no_result(

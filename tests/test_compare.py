@@ -10,11 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 
 import silvan
-from silvan.baselines import Fitting, baselines
-from silvan.comparison import Sampled, compare, watched
-from silvan.run_measures import CLEARED, MEASURES
+from silvan.baselines import Baseline, Cost, Fitting, baselines
+from silvan.comparison import RankingRow, Sampled, compare, watched
+from silvan.figures import style
+from silvan.figures.compare import _panel
+from silvan.measures import CLEARED, MEASURES
+from silvan.viewer.comparison import comparison_report
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
 
@@ -297,6 +301,21 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     assert "±0.00" in table.stdout
     assert "pft" in table.stdout
     assert "40 + 0/flow" in table.stdout
+    chosen = [*words[:-1], "--measures", "cleared_ms,latency_p99_us"]
+    outcome = command(*chosen, cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    assert "fairness" not in outcome.stdout
+    header = (folder / "compare.csv").read_text().splitlines()[0]
+    assert header == "scheme,cleared_ms,latency_p99_us"
+    kept = json.loads((folder / "compare.json").read_text())
+    assert kept["measures"] == ["cleared_ms", "latency_p99_us"]
+    (shown,) = comparison_report(folder / "compare.json").sections[0].tables
+    assert shown.columns[:4] == [
+        "scheme",
+        "congestion cleared after, ms",
+        "latency p99, µs",
+        "state switch, B",
+    ]
 
 
 def test_a_scheme_whose_run_fails_stops_no_other(
@@ -348,3 +367,23 @@ def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path, name: str)
     assert outcome.stderr.splitlines()[0] == f"error: no scheme {name!r} to compare"
     assert "ib-cc+dcms" in outcome.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cross_stands_beside_the_axis() -> None:
+    """Oracle: the places of ticks, bars and crosses in the drawing."""
+    nothing = Cost(0, 0, 0, "none")
+    numbers = [{"flows_end_ms": value} for value in (2.0, math.inf, 3.0)]
+    bars = [{"flows_end_ms": value} for value in (4.0, math.nan, 0.5)]
+    ranking = [
+        RankingRow(Baseline(name, "", {}, nothing), of, 2, bar)
+        for name, of, bar in zip("abc", numbers, bars, strict=True)
+    ]
+    with style.styled(4, 3) as figure:
+        axes = figure.subplots()
+        _panel(axes, MEASURES["flows_end_ms"], ranking, [2, 1, 0])
+        (cross,) = (line for line in axes.get_lines() if line.get_marker() == "x")
+        at = float(np.asarray(cross.get_xdata())[0])
+        assert max(axes.get_xticks()) < at
+        (band,) = (patch for patch in axes.patches if isinstance(patch, Rectangle))
+        # The bar of 2 ± 4 ends before the band.
+        assert 6 < band.get_x() < at

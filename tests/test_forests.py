@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import silvan
-from silvan.measures import jain_index
+from silvan.receive_rates import jain_index
 from silvan.reproduce.registry import study
 from silvan.toml_text import TomlValue
 from silvan_papers.forests import FORESTS, forest_cases, tabulate_forests

@@ -41,7 +41,7 @@ NOT_RUN = {
     ("c-interface.md", "cc relay.c"): _LIBRARY,
     ("c-interface.md", "/* relay.c */"): _LIBRARY,
     ("c-interface.md", "202 ns: host 1"): _OUTPUT,
-    ("comparing.md", "silvan compare --arena"): "takes hours: tests/test_arena.py reduces it",
+    ("comparing.md", "silvan compare --arena --yes"): "takes hours: tests/test_arena.py reduces it",
     ("comparing.md", 'name = "my-arena"'): "an arena, no scenario: tests/test_arena_choices.py",
     ("dcms.md", "silvan dcms --example > dcms.toml"): _MANAGER,
     ("dcms.md", "silvan example dcms-live"): _MANAGER,
@@ -93,7 +93,7 @@ NOT_RUN = {
     ("tuning.md", "gran2012-table2"): _OUTPUT,
     ("tuning.md", "scenario = "): "a file of silvan fit: tests/test_fit.py",
     ("tuning.md", "silvan fit gran2012"): "takes an hour",
-    ("tuning.md", "trial 36"): _OUTPUT,
+    ("tuning.md", "trial 37"): _OUTPUT,
     ("tuning.md", "maximize"): "a formula",
     ("sweeps.md", "dask scheduler"): "needs a cluster: tests/test_sweep_cluster.py has one",
 }

@@ -89,6 +89,8 @@ def test_a_result_states_its_rates_and_latencies(incast: silvan.Result) -> None:
     rates = incast.measures
     assert float(shown["hotspots (Gbit/s)"]) == pytest.approx(rates["hotspots_gbps"], rel=1e-5)
     assert float(shown["total delivered (Gbit/s)"]) == pytest.approx(rates["total_gbps"], rel=1e-5)
+    expected_us = rates["latency_p99_us"]
+    assert float(shown["latency p99 (µs)"]) == pytest.approx(expected_us, rel=1e-5)
     (row,) = rows(root, 1)
     (expected,) = incast.classes.to_pylist()
     assert row["traffic class"] == expected["name"]

@@ -14,8 +14,8 @@ import pytest
 import silvan
 from silvan.capture import packets_of, write_pcap
 from silvan.cli import main
-from silvan.measures import PS_PER_MS
 from silvan.packet_trace import Traced, packets_of_flow, waits
+from silvan.receive_rates import PS_PER_MS
 from tests.conftest import ddr_scenario
 
 # One switch, whose seven senders share the last link; the link takes 1,037 ns for a packet.

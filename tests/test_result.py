@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
+from rich.table import Table
 
 import silvan
 from silvan import _silvan
 from silvan.arrow import table_from_columns
-from silvan.cli.rates import rate_columns
+from silvan.cli.measure_columns import add_measures, cell, measure_table
 from silvan.errors import OutputError
-from silvan.measures import (
+from silvan.measures import MEASURES, Measure
+from silvan.receive_rates import (
     Window,
     class_delivered,
     is_hotspot,
@@ -203,15 +207,38 @@ def test_a_folder_of_several_seeds_names_a_result_in_it(
     assert silvan.Result.read(inner).seed == incast.seed
 
 
-def test_tables_have_columns_of_the_rates_that_some_run_has() -> None:
-    rows: list[dict[str, float | None]] = [
-        {"other_receivers_gbps": 1.0, "total_gbps": 2.0},
-        {"hotspots_gbps": None},
+def headings(rows: list[dict[str, float | None]]) -> list[str]:
+    def make(measures: Sequence[Measure]) -> Table:
+        table = Table()
+        add_measures(table, measures)
+        for row in rows:
+            table.add_row(*(cell([row], one) for one in measures))
+        return table
+
+    table = measure_table(rows, [], make)
+    assert Console(width=1000).measure(table).maximum <= 100
+    return [str(column.header).replace("\n", " ") for column in table.columns]
+
+
+def test_tables_have_columns_of_the_measures_that_suit_the_traffic() -> None:
+    rates: dict[str, float | None] = {"other_receivers_gbps": 1.0, "total_gbps": 2.0}
+    assert headings([rates, {"hotspots_gbps": None}]) == [
+        "other receivers, Gbit/s",
+        "total delivered, Gbit/s",
     ]
-    assert rate_columns(rows) == {
-        "other_receivers_gbps": "other receivers",
-        "total_gbps": "total delivered",
-    }
+    # A flow has not finished in one of the runs.
+    flows = {"flows_finished": 0.5, "fct_mean_us": 3.0, "fct_p99_us": None}
+    assert headings([rates | flows])[:3] == ["flows finished", "FCT mean, µs", "FCT p99, µs"]
+    assert headings([rates | flows | {"programs_end_ms": 1.0}])[0] == "programs end, ms"
+    assert len(headings([dict.fromkeys(MEASURES, 1.0)])) < len(MEASURES)
+
+
+def test_the_mean_of_an_infinite_measure_is_never() -> None:
+    one: dict[str, float | None] = {"fct_mean_us": 3.0, "fct_p99_us": 4.0}
+    other = one | {"fct_p99_us": None}
+    assert cell([one, one], MEASURES["fct_p99_us"]) == "4.00 ± 0.00"
+    assert cell([one, other], MEASURES["fct_p99_us"]) == "never"
+    assert cell([one], MEASURES["latency_p99_us"]) == "-"
 
 
 def test_a_missing_table_is_named(incast: silvan.Result, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command as main
-from silvan.measures import FloatArray, measured_ps
+from silvan.receive_rates import FloatArray, measured_ps
 from tests.conftest import INCAST, ddr_scenario
 from tests.test_extras import run_python_without
 
@@ -339,3 +339,62 @@ def test_the_command_writes_pdf_in_a_width(
     assert 100 < height < width * 1.2
     # Type 3 fonts are refused by publishers.
     assert b"/Type3" not in data
+
+
+def test_several_results_are_curves_of_the_same_axes(
+    probed: silvan.Result, incast: silvan.Result
+) -> None:
+    slow = silvan.run(probed.scenario.override({"host.sink-rate": "4 Gbit/s"}))
+    together = silvan.plot([probed, slow])
+    for name in ("receive_rates", "latency_cdf"):
+        apart = [getattr(one.plot, name)().axes[0].get_lines()[0] for one in (probed, slow)]
+        first, second = getattr(together, name)().axes[0].get_lines()
+        for line, alone in zip((first, second), apart, strict=True):
+            np.testing.assert_array_equal(across(line), across(alone))
+            np.testing.assert_array_equal(up(line), up(alone))
+        assert first.get_color() != second.get_color()
+        assert second.get_label() == "host.sink-rate 4 Gbit/s"
+    # Two ports of each run: a colour for each run, a stroke for each port.
+    lines = together.queues().axes[0].get_lines()
+    assert len({line.get_color() for line in lines}) == 2
+    assert len({line.get_linestyle() for line in lines}) == 2
+    assert len(lines) == 4
+    maps = together.utilisation()
+    titles = [axes.get_title(loc="left") for axes in maps.axes[:2]]
+    assert titles == ["host.sink-rate unlimited", "host.sink-rate 4 Gbit/s"]
+    with pytest.raises(silvan.SilvanError, match="did not keep latencies by host"):
+        silvan.plot([probed, incast]).latency_cdf()
+    with pytest.raises(silvan.SilvanError, match="7 results: 1 to 6 fit"):
+        silvan.plot([incast] * 7)
+
+
+def test_no_control_has_its_colour(probed: silvan.Result) -> None:
+    controlled = silvan.run(probed.scenario.override({"control.scheme": "ib-cc"}))
+    for pair in ([probed, controlled], [controlled, probed]):
+        lines = silvan.plot(pair).receive_rates().axes[0].get_lines()
+        colours = {str(line.get_label()): line.get_color() for line in lines}
+        assert colours == {"no congestion control": "#D55E00", "ib-cc": "#0072B2"}
+
+
+@pytest.mark.slow
+def test_the_command_overlays_runs_and_finds_the_only_seed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "incast.toml").write_text(INCAST)
+    run = ["run", str(tmp_path / "incast.toml"), "--trees"]
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    assert main([*run, "--out", one]) == 0
+    assert main([*run, "--out", two, "--set", "control.scheme=ib-cc"]) == 0
+    plots = tmp_path / "plots"
+    assert main(["plot", one, "receive-rates", "--out", str(plots)]) == 0
+    assert main(["plot", one, two, "--out", str(plots), "--overwrite"]) == 0
+    names = {path.name for path in plots.glob("*.svg")}
+    assert names >= {"plot-receive-rates.svg", "plot-trees-over-time.svg"}
+    assert "no congestion control" in (plots / "plot-receive-rates.svg").read_text("utf-8")
+    for words, error in (
+        ([one, two, "trees", "--animate"], "2 runs: --animate draws the trees of 1"),
+        ([one, "trees", "map"], "'map' is not one of receive-rates"),
+        (["trees"], "name the folder of a run first"),
+    ):
+        assert main(["plot", *words, "--out", str(plots)]) == 2
+        assert error in capsys.readouterr().err

@@ -174,6 +174,39 @@ def test_tables_are_attributes_with_defaults_filled_in() -> None:
         _ = scenario.swich
 
 
+def test_buffers_that_a_scenario_leaves_out_are_those_in_effect() -> None:
+    """Oracle: the facts of the fabric."""
+    scenario = silvan.Scenario(fabric={"generator": "single-switch", "hosts": 4})
+    sizes = {one["in_hosts"]: one["bytes"] for one in scenario.describe()["input_buffers"]}
+    table = pickle.loads(pickle.dumps(scenario.switch))
+    assert scenario.switch.buffer.bytes == table.buffer.bytes == sizes[False]
+    assert scenario.host.receive_buffer.bytes == sizes[True]
+    assert scenario.override({"switch.buffer": "32 KiB"}).switch.buffer == "32 KiB"
+    # The file leaves it out, so it is no key of the table.
+    assert "buffer" not in scenario.switch
+    # Long cables need more than the 64 KiB of short ones.
+    rails = silvan.Scenario(
+        fabric={
+            "generator": "rail-optimised",
+            "servers": 2,
+            "gpus-per-server": 2,
+            "spines": 1,
+            "server-link": {"rate": "3.6 Tbit/s", "latency": "1 us"},
+        }
+    )
+    assert len({one["bytes"] for one in rails.describe()["input_buffers"]}) > 1
+    assert rails.switch.buffer is None
+
+
+def test_keys_that_a_scenario_leaves_out_are_none() -> None:
+    scenario = silvan.Scenario.from_toml(INCAST)
+    assert scenario.link.rate is None
+    assert scenario.probe.packets is None
+    assert scenario.traffic.nodes is None
+    with pytest.raises(AttributeError, match="nowhere"):
+        _ = scenario.traffic.incast[0].nowhere
+
+
 def test_a_scenario_crosses_processes() -> None:
     scenario = silvan.Scenario.from_toml(INCAST)
     assert pickle.loads(pickle.dumps(scenario)) == scenario

@@ -12,8 +12,8 @@ import silvan
 from silvan._silvan import scheme_names, scheme_tables
 from silvan.comparison import compare, watched
 from silvan.errors import ScenarioError
-from silvan.measures import delivered
-from silvan.run_measures import row_measures
+from silvan.measures import row_measures
+from silvan.receive_rates import delivered
 from silvan.toml_text import TomlValue
 from silvan.tuning.settings import search_of
 from silvan.tuning.space import Parameter
@@ -224,7 +224,7 @@ def test_tune_searches_the_scheme_in_force(scheme: str, keys: set[str], tmp_path
     found = tune(scenario, objectives, out=tmp_path / scheme, **options)
     assert set(found.settings) == {f"control.{scheme}.{key}" for key in keys}
     own = silvan.run(scenario).measures["total_gbps"]
-    assert found.searched["start"].rates["total_gbps"] == own
+    assert found.searched["start"].measures["total_gbps"] == own
     assert not any("opensm" in str(path) for path in found.files)
     parameters = [Parameter.parse("control.dcqcn.g", "0.001..0.1 log", "--vary")]
     with pytest.raises(ScenarioError, match=r"control\.dcqcn\.g has no effect"):

@@ -194,6 +194,12 @@ def test_the_command_agrees_with_the_function(
     shown = command("sweep", incast_file, *words, "--out", tmp_path / "out")
     assert shown.status == 0
     assert "4 Gbit/s" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 100
+    chosen = command(
+        "sweep", incast_file, *words, "--measures", "marked_share", "--out", tmp_path / "out"
+    )
+    assert "hotspots" not in chosen.stdout
+    assert "0.00 ± 0.00" in chosen.stdout
 
 
 @pytest.mark.slow

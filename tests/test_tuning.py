@@ -194,10 +194,10 @@ def test_scores_are_those_of_runs_made_apart(tmp_path: Path) -> None:
 
     one = silvan.Scenario.from_toml(HOTSPOT, overrides={"control.scheme": "none"})
     rates = [silvan.run(one, seed=seed).measures for seed in (3, 4)]
-    for name, value in result.held_out["off"].rates.items():
+    for name, value in result.held_out["off"].measures.items():
         assert value == pytest.approx(sum(rate[name] for rate in rates) / 2)
     off = result.held_out["off"]
-    assert off.objectives[0] == pytest.approx(off.rates["other_receivers_gbps"], rel=0.05)
+    assert off.objectives[0] == pytest.approx(off.measures["other_receivers_gbps"], rel=0.05)
 
 
 def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:

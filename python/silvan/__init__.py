@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         SimulationError,
         UnsupportedSystemError,
     )
+    from silvan.figures.result_plots import plot
     from silvan.planning.saturation import saturate
     from silvan.response import Response
     from silvan.result import Result
@@ -81,6 +82,7 @@ _HOME = {
     "SweepResult": "silvan.sweeping.sweep",
     "UnsupportedSystemError": "silvan.errors",
     "compare": "silvan.comparison",
+    "plot": "silvan.figures.result_plots",
     "reference": "silvan.scenario",
     "run": "silvan.simulation",
     "saturate": "silvan.planning.saturation",
@@ -114,6 +116,7 @@ __all__ = [
     "UnsupportedSystemError",
     "__version__",
     "compare",
+    "plot",
     "reference",
     "run",
     "saturate",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 import tempfile
-import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ import numpy as np
 
 from silvan.baselines import Baseline, Fitting, chosen, fitting
 from silvan.errors import SimulationError
-from silvan.measures import PS_PER_MS, FloatArray, delivered, hotspots, other_receivers
-from silvan.run_measures import CLEARED, MEASURES, Measure
+from silvan.measures import CLEARED, OF_COMPARISONS, Measure
+from silvan.receive_rates import PS_PER_MS, FloatArray, delivered, hotspots, other_receivers
 
 if TYPE_CHECKING:
     from silvan.result import Result
@@ -34,13 +33,10 @@ _CLEARED_SHARE = 0.1
 _SMOOTH = 5
 """Samples of the congestion trees that are averaged."""
 
-_HEADING = 12
-"""Letters of a line of a heading."""
-
 Numbers = Mapping[str, float]
 
 COMPARED: Sequence[Measure] = tuple(
-    CLEARED if name == CLEARED.name else MEASURES[name]
+    OF_COMPARISONS[name]
     for name in (
         "other_receivers_gbps",
         "hotspot_utilisation",
@@ -265,17 +261,6 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Measure]:
     return [one for one in COMPARED if any(row.get(one.name) is not None for row in rows)]
 
 
-def heading(measure: Measure) -> str:
-    """Write the title of a measure in lines, for a narrow column.
-
-    Examples
-    --------
-    >>> heading(MEASURES["other_receivers_gbps"]).splitlines()
-    ['other', 'receivers,', 'Gbit/s']
-    """
-    return "\n".join(textwrap.wrap(measure.title, _HEADING, break_long_words=False))
-
-
 def courses(result: Result) -> dict[tuple[str, str], tuple[FloatArray, FloatArray]]:
     """Return what a comparison draws over time.
 
@@ -377,7 +362,7 @@ class Sampled:
         return float(self.times_ms[last + 1]) if last + 1 < len(smooth) else math.inf
 
 
-_NAMES = (*MEASURES, CLEARED.name)
+_NAMES = tuple(OF_COMPARISONS)
 
 
 def _deviation(values: Sequence[float]) -> float:

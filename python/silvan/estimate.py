@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +96,31 @@ def estimate(scenario: Scenario, runs: int = 1) -> Estimate:
     """
     packet_hops, memory = scenario._native.estimate(scenario.seed)
     return Estimate(packet_hops, memory, runs, min(runs, cores()))
+
+
+def estimate_all(runs: Sequence[tuple[Scenario, int]], workers: int | None = None) -> Estimate:
+    """Estimate the size of runs of several scenarios.
+
+    Parameters
+    ----------
+    runs : sequence of tuple
+        Each scenario with the number of its runs.
+    workers : int, optional
+        Runs at a time; by default one for each core.
+
+    Returns
+    -------
+    Estimate
+        All runs, with the mean of their packet-hops and the memory of the largest.
+    """
+    sizes = [estimate(scenario, count) for scenario, count in runs]
+    count = sum(size.runs for size in sizes)
+    return Estimate(
+        sum(size.runs * size.packet_hops for size in sizes) / max(count, 1),
+        max(size.run_bytes for size in sizes),
+        count,
+        max(1, min(count, workers or cores())),
+    )
 
 
 def memory_available() -> float:

@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from io import TextIOWrapper
@@ -145,6 +145,26 @@ def results_below(folder: Path, pattern: str = "**") -> list[Path]:
         for path in found
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
+
+
+def run_folders(folders: Iterable[Path]) -> list[Path]:
+    """Find the results that folders are or hold.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Folders of results, or of runs with several seeds.
+
+    Returns
+    -------
+    list of Path
+        The folders of the results. A folder without any result is itself in the list.
+    """
+    found = []
+    for folder in folders:
+        is_run = (folder / MANIFEST).is_file()
+        found += [folder] if is_run else results_below(folder) or [folder]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from silvan.measures import PS_PER_MS
+from silvan.receive_rates import PS_PER_MS
 from silvan.result import Result
 
 Columns = Mapping[str, npt.NDArray[np.generic]]

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from silvan.errors import SilvanError
-from silvan.measures import FloatArray, measured_ps
 from silvan.quantities import Table
+from silvan.receive_rates import FloatArray, measured_ps
 from silvan.result import Result
 from silvan.scenario import Scenario
 from silvan.workers import Job, OnProgress, run_jobs

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from silvan.measures import FloatArray
+from silvan.receive_rates import FloatArray
 from silvan.result import Result
 
 # Iterations of one measurement, and measurements of which the shortest counts (bench_lat_bw).

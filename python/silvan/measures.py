@@ -1,365 +1,779 @@
-"""Numbers of interest, computed from the tables of a result."""
+"""The measures of a run: name, unit and definition of each, and its value in a result.
+
+Commands, sweeps, searches, comparisons, reports and ``result.measures`` take them from here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from silvan.result import Result
+from silvan.errors import ScenarioError, shown
+from silvan.receive_rates import (
+    PS_PER_MS,
+    BoolArray,
+    FloatArray,
+    hotspots,
+    jain_index,
+    measured_ps,
+    other_receivers,
+)
 
-PS_PER_MS = 1_000_000_000
+if TYPE_CHECKING:
+    from silvan.result import Result
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+PS_PER_US = 1_000_000
+
+_NARROW = 12
+"""Letters of a line of a heading."""
+
+Values = Mapping[str, float]
+"""Values by name of the measure; infinite where a flow that counts has not finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A stretch of simulated time, its start included and its end not.
+class Measure:
+    """A number that describes a run.
 
     Attributes
     ----------
-    start_ps, end_ps : int
-        Simulated time in picoseconds.
+    name : str
+        Its name in formulas, columns and Python; it ends with the unit.
+    heading : str
+        Short name for tables and axes, without the unit.
+    unit : str
+        Unit; empty for ratios and counts.
+    definition : str
+        Sentence that defines it.
+    better : str
+        ``"more"``, ``"less"``, or empty where neither is better.
+    digits : int
+        Decimal places that tables show.
+    is_whole : bool
+        True for counts.
     """
 
-    start_ps: int
-    end_ps: int
+    name: str
+    heading: str
+    unit: str
+    definition: str
+    better: Literal["more", "less", ""] = ""
+    digits: int = 2
+    is_whole: bool = False
 
     @property
-    def length_ps(self) -> int:
-        """Length in picoseconds."""
-        return self.end_ps - self.start_ps
-
-    def __str__(self) -> str:
-        return f"{self.start_ps / PS_PER_MS:g} to {self.end_ps / PS_PER_MS:g} ms"
+    def title(self) -> str:
+        """Heading with the unit."""
+        return f"{self.heading}, {self.unit}" if self.unit else self.heading
 
 
-def is_hotspot(result: Result) -> BoolArray:
-    """Tell for each host whether it is a hotspot at the start, in the order of ``hosts``."""
-    roles = result.hosts["role"].to_pylist()
-    return np.array([role.startswith("hotspot") for role in roles], dtype=np.bool_)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Measures that are computed together.
 
-
-def hotspots(result: Result) -> BoolArray:
-    """Tell for each host whether it is a hotspot throughout the run, in the order of ``hosts``.
-
-    These are the hosts with the role ``hotspot`` and the roots of programs of the kind ``incast``.
-    Of hotspots that move there are none.
+    Attributes
+    ----------
+    title : str
+        Title of the group.
+    basis : str
+        Sentences that hold for all its measures.
+    measures : tuple of Measure
+        The measures.
+    compute : callable
+        Returns the values that a result has, by name.
     """
-    traffic = result.scenario.to_dict()["traffic"]
-    moves = traffic.get("nodes", {}).get("hotspot-lifetime", "unlimited") != "unlimited"
-    roots = np.zeros(result.hosts.num_rows, dtype=np.bool_)
-    for _, kind, rank in _ranks(result):
-        roots[rank["host"]] |= kind == "incast" and rank["rank"] == 0
-    if not moves:
-        return roots | is_hotspot(result)
-    fixed = {entry["to"] for entry in traffic.get("incast", [])}
-    targets = np.array([name in fixed for name in result.hosts["name"].to_pylist()], dtype=np.bool_)
-    both: BoolArray = roots | targets
-    return both
+
+    title: str
+    basis: str
+    measures: tuple[Measure, ...]
+    compute: Callable[[Result], Values]
 
 
-def other_receivers(result: Result) -> BoolArray:
-    """Tell for each host whether it is another receiver than a hotspot, in the order of ``hosts``.
-
-    Some traffic is sent to it, and it is no hotspot. Where the run waits for programs, a host that
-    runs programs counts if the run waits for one of them that is no incast.
-    """
-    others = receives(result) & ~hotspots(result)
-    waited_for = np.zeros(result.hosts.num_rows, dtype=np.bool_)
-    runs, waits = waited_for.copy(), False
-    for program, kind, rank in _ranks(result):
-        runs[rank["host"]] = True
-        waits |= not program["background"]
-        waited_for[rank["host"]] |= not program["background"] and kind != "incast"
-    return others & (waited_for | ~runs) if waits else others
+def _rates(result: Result) -> Values:
+    rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3
+    rates /= measured_ps(result)
+    hot, others = hotspots(result), other_receivers(result)
+    found = {"total_gbps": float(rates.sum())}
+    if others.any():
+        found["other_receivers_gbps"] = float(rates[others].mean())
+    if hot.any():
+        found["hotspots_gbps"] = float(rates[hot].mean())
+        found["hotspot_utilisation"] = float((rates[hot] / _sink_gbps(result)[hot]).mean())
+    fairness = _fairness(result, others)
+    return found if math.isnan(fairness) else {**found, "fairness": fairness}
 
 
-def _ranks(result: Result) -> Iterator[tuple[dict[str, Any], str | None, dict[str, Any]]]:
-    """Yield each rank with its program, and the kind of a program that the scenario states."""
-    if "programs" not in result.tables:
-        return
-    stated = result.scenario.to_dict()["traffic"].get("program", [])
-    kinds = {one["name"]: one["kind"] for one in stated}
-    programs = result.programs.to_pylist()
-    for rank in result.ranks.to_pylist():
-        program = programs[rank["program"]]
-        yield program, kinds.get(program["name"]), rank
+def _sink_gbps(result: Result) -> FloatArray:
+    """Compute the payload that each host can receive: that of its cable, or its sink's rate."""
+    scenario = result.scenario
+    mtu, header = scenario.packet.mtu.bytes, scenario.packet.header.bytes
+    cables = dict(
+        zip(*(result.ports[key].to_pylist() for key in ("node", "link_gbps")), strict=True)
+    )
+    rates = np.array([cables[name] for name in result.hosts["name"].to_pylist()])
+    sinks: FloatArray = np.minimum(
+        rates * mtu / (mtu + header), scenario.host.sink_rate.bits_per_s / 1e9
+    )
+    return sinks
 
 
-def receives(result: Result) -> BoolArray:
-    """Tell for each host whether it is a destination of some traffic, in the order of ``hosts``."""
-    return np.array(result.hosts["receives"].to_pylist(), dtype=np.bool_)
+def _fairness(result: Result, others: BoolArray) -> float:
+    roles = np.array([role.removeprefix("hotspot+") for role in result.hosts["role"].to_pylist()])
+    contributors = roles == "c"
+    if contributors.any():
+        return jain_index(result.hosts["injected_bytes"].to_numpy()[contributors])
+    return jain_index(result.hosts["delivered_bytes"].to_numpy()[others])
 
 
-def measured_ps(result: Result) -> int:
-    """Compute the time over which the rates of a run are averaged, in picoseconds.
-
-    It starts at the end of the warm-up. It ends with the run or, where all traffic consists of
-    flows, sequences and programs that have ended, with the last delivery. At least 1: a run of
-    programs without work ends at the start.
-    """
-    warm_up_ps = result.scenario.warm_up_ps
-    end_ps = int(result.summary.get("simulated_ps", result.scenario.duration_ps))
-    last_ps = _last_end_ps(result)
-    if last_ps is not None and last_ps > warm_up_ps:
-        end_ps = min(end_ps, last_ps)
-    return end_ps - warm_up_ps if end_ps > warm_up_ps else max(end_ps, 1)
-
-
-def _last_end_ps(result: Result) -> int | None:
-    """Find the last end of flows, sequences and programs; None where some traffic goes on."""
+def _flows(result: Result) -> Values:
+    table = result.tables.get("flows")
+    if table is None:
+        return {}
     import pyarrow.compute as pc
 
-    names = result.classes["name"].to_pylist()
-    ending: set[str] = set()
-    last_ps = 0
-    for name in ("flows", "sequences", "programs"):
-        table = result.tables.get(name)
-        if table is None or not table.num_rows:
-            continue
-        if not pc.all(table["finished"]).as_py():
-            return None
-        ending |= set(pc.unique(table["name"]).to_pylist())
-        last_ps = max(last_ps, pc.max(table["end_ps"]).as_py())
-    return last_ps if names and ending.issuperset(names) else None
+    table = table.filter(pc.and_(table["measured"], pc.greater(table["bytes"], 0)))
+    if not table.num_rows:
+        return {}
+    finished = table["finished"].to_numpy(zero_copy_only=False).astype(bool)
+    ends = table["end_ps"].to_numpy(zero_copy_only=False).astype(np.float64)
+    completion = table["completion_ps"].to_numpy(zero_copy_only=False).astype(np.float64)
+    slowdown = table["slowdown"].to_numpy(zero_copy_only=False).astype(np.float64)
+    # A finished flow has no slowdown where its time on an empty fabric is unknown.
+    is_known = ~finished | np.isfinite(slowdown)
+    return {
+        "flows_finished": float(finished.mean()),
+        "flows_end_ms": float(ends.max()) / PS_PER_MS if finished.all() else math.inf,
+        **_statistics("fct", "_us", completion / PS_PER_US, finished),
+        **_statistics("slowdown", "", slowdown[is_known], finished[is_known]),
+    }
 
 
-def delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Lay the host series out as a matrix.
-
-    Parameters
-    ----------
-    result : Result
-        A run with a probe interval.
-
-    Returns
-    -------
-    times_ps : ndarray of uint64
-        End of each interval, in picoseconds.
-    delivered_bytes : ndarray of uint64
-        Bytes delivered, one row per interval and one column per host.
-    """
-    series = result.host_series
-    hosts = result.hosts.num_rows
-    times = series["time_ps"].to_numpy().reshape(-1, hosts)
-    if times.size and (times != times[:, :1]).any():
-        raise ValueError("the host series does not hold every host at every instant")
-    return times[:, 0], series["delivered_bytes"].to_numpy().reshape(-1, hosts)
+def _statistics(name: str, unit: str, values: FloatArray, finished: BoolArray) -> Values:
+    """Compute the mean of finished flows, and percentiles in which the others are infinite."""
+    if not finished.any():
+        return {}
+    every = np.sort(np.where(finished, values, np.inf))
+    return {
+        f"{name}_mean{unit}": float(values[finished].mean()),
+        **{f"{name}_p{text}{unit}": percentile(every, share) for text, share in _SHARES},
+        f"{name}_max{unit}": float(every[-1]),
+    }
 
 
-def class_delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Lay the class series out as a matrix.
-
-    Parameters
-    ----------
-    result : Result
-        A run with ``probe.classes``.
-
-    Returns
-    -------
-    times_ps : ndarray of uint64
-        End of each interval, in picoseconds.
-    delivered_bytes : ndarray of uint64
-        Bytes delivered, one row per interval and one column per traffic class.
-
-    Raises
-    ------
-    ValueError
-        The run was made without ``probe.classes``.
-    """
-    series = result.tables.get("class_series")
-    if series is None:
-        raise ValueError("the run has no class series: set probe.classes")
-    classes = result.classes.num_rows
-    times = series["time_ps"].to_numpy().reshape(-1, classes)
-    return times[:, 0], series["delivered_bytes"].to_numpy().reshape(-1, classes)
+_SHARES = (("50", 0.5), ("99", 0.99), ("999", 0.999))
 
 
-def jain_index(rates: npt.ArrayLike) -> float:
-    """Compute Jain's fairness index: (sum of x)² / (n · sum of x²).
-
-    1 if all have the same, 1/n if one has all (R. Jain, D. Chiu, W. Hawe, "A quantitative measure
-    of fairness and discrimination", DEC-TR-301, 1984).
-
-    Parameters
-    ----------
-    rates : array_like of float
-        What each has, in any unit.
-
-    Returns
-    -------
-    float
-        The index; not a number if no host has anything.
+def percentile(ordered: FloatArray, share: float) -> float:
+    """Interpolate a percentile between the nearest ranks, as numpy does; infinity counts.
 
     Examples
     --------
-    >>> jain_index([3, 3, 3]), jain_index([1, 0, 0, 0])
-    (1.0, 0.25)
+    >>> percentile(np.array([1.0, 3.0]), 0.5), percentile(np.array([1.0, np.inf]), 0.5)
+    (2.0, inf)
     """
-    values = np.asarray(rates, dtype=np.float64)
-    squares = float((values**2).sum())
-    return float(values.sum()) ** 2 / (values.size * squares) if squares else float("nan")
+    rank = share * (len(ordered) - 1)
+    below, part = int(rank), rank - int(rank)
+    if part == 0 or math.isinf(ordered[below]):
+        return float(ordered[below])
+    return float(ordered[below] + (ordered[below + 1] - ordered[below]) * part)
 
 
-def jain_index_series(
-    result: Result,
-    *,
-    of: Literal["hosts", "classes"] = "hosts",
-    members: BoolArray | None = None,
-    window_ps: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Compute Jain's fairness index over time, from what was delivered in a sliding window.
-
-    Parameters
-    ----------
-    result : Result
-        A run with a probe interval, and with ``probe.classes`` for classes.
-    of : {"hosts", "classes"}
-        Whose deliveries are compared: those to each host, or those of each traffic class. Flows
-        that are entries of their own are classes.
-    members : ndarray of bool, optional
-        Which hosts or classes count; all by default.
-    window_ps : int, optional
-        Length of the window in picoseconds, a multiple of the probe interval; by default one
-        interval.
-
-    Returns
-    -------
-    times_ms : ndarray of float
-        Middle of each window, in milliseconds.
-    index : ndarray of float
-        The index; not a number where nothing was delivered.
-    """
-    times_ps, delivered_bytes = delivered(result) if of == "hosts" else class_delivered(result)
-    if members is not None:
-        delivered_bytes = delivered_bytes[:, members]
-    times_ms, rates = sliding_rates_gbps(times_ps, delivered_bytes, window_ps)
-    return times_ms, np.array([jain_index(row) for row in rates])
-
-
-def sliding_rates_gbps(
-    times_ps: npt.NDArray[np.uint64],
-    delivered_bytes: npt.NDArray[np.uint64],
-    window_ps: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Average deliveries over a window that slides along in steps of the probe interval.
-
-    Parameters
-    ----------
-    times_ps : ndarray of uint64
-        End of each probe interval, in picoseconds.
-    delivered_bytes : ndarray of uint64
-        Bytes in each interval, one row per interval.
-    window_ps : int, optional
-        Length of the window in picoseconds; by default one interval.
-
-    Returns
-    -------
-    times_ms : ndarray of float
-        Middle of each window, in milliseconds.
-    rates_gbps : ndarray of float
-        Mean rate within it in Gbit/s, one row per window.
-
-    Raises
-    ------
-    ValueError
-        The window is not a multiple of the probe interval, or longer than the run.
-    """
-    interval_ps = int(times_ps[0])
-    steps, rest = divmod(window_ps or interval_ps, interval_ps)
-    if rest or not 0 < steps <= len(times_ps):
-        raise ValueError(f"a window of {window_ps} ps does not fit intervals of {interval_ps} ps")
-    sums = np.concatenate(
-        (np.zeros((1, delivered_bytes.shape[1])), delivered_bytes.cumsum(axis=0, dtype=np.float64))
+def _latency(result: Result) -> Values:
+    latency = result.summary.get("latency")
+    found: dict[str, float] = {}
+    if latency is not None:
+        for name in ("mean", "p50", "p99", "p999", "max"):
+            found[f"latency_{name}_us"] = latency[f"{name}_ns"] / 1e3
+    hosts = result.hosts
+    if "host_latencies" not in result.tables:
+        return found
+    means = hosts["latency_mean_ns"].to_numpy(zero_copy_only=False)
+    packets = hosts["delivered_packets"].to_numpy()
+    counted = ~hotspots(result) & (packets > 0)
+    if not counted.any():
+        return found
+    found["other_latency_mean_us"] = (
+        float(np.average(means[counted], weights=packets[counted])) / 1e3
     )
-    edges = np.concatenate(([0.0], times_ps.astype(np.float64)))
-    starts, ends = edges[:-steps], edges[steps:]
-    lengths = ends - starts
-    if window_ps is not None and (lengths != window_ps).any():
-        raise ValueError(f"intervals of different lengths do not fit a window of {window_ps} ps")
-    return (starts + ends) / 2 / PS_PER_MS, (sums[steps:] - sums[:-steps]) * 8e3 / lengths[:, None]
+    bins = result.tables["host_latencies"]
+    chosen = counted[bins["host"].to_numpy()]
+    highest = bins["to_ns"].to_numpy()[chosen]
+    order = np.argsort(highest)
+    up_to = np.cumsum(bins["packets"].to_numpy()[chosen][order])
+    largest = float(np.nanmax(hosts["latency_max_ns"].to_numpy(zero_copy_only=False)[counted]))
+    for text, share in _SHARES:
+        rank = math.ceil(share * int(up_to[-1]))
+        reached = float(highest[order][np.searchsorted(up_to, rank)])
+        found[f"other_latency_p{text}_us"] = min(reached, largest) / 1e3
+    return found
 
 
-def delivered_within(result: Result, window: Window) -> npt.NDArray[np.uint64]:
-    """Add up what each host received in a window.
+def _deliveries(result: Result) -> Values:
+    classes, hosts = result.classes, result.hosts
+    packets = int(classes["delivered_packets"].to_numpy().sum())
+    marked = int(classes["marked_packets"].to_numpy().sum())
+    found = {
+        "delivered_bytes": int(classes["delivered_bytes"].to_numpy().sum()),
+        "delivered_packets": packets,
+        "marked_packets": marked,
+    }
+    if not packets:
+        return found
+    return {
+        **found,
+        "marked_share": marked / packets,
+        "control_packets": _control_packets(result)
+        / int(hosts["delivered_packets"].to_numpy().sum()),
+    }
+
+
+def _control_packets(result: Result) -> float:
+    """Count notifications, acknowledgements, grants and management datagrams."""
+    hosts = result.hosts
+    keys = result.scenario.to_dict()["control"]
+    if keys["feedback"]["carrier"] == "ack-per-packet" and keys["scheme"] != "none":
+        count = float(hosts["delivered_packets"].to_numpy().sum())
+    else:
+        count = float(hosts["becn_received"].to_numpy().sum())
+    if "grants_received" in hosts.column_names:
+        count += float(hosts["grants_received"].to_numpy().sum())
+    if "dcms" in result.tables:
+        # A sweep reads three counters of every port: two datagrams and their answers.
+        span_ps = int(result.summary["simulated_ps"]) - result.scenario.warm_up_ps
+        count += 4 * result.ports.num_rows * span_ps / result.scenario.control.dcms.interval.ps
+    return count
+
+
+def _links(result: Result) -> Values:
+    ports = result.ports
+    hosts = set(result.hosts["name"].to_pylist())
+    is_switch = np.array([node not in hosts for node in ports["node"].to_pylist()], dtype=np.bool_)
+    if not is_switch.any():
+        return {}
+    span_ps = measured_ps(result)
+    sent = ports["xmit_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
+    used = (sent / ports["link_gbps"].to_numpy())[is_switch]
+    waited = ports["xmit_wait_ps"].to_numpy().astype(np.float64)
+    found = {
+        "link_utilisation_mean": float(used.mean()),
+        "link_utilisation_max": float(used.max()),
+        "wait_share": float(waited.mean()) / span_ps,
+    }
+    if "xmit_paused_ps" in ports.column_names:
+        found["pause_frames"] = int(ports["pause_sent"].to_numpy().sum())
+        found["paused_share"] = float(ports["xmit_paused_ps"].to_numpy().mean()) / span_ps
+    return found
+
+
+def _queues(result: Result) -> Values:
+    forest = result.tables.get("forest")
+    if forest is None or not forest.num_rows:
+        return {}
+    counted = forest["time_ps"].to_numpy() > result.scenario.warm_up_ps
+    if not counted.any():
+        return {}
+    waiting = forest["waiting_bytes"].to_numpy()[counted] / 1e6
+    ports = forest["ports"].to_numpy()[counted]
+    return {
+        "queued_mean_mb": float(waiting.mean()),
+        "queued_max_mb": float(waiting.max()),
+        "tree_ports_mean": float(ports.mean()),
+        "tree_ports_max": int(ports.max()),
+    }
+
+
+def _programs(result: Result) -> Values:
+    table = result.tables.get("programs")
+    if table is None:
+        return {}
+    rows = [row for row in table.to_pylist() if not row["background"]]
+    # A run without an end of a program that it waits for has no result.
+    ends = [row["end_ps"] for row in rows if row["end_ps"] is not None]
+    found = {"programs_end_ms": max(ends) / PS_PER_MS} if ends else {}
+    for name, column, scale in (
+        ("program_slowdown", "slowdown", 1),
+        ("iteration_mean_ms", "iteration_mean_ps", PS_PER_MS),
+        ("exposed_share", "exposed_share", 1),
+    ):
+        values = [row[column] / scale for row in rows if row[column] is not None]
+        if values:
+            found[name] = max(values)
+    return found
+
+
+def _gpcnet(result: Result) -> Values:
+    if "gpcnet" not in result.scenario.to_dict()["traffic"]:
+        return {}
+    from silvan import gpcnet
+
+    chosen = {one.label: one for one in gpcnet.tests(result.scenario)}
+    found: dict[str, float] = {}
+    if "rr-latency" in chosen:
+        delays = gpcnet.statistics(result, chosen["rr-latency"])
+        found |= {"gpcnet_latency_mean_us": delays.mean, "gpcnet_latency_p999_us": delays.p999}
+    if "rr-bandwidth-sync" in chosen:
+        _, rates = gpcnet.values(result, chosen["rr-bandwidth-sync"])
+        found["gpcnet_rank_gbps"] = float(rates.mean()) * 8 * 2**20 / 1e9
+    return found
+
+
+def _run(result: Result) -> Values:
+    return {name: result.summary[name] for name in ("simulated_ps", "packet_hops", "events")}
+
+
+def _percentiles(
+    name: str, heading: str, unit: str, of: str, digits: int = 2
+) -> tuple[Measure, ...]:
+    """Make the measures of a distribution."""
+    end = {"µs": "_us"}.get(unit, "")
+    texts = [
+        ("mean", "mean", f"Mean {of}."),
+        ("p50", "p50", f"Median {of}."),
+        ("p99", "p99", f"99th percentile of the {of}."),
+        ("p999", "p99.9", f"99.9th percentile of the {of}."),
+        ("max", "max", f"Largest {of}."),
+    ]
+    return tuple(
+        Measure(f"{name}_{short}{end}", f"{heading} {words}", unit, definition, "less", digits)
+        for short, words, definition in texts
+    )
+
+
+_OF_OTHERS = _percentiles(
+    "other_latency", "other latency", "µs", "latency of packets to hosts that are no hotspots", 1
+)
+
+GROUPS: tuple[Group, ...] = (
+    Group(
+        "Receive rates",
+        "Payload from the warm-up to the end of the run. Where all traffic consists of flows, "
+        "sequences and programs that end before, up to the last of these ends. Hotspots are hosts "
+        "with the role `hotspot`, unless hotspots move, and the roots of programs of the kind "
+        "`incast`. Other receivers are all other hosts that some traffic is sent to. Where the run "
+        "waits for programs, hosts that only run incasts or programs in the background do not "
+        "count.",
+        (
+            Measure("hotspots_gbps", "hotspots", "Gbit/s", "Mean rate per hotspot.", "more", 3),
+            Measure(
+                "other_receivers_gbps",
+                "other receivers",
+                "Gbit/s",
+                "Mean rate per other receiver.",
+                "more",
+                3,
+            ),
+            Measure(
+                "total_gbps",
+                "total delivered",
+                "Gbit/s",
+                "Sum of the rates of all hosts.",
+                "more",
+                3,
+            ),
+            Measure(
+                "hotspot_utilisation",
+                "hotspot utilisation",
+                "",
+                "Mean rate of the hotspots over the payload rate of their cable, or over "
+                "`host.sink-rate` where that is less.",
+                "more",
+            ),
+            Measure(
+                "fairness",
+                "fairness (Jain)",
+                "",
+                "Jain's index of the payload that C nodes inject; without C nodes, of the payload "
+                "that other receivers receive.",
+                "more",
+            ),
+        ),
+        _rates,
+    ),
+    Group(
+        "Flows",
+        "Flows with a number of bytes that start after the warm-up. Means are of finished flows. "
+        "In percentiles and maxima an unfinished flow is infinite. Percentiles are interpolated "
+        "between ranks.",
+        (
+            Measure(
+                "flows_finished", "flows finished", "", "Finished flows over all flows.", "more", 4
+            ),
+            Measure("flows_end_ms", "flows end", "ms", "End of the last flow.", "less", 3),
+            *_percentiles("fct", "FCT", "µs", "completion time of a flow"),
+            *_percentiles(
+                "slowdown", "slowdown", "", "completion time over that on an empty fabric"
+            ),
+        ),
+        _flows,
+    ),
+    Group(
+        "Latency",
+        "From the first bit at the sender to the last byte in the receiver, of packets delivered "
+        "after the warm-up. Percentiles come from a histogram with intervals of 1/128. Latencies "
+        'of others need `probe.latency = "host"`.',
+        (
+            *_percentiles("latency", "latency", "µs", "latency of all packets", 1),
+            *_OF_OTHERS[:4],
+        ),
+        _latency,
+    ),
+    Group(
+        "Deliveries and marks",
+        "Counted from the warm-up to the end of the run.",
+        (
+            Measure(
+                "delivered_bytes",
+                "delivered",
+                "bytes",
+                "Payload delivered.",
+                "more",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "delivered_packets",
+                "packets",
+                "",
+                "Data packets delivered.",
+                "more",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "marked_packets",
+                "marked",
+                "",
+                "Data packets delivered with FECN.",
+                "",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "marked_share", "share marked", "", "Data packets delivered with FECN over all.", ""
+            ),
+            Measure(
+                "control_packets",
+                "control packets per packet",
+                "",
+                "Notifications, acknowledgements, grants and management datagrams for each data "
+                "packet delivered.",
+                "less",
+                4,
+            ),
+        ),
+        _deliveries,
+    ),
+    Group(
+        "Links",
+        "Over the time of receive rates.",
+        (
+            Measure(
+                "link_utilisation_mean",
+                "mean utilisation",
+                "",
+                "Wire bytes that an output port of a switch sends over those that its cable can "
+                "carry: mean of all ports with a cable.",
+                "",
+            ),
+            Measure(
+                "link_utilisation_max",
+                "largest utilisation",
+                "",
+                "Largest utilisation of an output port of a switch.",
+                "",
+            ),
+            Measure(
+                "wait_share",
+                "time waiting",
+                "",
+                "Time in which a port of a switch or host has packets and sends none, for lack of "
+                "credits or because of arbitration: mean share of all ports.",
+                "less",
+            ),
+            Measure(
+                "pause_frames",
+                "pause frames",
+                "",
+                "Frames of PFC that pause or resume a priority; with PFC only.",
+                "less",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "paused_share",
+                "time paused",
+                "",
+                "Time in which PFC pauses a port, summed over its priorities: mean share of all "
+                "ports; with PFC only.",
+                "less",
+            ),
+        ),
+        _links,
+    ),
+    Group(
+        "Queues and congestion trees",
+        "Of the samples of `[probe.trees]` after the warm-up.",
+        (
+            Measure(
+                "queued_mean_mb",
+                "mean queue",
+                "MB",
+                "Mean of the bytes that wait in all switches.",
+                "less",
+                3,
+            ),
+            Measure(
+                "queued_max_mb",
+                "largest queue",
+                "MB",
+                "Most bytes that wait in all switches in a sample.",
+                "less",
+                3,
+            ),
+            Measure(
+                "tree_ports_mean",
+                "Port VLs in trees",
+                "",
+                "Mean number of Port VLs in congestion trees.",
+                "less",
+                1,
+            ),
+            Measure(
+                "tree_ports_max",
+                "most Port VLs in trees",
+                "",
+                "Largest number of Port VLs in congestion trees in a sample.",
+                "less",
+                0,
+                is_whole=True,
+            ),
+        ),
+        _queues,
+    ),
+    Group(
+        "Programs",
+        "Of the programs that the run waits for.",
+        (
+            Measure("programs_end_ms", "programs end", "ms", "End of the last program.", "less", 3),
+            Measure(
+                "program_slowdown",
+                "program slowdown",
+                "",
+                "Largest completion time of a program over that alone, without control; below 1 "
+                "if a program that congests itself runs faster next to other traffic.",
+                "less",
+            ),
+            Measure(
+                "iteration_mean_ms",
+                "iteration",
+                "ms",
+                "Mean time of an iteration, of the program with the largest.",
+                "less",
+                3,
+            ),
+            Measure(
+                "exposed_share",
+                "exposed",
+                "",
+                "Share of the time of the ranks in which none of their processors computes, of "
+                "the program with the largest.",
+                "less",
+                4,
+            ),
+        ),
+        _programs,
+    ),
+    Group(
+        "GPCNeT",
+        "Of the ranks that measure, in the iterations of the benchmark.",
+        (
+            Measure(
+                "gpcnet_rank_gbps",
+                "GPCNeT bandwidth",
+                "Gbit/s",
+                "Mean rate of a rank in the test `rr-bandwidth-sync`.",
+                "more",
+            ),
+            Measure(
+                "gpcnet_latency_mean_us",
+                "GPCNeT latency mean",
+                "µs",
+                "Mean latency of the test `rr-latency`.",
+                "less",
+                1,
+            ),
+            Measure(
+                "gpcnet_latency_p999_us",
+                "GPCNeT latency p99.9",
+                "µs",
+                "99.9th percentile of the latency of the test `rr-latency`.",
+                "less",
+                1,
+            ),
+        ),
+        _gpcnet,
+    ),
+    Group(
+        "The run",
+        "",
+        (
+            Measure("simulated_ps", "simulated", "ps", "Simulated time.", "", 0, is_whole=True),
+            Measure(
+                "packet_hops",
+                "packet-hops",
+                "",
+                "Delivered packets, each times the links it crossed, the warm-up included.",
+                "",
+                0,
+                is_whole=True,
+            ),
+            Measure(
+                "events", "events", "", "Events that the engine processed.", "", 0, is_whole=True
+            ),
+        ),
+        _run,
+    ),
+)
+"""All measures of a run, in the order of tables and of the reference."""
+
+CLEARED = Measure(
+    "cleared_ms",
+    "congestion cleared after",
+    "ms",
+    "Time after which, on average over five samples and to the end, congestion trees hold at most "
+    "a tenth of the largest number of Port VLs without control. Comparisons alone have it.",
+    "less",
+    1,
+)
+"""A measure that needs the run without control, too."""
+
+MEASURES: Mapping[str, Measure] = {one.name: one for group in GROUPS for one in group.measures}
+"""All measures of a run by name."""
+
+OF_COMPARISONS: Mapping[str, Measure] = {**MEASURES, CLEARED.name: CLEARED}
+"""All measures of a run in a comparison by name."""
+
+_FINISHED: Mapping[str, str] = {
+    "flows_end_ms": "flows_finished",
+    **{f"fct_{part}_us": "fct_mean_us" for part in ("p50", "p99", "p999", "max")},
+    **{f"slowdown_{part}": "slowdown_mean" for part in ("p50", "p99", "p999", "max")},
+}
+"""Measures that an unfinished flow makes infinite, each with a finite one that all such runs have.
+"""
+
+RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
+"""Receive rates that tables of runs show first."""
+
+
+SUITED = (
+    *("gpcnet_rank_gbps", "gpcnet_latency_mean_us", "gpcnet_latency_p999_us"),
+    *("programs_end_ms", "program_slowdown", "iteration_mean_ms", "exposed_share"),
+    *("flows_finished", "fct_mean_us", "fct_p99_us", "slowdown_mean", "slowdown_p99"),
+    *("hotspots_gbps", "other_receivers_gbps", "total_gbps", "fairness"),
+    *("latency_mean_us", "latency_p99_us", "link_utilisation_mean"),
+)
+"""Measures by which runs are judged, those of benchmarks and finite traffic first."""
+
+
+def narrow_title(one: Measure) -> str:
+    """Write the title of a measure in lines, for a narrow column.
+
+    Examples
+    --------
+    >>> narrow_title(MEASURES["other_receivers_gbps"]).splitlines()
+    ['other', 'receivers,', 'Gbit/s']
+    """
+    return "\n".join(textwrap.wrap(one.title, _NARROW, break_long_words=False))
+
+
+def measure(result: Result, groups: Iterable[Group] = GROUPS) -> dict[str, float]:
+    """Compute the measures that a run has.
 
     Parameters
     ----------
     result : Result
-        A run whose probe interval divides the window.
-    window : Window
-        When.
+        A run.
+    groups : iterable of Group, optional
+        Groups of measures; by default all.
 
     Returns
     -------
-    ndarray of uint64
-        Bytes, in the order of the ``hosts`` table.
+    dict
+        Values by name, in the order of the registry. A measure that the run does not have is
+        missing; one that depends on a flow that has not finished is infinite.
+    """
+    found: dict[str, float] = {}
+    for group in groups:
+        values = group.compute(result)
+        found |= {one.name: values[one.name] for one in group.measures if one.name in values}
+    return found
+
+
+def finite(values: Values) -> dict[str, float | None]:
+    """Replace what is infinite by None, for JSON and tables."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def value_of(values: Mapping[str, float | None], name: str) -> float | None:
+    """Read a measure from JSON or a table, where infinite measures are null.
+
+    Parameters
+    ----------
+    values : Mapping
+        All measures of a run by name, as :func:`finite` returns them.
+    name : str
+        Name of the measure.
+
+    Returns
+    -------
+    float or None
+        The value, infinite if a flow that counts has not finished; None if the run has none.
+
+    Examples
+    --------
+    >>> value_of({"fct_mean_us": 2.5, "fct_p99_us": None}, "fct_p99_us")
+    inf
+    """
+    value = values.get(name)
+    if value is not None or name not in _FINISHED:
+        return value
+    return None if values.get(_FINISHED[name]) is None else math.inf
+
+
+def row_measures(result: Result) -> dict[str, float | None]:
+    """Measure a run for a row of a sweep."""
+    return finite(measure(result))
+
+
+def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES)) -> None:
+    """Refuse a name that no run measures.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    where : str
+        Where it is written, for the error.
+    known : sequence of str, optional
+        Names to choose from; by default all measures.
 
     Raises
     ------
-    ValueError
-        The window does not start and end at probe instants.
+    ScenarioError
+        There is no such measure.
     """
-    times_ps, delivered_bytes = delivered(result)
-    ends = times_ps.astype(np.int64)
-    inside = (ends > window.start_ps) & (ends <= window.end_ps)
-    starts = np.concatenate(([0], ends[:-1]))
-    if (ends - starts)[inside].sum() != window.length_ps:
-        raise ValueError(f"the probe interval does not divide the window from {window}")
-    return np.asarray(delivered_bytes[inside].sum(axis=0), dtype=np.uint64)
-
-
-def mean_receive_rate_gbps(result: Result, hosts: BoolArray, window: Window) -> float:
-    """Average the receive rate over hosts and time.
-
-    Parameters
-    ----------
-    result : Result
-        A run whose probe interval divides the window.
-    hosts : ndarray of bool
-        Which hosts, in the order of the ``hosts`` table.
-    window : Window
-        When.
-
-    Returns
-    -------
-    float
-        Mean payload rate per host, in Gbit/s.
-
-    Raises
-    ------
-    ValueError
-        The window does not start and end at probe instants.
-    """
-    total_bytes = int(delivered_within(result, window)[hosts].sum())
-    return total_bytes * 8e3 / window.length_ps / max(int(hosts.sum()), 1)
-
-
-def receive_rate_series_gbps(result: Result, hosts: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Average the receive rate over hosts, interval by interval.
-
-    Parameters
-    ----------
-    result : Result
-        A run with a probe interval.
-    hosts : ndarray of bool
-        Which hosts, in the order of the ``hosts`` table.
-
-    Returns
-    -------
-    times_ms : ndarray of float
-        Middle of each interval, in milliseconds.
-    rates_gbps : ndarray of float
-        Mean payload rate per host in each interval, in Gbit/s.
-    """
-    times_ps, delivered_bytes = delivered(result)
-    ends = times_ps.astype(np.float64)
-    starts = np.concatenate(([0.0], ends[:-1]))
-    mean_bytes = delivered_bytes[:, hosts].mean(axis=1)
-    return (starts + ends) / 2 / PS_PER_MS, mean_bytes * 8e3 / (ends - starts)
+    if name in known:
+        return
+    close = get_close_matches(name, known, n=3)
+    advice = f"did you mean {' or '.join(close)}? " if close else ""
+    raise ScenarioError(
+        f"a run has no measure {shown(name)}",
+        where,
+        hint=f"{advice}docs/reference/measures.md lists all measures",
+    )

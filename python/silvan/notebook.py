@@ -16,7 +16,8 @@ import numpy as np
 from silvan.errors import SilvanError
 
 if TYPE_CHECKING:
-    from silvan.measures import FloatArray
+    from silvan.measures import Measure
+    from silvan.receive_rates import FloatArray
     from silvan.result import Result
     from silvan.scenario import Scenario
     from silvan.sweeping.sweep import SweepResult
@@ -69,19 +70,22 @@ def scenario_html(scenario: Scenario) -> str:
 
 
 def result_html(result: Result) -> str:
-    """Show a result: receive rates and latencies, and the receive rates over time."""
-    from silvan.run_measures import MEASURES, RATES
+    """Show a result: its measures and latencies, and the receive rates over time."""
+    from silvan.measures import MEASURES, SUITED
 
-    rates = result.measures
+    measures = result.measures
     rows: list[tuple[str, object]] = [
         ("scenario", result.scenario.name),
         ("seed", result.seed),
         ("simulated time (ms)", _number(result.summary["simulated_ps"] / 1e9)),
         ("hosts", result.hosts.num_rows),
         *(
-            (f"{MEASURES[name].heading} ({MEASURES[name].unit})", _number(rates[name]))
-            for name in RATES
-            if name in rates
+            (
+                _with_unit(MEASURES[name]),
+                "never" if np.isinf(measures[name]) else _number(measures[name]),
+            )
+            for name in SUITED
+            if name in measures
         ),
     ]
     latencies = {
@@ -97,6 +101,10 @@ def result_html(result: Result) -> str:
         table = _table(latencies.values(), [list(row.values()) for row in shown])
         table += _more(classes.num_rows, "traffic classes")
     return _page(_facts(rows) + table, _rates_figure(result))
+
+
+def _with_unit(measure: Measure) -> str:
+    return f"{measure.heading} ({measure.unit})" if measure.unit else measure.heading
 
 
 def sweep_html(swept: SweepResult) -> str:
@@ -179,7 +187,7 @@ def _image(body: Iterable[str], width: float, height: float, words: str) -> str:
 
 def _rates_figure(result: Result) -> str:
     """Draw the mean receive rates of hotspots and of the other receivers over time."""
-    from silvan.measures import delivered, hotspots, other_receivers
+    from silvan.receive_rates import delivered, hotspots, other_receivers
 
     if "host_series" not in result.tables or not result.tables["host_series"].num_rows:
         return ""

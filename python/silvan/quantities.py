@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from silvan import _silvan
+
+Effective = Callable[[str], str | None] | None
+"""Finds the value in effect of a key that a scenario leaves out, by its path."""
 
 UNLIMITED = "unlimited"
 """The value of a limit that bounds nothing."""
@@ -75,7 +80,10 @@ class Table(Mapping[str, Any]):
     """A table of the effective scenario, read-only, with every default filled in.
 
     Keys are also attributes, with ``_`` for ``-`` (and ``from_`` for ``from``). Texts are
-    :class:`Quantity`, tables are :class:`Table`, lists are tuples.
+    :class:`Quantity`, tables are :class:`Table`, lists are tuples. The attribute of a key that
+    the scenario leaves out, and that has no default, is None. ``switch.buffer`` and
+    ``host.receive_buffer`` depend on the cable then: the attribute is the size of the buffers, or
+    None if cables differ. ``scenario.describe()["input_buffers"]`` lists all sizes.
 
     Examples
     --------
@@ -85,16 +93,20 @@ class Table(Mapping[str, Any]):
     (32768, inf)
     >>> scenario.switch["buffer"]
     '32 KiB'
+    >>> silvan.Scenario().switch.buffer, silvan.Scenario().switch.output_buffer
+    ('64 KiB', None)
     """
 
-    __slots__ = ("_path", "_values")
+    __slots__ = ("_effective", "_path", "_values")
 
+    _effective: Effective
     _path: str
     _values: Mapping[str, Any]
 
-    def __init__(self, values: Mapping[str, Any], path: str) -> None:
+    def __init__(self, values: Mapping[str, Any], path: str, effective: Effective = None) -> None:
         object.__setattr__(self, "_values", values)
         object.__setattr__(self, "_path", path)
+        object.__setattr__(self, "_effective", effective)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -103,18 +115,21 @@ class Table(Mapping[str, Any]):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._values, self._path)
+        return type(self), (self._values, self._path, self._effective)
 
     def __getitem__(self, key: str) -> Any:
-        return _typed(self._values[key], f"{self._path}.{key}")
+        return _typed(self._values[key], f"{self._path}.{key}", self._effective)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         key = name.rstrip("_").replace("_", "-")
-        if key not in self._values:
-            raise AttributeError(f"{self._path}: the scenario sets no key {key!r} here")
-        return self[key]
+        if key in self._values:
+            return self[key]
+        if key not in _known_keys(self._path):
+            raise AttributeError(f"{self._path}: a scenario has no key {key!r} here")
+        value = self._effective(f"{self._path}.{key}") if self._effective else None
+        return None if value is None else Quantity(value)
 
     def __dir__(self) -> list[str]:
         keys = (key.replace("-", "_") for key in self._values)
@@ -130,11 +145,38 @@ class Table(Mapping[str, Any]):
         return f"<{self._path}: {dict(self._values)!r}>"
 
 
-def _typed(value: Any, path: str) -> Any:
+@cache
+def _known_keys(path: str) -> frozenset[str]:
+    """Return the keys that a table of a scenario may have."""
+    schema = json.loads(_silvan.schema())
+    tables = [schema]
+    for word in path.split(".")[1:]:
+        below = [one["properties"].get(word) for one in _shapes(tables, schema, "properties")]
+        below += [one["items"] for one in _shapes(tables, schema, "items") if word.isdecimal()]
+        tables = [one for one in below if one is not None]
+    return frozenset(
+        key for one in _shapes(tables, schema, "properties") for key in one["properties"]
+    )
+
+
+def _shapes(
+    tables: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], keyword: str
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas that some schemas refer to or consist of, and that have a keyword."""
+    for one in tables:
+        if keyword in one:
+            yield one
+        if "$ref" in one:
+            yield from _shapes([schema["$defs"][one["$ref"].rpartition("/")[2]]], schema, keyword)
+        for several in ("anyOf", "oneOf", "allOf"):
+            yield from _shapes(one.get(several, ()), schema, keyword)
+
+
+def _typed(value: Any, path: str, effective: Effective) -> Any:
     if isinstance(value, str):
         return Quantity(value)
     if isinstance(value, dict):
-        return Table(value, path)
+        return Table(value, path, effective)
     if isinstance(value, list):
-        return tuple(_typed(one, f"{path}.{index}") for index, one in enumerate(value))
+        return tuple(_typed(one, f"{path}.{index}", effective) for index, one in enumerate(value))
     return value

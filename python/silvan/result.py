@@ -145,7 +145,7 @@ class Result:
         The reference lists all measures with their definitions. One that the run does not have is
         missing; one that depends on a flow that has not finished is infinite.
         """
-        from silvan.run_measures import measure
+        from silvan.measures import measure
 
         return MappingProxyType(measure(self))
 
@@ -260,7 +260,7 @@ class Result:
         """
         from silvan.figures.result_plots import ResultPlots
 
-        return ResultPlots(self)
+        return ResultPlots([self], [""])
 
     def to_numpy(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
         """Give all tables as NumPy arrays by column, numbers over the same memory and read-only.

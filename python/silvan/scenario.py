@@ -391,8 +391,20 @@ class Scenario:
         '4 ms'
         """
         if self._table is None:
-            self._table = Table(self.to_dict(), "scenario")
+            self._table = Table(self.to_dict(), "scenario", self._effective)
         return self._table
+
+    def _effective(self, path: str) -> str | None:
+        """Return the size of buffers that the scenario leaves out, if all have the same."""
+        in_hosts = {"scenario.switch.buffer": False, "scenario.host.receive-buffer": True}
+        if path not in in_hosts:
+            return None
+        buffers = self.describe()["input_buffers"]
+        sizes = {one["bytes"] for one in buffers if one["in_hosts"] == in_hosts[path]}
+        if len(sizes) != 1:
+            return None
+        (size,) = sizes
+        return f"{size} B" if size % 1024 else f"{size // 1024} KiB"
 
     def __getattr__(self, name: str) -> Table:
         # One whose text was refused has no tables, and debuggers ask for its name.

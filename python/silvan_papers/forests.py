@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from silvan.measures import (
+from silvan.receive_rates import (
     Window,
     delivered,
     delivered_within,

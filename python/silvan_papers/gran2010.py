@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from silvan.hpcc import Numbers, numbers
-from silvan.measures import PS_PER_MS
+from silvan.receive_rates import PS_PER_MS
 from silvan.reproduce.curves import Curve, by_name, over_time
 from silvan.reproduce.experiment import (
     Case,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from silvan.measures import is_hotspot, receive_rate_series_gbps
+from silvan.receive_rates import is_hotspot, receive_rate_series_gbps
 from silvan.reproduce.curves import Curve, by_name, over_time
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 from silvan.reproduce.registry import find_paper

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from silvan.measures import PS_PER_MS, FloatArray, Window, is_hotspot, mean_receive_rate_gbps
+from silvan.receive_rates import PS_PER_MS, FloatArray, Window, is_hotspot, mean_receive_rate_gbps
 from silvan.reproduce.experiment import Case, Experiment, Measurement, PointTable, Results, Verdict
 from silvan.result import Result
 from silvan.toml_text import TomlValue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from silvan.measures import PS_PER_MS
+from silvan.receive_rates import PS_PER_MS
 from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 

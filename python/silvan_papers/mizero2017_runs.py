@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silvan.measures import FloatArray, delivered
+from silvan.receive_rates import FloatArray, delivered
 from silvan.result import Result
 
 PS_PER_S = 1_000_000_000_000

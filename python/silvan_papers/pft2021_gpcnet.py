@@ -25,7 +25,7 @@ from silvan.reproduce.shapes import Clause, judge
 from silvan_papers.quantities import spread
 
 if TYPE_CHECKING:
-    from silvan.measures import FloatArray
+    from silvan.receive_rates import FloatArray
     from silvan.result import Result
     from silvan.toml_text import TomlValue
 

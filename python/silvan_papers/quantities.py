@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silvan.measures import (
+from silvan.receive_rates import (
     PS_PER_MS,
     BoolArray,
     FloatArray,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.measures import PS_PER_MS, Window
+from silvan.receive_rates import PS_PER_MS, Window
 from silvan.reproduce.curves import Curve, coloured, over_time
 from silvan.reproduce.experiment import (
     Case,

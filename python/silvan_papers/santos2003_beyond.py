@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from silvan.measures import class_delivered, jain_index
+from silvan.receive_rates import class_delivered, jain_index
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
 from silvan_papers.forests import forest_cases, tabulate_forests
 from silvan_papers.santos2003_scene import STUDY, scene
@@ -79,7 +79,7 @@ def _tabulate_window(results: Results) -> PointTable:
         latency = max(run.classes["latency_p99_ns"].drop_null().to_pylist()) / 1000
         rows.append((label, forward, back, jain_index(list(rates.values())[:2]), latency))
     header = ("window", "forward (Gbit/s)", "back (Gbit/s)", "Jain's index forward")
-    return PointTable((*header, "p99 latency (us)"), tuple(rows))
+    return PointTable((*header, "p99 latency (µs)"), tuple(rows))
 
 
 WINDOW = Experiment(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from silvan.measures import PS_PER_MS, Window
+from silvan.receive_rates import PS_PER_MS, Window
 from silvan.reproduce.curves import Curve, Line, Row, coloured, curves
 from silvan.reproduce.experiment import (
     Case,

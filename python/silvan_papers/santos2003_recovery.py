@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from silvan.measures import PS_PER_MS, FloatArray, class_delivered
+from silvan.receive_rates import PS_PER_MS, FloatArray, class_delivered
 from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import (
     Case,

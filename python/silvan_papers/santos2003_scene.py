@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from silvan.measures import (
+from silvan.receive_rates import (
     PS_PER_MS,
     FloatArray,
     Window,

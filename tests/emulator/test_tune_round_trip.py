@@ -120,7 +120,7 @@ def test_opensm_sets_what_was_tuned_and_the_gain_appears(serve: Serve, tmp_path:
         fabric.pass_time(0.01)
         after = rates(fabric, 0.1)
 
-    off, tuned = result.held_out["off"].rates, result.held_out["tuned"].rates
+    off, tuned = result.held_out["off"].measures, result.held_out["tuned"].measures
     assert off["other_receivers_gbps"] is not None
     assert tuned["other_receivers_gbps"] is not None
     assert tuned["other_receivers_gbps"] > 1.5 * off["other_receivers_gbps"]

@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import silvan
-from silvan.measures import is_hotspot, receives
+from silvan.receive_rates import is_hotspot, receives
+from silvan.run_labels import differences
 from silvan.viewer import write_page
-from silvan.viewer.page import differences
 from tests.viewer.conftest import opener, wait_until_idle
 from tests.viewer.csv_files import (
     SMALL_VIEW,

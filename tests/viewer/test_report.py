@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 import silvan
 from silvan.cli import main
 from silvan.comparison import compared as measures_compared
-from silvan.measures import receive_rate_series_gbps, receives
+from silvan.receive_rates import receive_rate_series_gbps, receives
 from silvan.reproduce import find_paper
 from silvan.reproduce.plan import ReproductionPlan
 from silvan.sweeping.sweep import sweep

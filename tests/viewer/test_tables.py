@@ -15,7 +15,8 @@ import pytest
 import silvan
 from silvan.cli import main
 from silvan.cli.options import with_view
-from silvan.viewer.page import page_html, run_labels
+from silvan.run_labels import run_labels
+from silvan.viewer.page import page_html
 from silvan.viewer.tables import page_tables
 from tests.conftest import ddr_scenario
 
@@ -171,6 +172,8 @@ def test_no_text_of_a_scenario_ends_the_data() -> None:
 def test_runs_are_named_by_what_differs(run: silvan.Result, controlled: silvan.Result) -> None:
     assert run_labels([run]) == ["sixteen"]
     assert run_labels([run, controlled]) == ["no congestion control", "hpcc"]
+    slow = silvan.run(run.scenario.override({"host.sink-rate": "4 Gbit/s"}))
+    assert run_labels([run, slow])[1] == "host.sink-rate 4 Gbit/s"
     assert run_labels([run, run]) == ["sixteen (1)", "sixteen (2)"]
 
 

@@ -6,7 +6,7 @@ traffic as scenarios, what is to be reached in each, seeds, and the budget of tu
 
 from silvan.arena.definition import Arena, Case, read_arena
 from silvan.arena.judge import Entry
-from silvan.arena.plan import Estimate, plan_arena
+from silvan.arena.plan import Estimate, arena_runs, plan_arena
 from silvan.arena.run import ArenaProgress, ArenaResult, run_arena
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Case",
     "Entry",
     "Estimate",
+    "arena_runs",
     "plan_arena",
     "read_arena",
     "run_arena",

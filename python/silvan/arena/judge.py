@@ -15,7 +15,7 @@ from silvan.arena.measure import as_sampled
 from silvan.arena.store import Measured, Run
 from silvan.baselines import Baseline
 from silvan.comparison import Sampled
-from silvan.run_measures import CLEARED, MEASURES
+from silvan.measures import CLEARED, MEASURES
 
 BEST = 0.95
 """Share of the best from which on a scheme counts as one of the best."""

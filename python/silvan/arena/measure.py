@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from silvan.comparison import Sampled
+from silvan.measures import MEASURES
 from silvan.result import Result
-from silvan.run_measures import MEASURES
 
 MEASURE = "silvan.arena.measure:numbers"
 """Names :func:`numbers`, for workers."""

@@ -7,7 +7,7 @@ import math
 from silvan.arena.measure import as_sampled
 from silvan.arena.store import Measured
 from silvan.errors import ScenarioError
-from silvan.run_measures import CLEARED, MEASURES, require_measure
+from silvan.measures import CLEARED, MEASURES, require_measure
 from silvan.tuning.tune import Objective
 
 _WITHOUT = "off."

@@ -20,6 +20,7 @@ from silvan.arena.run import (
 from silvan.arena.store import Measured, Run, Store
 from silvan.baselines import Baseline
 from silvan.folders import exclusive, require_writable
+from silvan.scenario import Scenario
 from silvan.sweeping.plan import require_few
 from silvan.sweeping.sweep import require_scheduler, scheduler_of
 from silvan.toml_text import TomlValue
@@ -148,23 +149,58 @@ def _estimate(
     known = [*own, *finished]
     hops = sum(one.numbers["packet_hops"] for one in known if one.numbers)
     spent_s = sum(one.processor_s for one in known)
-    tuned_on = arena.tuned_on(case.group)
-    chosen = None if tuned_on is None else tuned_on.scenario.override(baseline.overrides)
-    searched = chosen is not None and search_of(chosen) is not None
-    seeds = len(arena.tuning_seeds)
-    # Without control the trials are judged by runs on the same seeds.
-    of_search = arena.trials * seeds if searched else seeds * (baseline.name == without.name)
     return Estimate(
         case.name,
         case.link,
         baseline.name,
-        len(arena.seeds),
-        len(arena.seeds) if searched else 0,
-        of_search if case.is_tuned and arena.trials > 1 else 0,
+        *_counts(arena, case, baseline, without),
         run_s,
         hops / spent_s if spent_s else float("nan"),
         bool(finished),
     )
+
+
+def _counts(
+    arena: Arena, case: Case, baseline: Baseline, without: Baseline
+) -> tuple[int, int, int]:
+    """Count runs with published settings, with tuned ones, and trials."""
+    seeds = len(arena.seeds)
+    if arena.trials <= 1:
+        return seeds, 0, 0
+    tuned_on = arena.tuned_on(case.group)
+    chosen = None if tuned_on is None else tuned_on.scenario.override(baseline.overrides)
+    searched = chosen is not None and search_of(chosen) is not None
+    of_trial = len(arena.tuning_seeds)
+    # Without control the trials are judged by runs on the same seeds.
+    trials = arena.trials * of_trial if searched else of_trial * (baseline.name == without.name)
+    return seeds, seeds if searched else 0, trials if case.is_tuned else 0
+
+
+def arena_runs(
+    arena: Arena,
+    schemes: Sequence[str] = (),
+    *,
+    added: Mapping[str, TomlValue] | None = None,
+) -> list[tuple[Scenario, int]]:
+    """List the runs of an arena before any starts.
+
+    Parameters
+    ----------
+    arena, schemes, added
+        As for :func:`silvan.arena.run_arena`.
+
+    Returns
+    -------
+    list of tuple
+        A scenario of each case, and the number of its runs with all schemes, trials included.
+    """
+    found = []
+    for case in arena.cases:
+        sides = taking_part(case, schemes, added).sides
+        (run,) = prepared(case, sides[0].overrides, arena.seeds[:1])
+        counts = (sum(_counts(arena, case, one, sides[0])) for one in sides)
+        found.append((run.scenario, sum(counts)))
+    return found
 
 
 def _finished(store: Store, runs: Sequence[Run]) -> list[Measured]:

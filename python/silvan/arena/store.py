@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from silvan.cache import build_id
 from silvan.errors import OutputError, shown
 from silvan.folders import require_writable, write_text
-from silvan.run_measures import MEASURES
+from silvan.measures import MEASURES
 from silvan.scenario import Scenario
 
 

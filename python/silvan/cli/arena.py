@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from silvan.cli.options import added_scheme, wall_time
+from silvan.cli.options import added_scheme, require_size, wall_time
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.searches import begin_on
 from silvan.wording import duration
@@ -51,12 +51,13 @@ def compare_arena(
     scheduler: str,
     workers: int | None,
     run_timeout: str | None,
+    is_wanted: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Run an arena, print where each scheme loses, and write page and numbers."""
     from silvan import _silvan
-    from silvan.arena import plan_arena, read_arena, run_arena
+    from silvan.arena import arena_runs, plan_arena, read_arena, run_arena
     from silvan.arena.page import given_values, untuned_cases, write_arena
     from silvan.folders import Origin, claim_figures, exclusive, require_origin
     from silvan.progress_bar import progress_bar
@@ -103,6 +104,9 @@ def compare_arena(
     origin = Origin(arena.name, arena.hash, _silvan.version())
     if not plan:
         require_origin(folder, origin, overwrite=overwrite, what="arena")
+        sizes = arena_runs(arena, schemes, added=added)
+        if size := require_size(sizes, is_wanted=is_wanted, workers=workers):
+            note(size)
     with progress_bar(arena.name) as update, _reported_when_stopped() as latest:
 
         def report(state: ArenaProgress) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.arena import OPTIONS, compare_arena
+from silvan.cli.measure_columns import Measures, add_measures, chosen_measures
 from silvan.cli.options import (
     AsJson,
     Assignments,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from silvan.comparison import RankingRow
-    from silvan.run_measures import Measure
+    from silvan.measures import Measure
 
 
 _SETTLED_PS = 20_000_000_000
@@ -58,6 +59,7 @@ def compare(
         ),
     ] = None,
     set_: Assignments = None,
+    measures: Measures = None,
     out: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Folder of the figure and of finished runs."),
@@ -140,6 +142,10 @@ def compare(
     """
     names, added = chosen_schemes(schemes)
     if arena:
+        if measures is not None:
+            raise typer.BadParameter(
+                "each case of an arena states its own", param_hint="--measures"
+            )
         compare_arena(
             scenario,
             names,
@@ -156,10 +162,13 @@ def compare(
             scheduler=scheduler,
             workers=workers,
             run_timeout=run_timeout,
+            is_wanted=yes,
             overwrite=overwrite,
             as_json=as_json,
         )
         return
+    from silvan.measures import OF_COMPARISONS
+
     given = (quick, cases, links, trials, plan, scheduler != "local", workers, run_timeout)
     for option, value in zip(OPTIONS, given, strict=True):
         if value:
@@ -181,6 +190,7 @@ def compare(
         added,
         out,
         listed=schemes,
+        measures=chosen_measures(measures, OF_COMPARISONS),
         is_wanted=yes,
         overwrite=overwrite,
         as_json=as_json,
@@ -196,6 +206,7 @@ def _compare_scenario(
     out: Path,
     *,
     listed: str | None,
+    measures: Sequence[Measure],
     is_wanted: bool,
     overwrite: bool,
     as_json: bool,
@@ -213,7 +224,7 @@ def _compare_scenario(
     loaded = load(scenario, None, overrides=overrides)
     chosen = choose(loaded, names, added)
     require_few(seeds * len(chosen))
-    size = require_size(loaded, seeds * len(chosen), is_wanted=is_wanted)
+    size = require_size([(loaded, seeds * len(chosen))], is_wanted=is_wanted)
     labels = [
         f"{one.name}, seed {loaded.seed + number}" for one in chosen for number in range(seeds)
     ]
@@ -226,13 +237,15 @@ def _compare_scenario(
         ranking = do_compare(
             loaded, names, seeds=seeds, out=out / "runs", added=added, on_progress=on_progress
         )
-    written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
-    manifest = write_comparison(loaded, ranking, listed, changes(set_, None), folder)
+    written = draw_comparison(
+        ranking, title=loaded.name, folder=folder, stem="compare", measures=measures
+    )
+    manifest = write_comparison(loaded, ranking, listed, changes(set_, None), folder, measures)
     page = write_report(comparison_report(manifest), folder / "compare.html")
     if as_json:
         put_json([one.to_dict() for one in ranking])
     else:
-        put_table(_table(loaded.name, ranking))
+        put_table(_table(loaded.name, ranking, measures))
     if loaded.duration_ps < _SETTLED_PS:
         note(
             f"note: a run of {loaded.duration_ps / 1e9:g} ms shows how schemes begin, not how they "
@@ -255,12 +268,12 @@ def _over(seeds: int) -> str:
     return "one seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
 
 
-def _table(name: str, ranking: Sequence[RankingRow]) -> Table:
+def _table(name: str, ranking: Sequence[RankingRow], measures: Sequence[Measure]) -> Table:
     from rich.table import Table
 
-    from silvan.comparison import compared, heading
+    from silvan.comparison import compared
 
-    shown = compared([row.to_dict() for row in ranking])
+    shown = measures or compared([row.to_dict() for row in ranking])
     table = Table(
         title=f"{name}: schemes side by side, {_over(ranking[0].seeds)}",
         caption="Measures from the warm-up to the end of the run. State: bytes of a switch per "
@@ -268,8 +281,7 @@ def _table(name: str, ranking: Sequence[RankingRow]) -> Table:
         "most a tenth of the largest number of Port VLs without control.",
     )
     table.add_column("scheme", no_wrap=True)
-    for one in shown:
-        table.add_column(heading(one), justify="right", no_wrap=True)
+    add_measures(table, shown)
     table.add_column("state\nswitch, B", justify="right", no_wrap=True)
     table.add_column("state\nhost, B", justify="right", no_wrap=True)
     for entry in ranking:

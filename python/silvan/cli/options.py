@@ -152,11 +152,13 @@ _LONG_S = 10.0
 """Time that is worth a line before it is over."""
 
 
-def require_size(scenario: Scenario, runs: int, *, is_wanted: bool) -> str | None:
-    """Refuse runs that are too large; return a line on their size if they take long."""
-    from silvan.estimate import estimate, require_room
+def require_size(
+    runs: Sequence[tuple[Scenario, int]], *, is_wanted: bool, workers: int | None = None
+) -> str | None:
+    """Refuse runs of some scenarios that are too large; describe their size if they take long."""
+    from silvan.estimate import estimate_all, require_room
 
-    size = estimate(scenario, runs)
+    size = estimate_all(runs, workers)
     require_room(size, is_wanted=is_wanted)
     return f"estimate: {size}" if size.seconds >= _LONG_S else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from decimal import Decimal
 from enum import StrEnum
@@ -12,14 +13,17 @@ import typer
 
 from silvan.cli.options import Overwrite
 from silvan.cli.printer import put
-from silvan.errors import SilvanError
+from silvan.errors import SilvanError, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from silvan.figures.style import Page
+    from silvan.folders import Origin
     from silvan.forest import Forests
     from silvan.result import Result
 
-_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
 _MOST_FRAMES = 120
 _MOST_PANELS = 8
 
@@ -57,23 +61,16 @@ _TABLES = {
 
 
 def plot(
-    folder: Annotated[
-        Path,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="RESULT",
-            help="The folder of a finished run, such as out/seed-1 of silvan run --out out.",
+            metavar="RESULT ... [FIGURE ...]",
+            help="Folders of finished runs, such as out of silvan run --out out: up to six runs, "
+            "which figures overlay. Then receive-rates, queues, utilisation, latency-cdf, fct-cdf, "
+            "slowdown-by-size or trees; by default all that the runs have samples for.",
             show_default=False,
         ),
     ],
-    figures: Annotated[
-        list[Figure] | None,
-        typer.Argument(
-            metavar="[FIGURE ...]",
-            help="receive-rates, queues, utilisation, latency-cdf, fct-cdf, slowdown-by-size or "
-            "trees; by default all that the run has samples for.",
-            show_default=False,
-        ),
-    ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the figures.")] = Path(
         "plots"
     ),
@@ -99,13 +96,14 @@ def plot(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw figures of a finished run.
+    """Draw figures of finished runs.
 
-    Each figure is written as PNG, SVG and PDF; the names of the files are printed.
+    Curves of several runs are in the same axes, with labels that name the facts in which the runs
+    differ: scenario, scheme, seed or other keys. Each figure is written as PNG, SVG and PDF; the
+    names of the files are printed.
     """
     from silvan.extras import require_extra
     from silvan.folders import claim_figures
-    from silvan.result import Result
 
     require_extra("figures", "figures")
     instants = [_picoseconds(text) for text in at or ()]
@@ -114,29 +112,87 @@ def plot(
             f"--at: {len(instants)} instants, and {_MOST_PANELS} fit into a picture",
             hint="draw them in several pictures, or use --animate",
         )
-    if not folder.is_dir():
-        raise SilvanError(
-            f"{folder}: {'not a' if folder.exists() else 'no such'} folder",
-            hint="silvan run SCENARIO.toml --trees --out out writes out/seed-N",
-        )
+    folders, figures = _split(words)
     from silvan.figures import style
 
-    result = Result.read(folder)
+    results = _read(folders)
     chosen = figures or [
-        figure for figure, tables in _TABLES.items() if any(_rows(result, one) for one in tables)
+        figure
+        for figure, tables in _TABLES.items()
+        if all(any(_rows(result, one) for one in tables) for result in results)
     ]
     if Figure.TREES in chosen:
         # An error of a result without trees comes before any file is written.
-        _ = result.forest
-    claim_figures(out, "plot-*.*", result.origin, overwrite=overwrite)
+        for result in results:
+            _ = result.forest
+    if len(results) > 1 and (instants or animate):
+        raise SilvanError(
+            f"{len(results)} runs: {'--at' if instants else '--animate'} draws the trees of 1",
+            hint=f"name the folder of one run, such as {folders[0]}",
+        )
+    claim_figures(out, "plot-*.*", _origin(results), overwrite=overwrite)
     page = style.Page(width, title, ("png", "svg", "pdf"))
     for figure in chosen:
-        if figure is Figure.TREES:
-            paths = _draw_trees(result, instants, out, page, animated=animate)
+        if figure is not Figure.TREES:
+            paths = _draw(results, figure, out, page)
+        elif len(results) > 1:
+            paths = list(_draw_trees_over_time(results, out, page))
         else:
-            paths = _draw(result, figure, out, page)
+            paths = _draw_trees(results[0], instants, out, page, animated=animate)
         for path in paths:
             put(str(path))
+
+
+def _split(words: Sequence[str]) -> tuple[list[Path], list[Figure]]:
+    """Split the arguments into folders and the figures behind them."""
+    names = [str(figure) for figure in Figure]
+    count = next((place for place, word in enumerate(words) if word in names), len(words))
+    for word in words[count:]:
+        if word not in names:
+            raise typer.BadParameter(
+                f"{shown(repr(word))} is not one of {', '.join(names)}", param_hint="[FIGURE ...]"
+            )
+    folders = [Path(word) for word in words[:count]]
+    if not folders:
+        raise typer.BadParameter("name the folder of a run first", param_hint="RESULT ...")
+    for folder in folders:
+        if not folder.is_dir():
+            raise SilvanError(
+                f"{folder}: {'not a' if folder.exists() else 'no such'} folder",
+                hint="silvan run SCENARIO.toml --trees --out out writes out/seed-N; figures are "
+                f"{', '.join(Figure)}",
+            )
+    return folders, [Figure(word) for word in words[count:]]
+
+
+def _read(folders: Sequence[Path]) -> list[Result]:
+    """Read the runs that folders are or hold."""
+    from silvan.figures.style import CURVES
+    from silvan.folders import run_folders
+    from silvan.result import Result
+
+    found = run_folders(folders)
+    if len(found) > len(CURVES):
+        raise SilvanError(
+            f"{len(found)} runs: at most {len(CURVES)} fit into a figure",
+            hint=f"name some of them, such as {found[0]}",
+        )
+    return [Result.read(folder) for folder in found]
+
+
+def _origin(results: Sequence[Result]) -> Origin:
+    """Return where figures of several results come from: all their scenarios and versions."""
+    from silvan.folders import Origin
+
+    origins = list(dict.fromkeys(result.origin for result in results))
+    if len(origins) == 1:
+        return origins[0]
+    text = "".join(one.scenario_hash for one in origins).encode()
+    return Origin(
+        ", ".join(dict.fromkeys(one.name for one in origins)),
+        hashlib.sha256(text).hexdigest(),
+        ", ".join(dict.fromkeys(one.version for one in origins)),
+    )
 
 
 def _rows(result: Result, table: str) -> int:
@@ -145,18 +201,19 @@ def _rows(result: Result, table: str) -> int:
 
 def _picoseconds(text: str) -> int:
     """Read a time with its unit."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ps|ns|us|ms|s)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ps|ns|us|µs|ms|s)\s*", text)
     if match is None:
         raise SilvanError(f"--at: {text!r} is not a time", hint="write e.g. '12 ms'")
     return round(Decimal(match[1]) * _PS[match[2]])
 
 
-def _draw(result: Result, figure: Figure, out: Path, page: Page) -> list[Path]:
-    """Write a figure of ``result.plot``."""
+def _draw(results: Sequence[Result], figure: Figure, out: Path, page: Page) -> list[Path]:
+    """Write a figure of ``silvan.plot``."""
     from silvan.figures.result_plots import ResultPlots
     from silvan.figures.style import save
+    from silvan.run_labels import run_labels
 
-    draw = getattr(ResultPlots(result, page), figure.replace("-", "_"))
+    draw = getattr(ResultPlots(results, run_labels(results), page), figure.replace("-", "_"))
     return save(draw(), out, f"plot-{figure}", formats=page.formats)
 
 
@@ -185,6 +242,24 @@ def _draw_trees(
         frames = range(0, len(forests), step)
         paths.append(animate(drawing, frames, title=name, path=out / "plot-trees.gif"))
     return paths
+
+
+def _draw_trees_over_time(results: Sequence[Result], out: Path, page: Page) -> Sequence[Path]:
+    """Draw the trees of several runs over time."""
+    from silvan.figures.forest_time import draw_over_time
+    from silvan.figures.style import run_colours
+    from silvan.forest import Forests
+    from silvan.run_labels import run_labels
+
+    runs = dict(zip(run_labels(results), map(Forests, results), strict=True))
+    names = dict.fromkeys(result.scenario.name for result in results)
+    title = next(iter(names)) if len(names) == 1 else ""
+    colours = run_colours(
+        [result.scenario.to_dict()["control"]["scheme"] != "none" for result in results]
+    )
+    return draw_over_time(
+        runs, title=title, folder=out, stem="plot-trees-over-time", page=page, colours=colours
+    )
 
 
 def _fullest(forests: Forests) -> int:

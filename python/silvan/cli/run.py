@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from silvan.cli.finite_flows import finished_flows, flow_line, flow_table, some_flows
+from silvan.cli.measure_columns import (
+    Measures,
+    add_measures,
+    cell,
+    chosen_measures,
+    measure_table,
+)
 from silvan.cli.options import (
     AsJson,
     Assignments,
@@ -33,7 +40,6 @@ from silvan.cli.packets import (
     write_capture,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
-from silvan.cli.rates import rate_columns
 from silvan.wording import counted
 
 if TYPE_CHECKING:
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from silvan.measures import Measure
     from silvan.result import Result
     from silvan.scenario import Scenario
     from silvan.workers import Job
@@ -130,6 +137,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    measures: Measures = None,
     yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -147,6 +155,7 @@ def run(
     from silvan.scenario import warn_without_traffic
     from silvan.workers import run_jobs
 
+    chosen = chosen_measures(measures)
     loaded = load(scenario, set_, scheme)
     if trees:
         loaded = with_trees(loaded)
@@ -165,7 +174,7 @@ def run(
         require_writable_file(fct)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
-    size = require_size(loaded, len(jobs), is_wanted=yes)
+    size = require_size([(loaded, len(jobs))], is_wanted=yes)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (
@@ -204,7 +213,7 @@ def run(
             )
             return
         put(_setting(loaded, used))
-        put_table(_table(loaded.name, ordered))
+        put_table(_table(loaded.name, ordered, chosen))
         if len(ordered) == 1:
             _put_details(ordered[0], resolution)
         put_trace(shown, traced)
@@ -285,7 +294,7 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
     """Sum a run up in plain values; all flows of it if the report is for a program to read."""
-    from silvan.run_measures import finite
+    from silvan.measures import finite
 
     return {
         "seed": result.seed,
@@ -457,27 +466,32 @@ def _or_blank(value: float | None, write: Callable[[float], str]) -> str:
     return "" if value is None else write(value)
 
 
-def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
+def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Measure]) -> Table:
     """Put one line per run in a table."""
     from rich.table import Table
 
-    table = Table(title=f"{name}: receive rates in Gbit/s")
-    columns = rate_columns([report["measures"] for report in reports])
     kinds = {"flows": finished_flows, "programs": _finished_programs}
     ends = {name: finished for name, finished in kinds.items() if finished(reports[0])}
-    speed = "simulation speed, M packet-hops/s"
-    counts = (f"{name} finished" for name in ends)
-    for heading in ("seed", *columns.values(), *counts, speed):
-        table.add_column(heading, justify="right")
-    for report in reports:
-        rates, summary = report["measures"], report["summary"]
-        table.add_row(
-            str(report["seed"]),
-            *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
-            *(finished(report) for finished in ends.values()),
-            _speed(summary["packet_hops"] / max(summary["wall_s"], 1e-9) / 1e6),
-        )
-    return table
+
+    def make(measures: Sequence[Measure]) -> Table:
+        table = Table(title=name)
+        table.add_column("seed", justify="right")
+        add_measures(table, measures)
+        for heading in (*(f"{name}\nfinished" for name in ends), "M packet-\nhops/s"):
+            table.add_column(heading, justify="right")
+        for report in reports:
+            summary = report["summary"]
+            table.add_row(
+                str(report["seed"]),
+                *(cell([report["measures"]], one) for one in measures),
+                *(finished(report) for finished in ends.values()),
+                _speed(summary["packet_hops"] / max(summary["wall_s"], 1e-9) / 1e6),
+            )
+        return table
+
+    rows = [report["measures"] for report in reports]
+    # The count of finished flows says more.
+    return measure_table(rows, chosen, make, left_out=["flows_finished"])
 
 
 def _speed(millions: float) -> str:

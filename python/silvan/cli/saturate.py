@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from silvan.cli.measure_columns import (
+    Measures,
+    add_measures,
+    cell,
+    chosen_measures,
+    measure_table,
+)
 from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, Scheme, load
 from silvan.cli.printer import note, put, put_json, put_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from silvan.measures import Measure
     from silvan.planning.saturation import LoadPoint, Saturation
 
 _CURVE = 8
@@ -47,6 +59,7 @@ def saturate(
     ] = None,
     set_: Assignments = None,
     scheme: Scheme = None,
+    measures: Measures = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -70,6 +83,7 @@ def saturate(
     from silvan.sweeping.plan import plain
     from silvan.toml_text import parse_value
 
+    shown = chosen_measures(measures)
     loaded = load(scenario, set_, scheme).varying(parse_grid(grid or []))
     if out is not None:
         from silvan import __version__
@@ -105,7 +119,7 @@ def saturate(
         put_json({"name": loaded.name, "curves": curves})
     else:
         for name, one in found.items():
-            _print(name, one)
+            _print(name, one, shown)
     if out is not None:
         from silvan.figures.saturation import draw_saturation
         from silvan.figures.style import Page
@@ -115,21 +129,27 @@ def saturate(
             note(str(path))
 
 
-def _print(name: str, found: Saturation) -> None:
+def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
     from rich.table import Table
 
-    table = Table(title=name or None)
-    headings = ("load", "payload, Gbit/s", "of offered, %", "mean latency, µs", "99 %, µs")
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    from silvan.measures import RATES
 
-    def us(value: float | None) -> str:
-        return "" if value is None else f"{value:.2f}"
+    def make(measures: Sequence[Measure]) -> Table:
+        table = Table(title=name or None)
+        for heading in ("load", "payload,\nGbit/s", "of offered,\n%"):
+            table.add_column(heading, justify="right")
+        add_measures(table, measures)
+        for point in found.points:
+            table.add_row(
+                f"{point.load:.3f}",
+                f"{point.delivered_gbps:.4g}",
+                f"{100 * point.share:.1f}",
+                *(cell([point.measures], one) for one in measures),
+            )
+        return table
 
-    for point in found.points:
-        share = f"{100 * point.share:.1f}"
-        latencies = us(point.latency_mean_us), us(point.latency_p99_us)
-        table.add_row(f"{point.load:.3f}", f"{point.delivered_gbps:.4g}", share, *latencies)
+    # Payload and load say what the rates say.
+    table = measure_table([point.measures for point in found.points], chosen, make, left_out=RATES)
     put_table(table)
     if found.above is None:
         put("not saturated: a load of 1 is delivered in full")

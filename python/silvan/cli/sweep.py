@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from silvan.cli.measure_columns import (
+    Measures,
+    add_measures,
+    cell,
+    chosen_measures,
+    measure_table,
+)
 from silvan.cli.options import (
     AsJson,
     Assignments,
@@ -25,7 +31,6 @@ from silvan.cli.options import (
     wall_time,
 )
 from silvan.cli.printer import note, put_json, put_table
-from silvan.cli.rates import rate_columns
 from silvan.cli.searches import begin_on
 from silvan.errors import ScenarioError
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from silvan.measures import Measure
     from silvan.sweeping.sweep import SweepProgress, SweepResult
 
 _MOST_LINES = 40
@@ -69,6 +75,7 @@ def sweep(
     ] = None,
     set_: Assignments = None,
     scheme: Scheme = None,
+    measures: Measures = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -122,6 +129,7 @@ def sweep(
     from silvan.viewer.report import write_report
     from silvan.viewer.sweep import sweep_report
 
+    shown = chosen_measures(measures)
     begin_on(scheduler)
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
@@ -136,7 +144,9 @@ def sweep(
             "in the scenario, or --seeds 5",
         )
     points = varied.sweep_values()
-    size = require_size(varied.at(points[0]), len(points) * count, is_wanted=yes)
+    size = require_size(
+        [(varied.at(points[0]), len(points) * count)], is_wanted=yes, workers=workers
+    )
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress(size) as progress:
         result = do_sweep(
@@ -156,7 +166,7 @@ def sweep(
     if as_json:
         put_json(_report(loaded.name, result))
     elif result.points.num_rows:
-        put_table(_table(loaded.name, keys, result.points.to_pylist()))
+        put_table(_table(loaded.name, keys, result.points.to_pylist(), shown))
     rows = result.points.num_rows
     note(f"{rows} point{'s' * (rows != 1)} in {folder / 'points.parquet'}")
     if rows:
@@ -260,7 +270,12 @@ def _report(name: str, result: SweepResult) -> dict[str, Any]:
     }
 
 
-def _table(name: str, keys: Sequence[str], points: Sequence[dict[str, Any]]) -> Table:
+def _table(
+    name: str,
+    keys: Sequence[str],
+    points: Sequence[dict[str, Any]],
+    chosen: Sequence[Measure],
+) -> Table:
     """Put the mean over the seeds of each combination in a table."""
     from rich.table import Table
 
@@ -268,23 +283,19 @@ def _table(name: str, keys: Sequence[str], points: Sequence[dict[str, Any]]) -> 
     for point in points:
         values = tuple("" if point[key] is None else str(point[key]) for key in keys)
         combinations.setdefault(values, []).append(point)
-    shown = min(len(combinations), _MOST_LINES)
-    more = f"; the first {shown} of {len(combinations)}" if shown < len(combinations) else ""
-    table = Table(
-        title=f"{name}: receive rates in Gbit/s, mean ± standard deviation over the seeds{more}"
+    shown = list(combinations.items())[:_MOST_LINES]
+    of = "" if len(combinations) == len(points) else ": mean ± standard deviation over the seeds"
+    more = (
+        f"; the first {len(shown)} of {len(combinations)}" if len(combinations) > len(shown) else ""
     )
-    columns = rate_columns(points)
-    for heading in (*keys, "seeds", *columns.values()):
-        table.add_column(heading, justify="right")
-    for values, group in list(combinations.items())[:shown]:
-        rates = (_mean([one[name] for one in group]) for name in columns)
-        table.add_row(*values, str(len(group)), *rates)
-    return table
 
+    def make(measures: Sequence[Measure]) -> Table:
+        table = Table(title=f"{name}{of}{more}")
+        for heading in (*keys, "seeds"):
+            table.add_column(heading, justify="right")
+        add_measures(table, measures)
+        for values, group in shown:
+            table.add_row(*values, str(len(group)), *(cell(group, one) for one in measures))
+        return table
 
-def _mean(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return "-"
-    spread = f" ± {statistics.stdev(known):.3f}" if len(known) > 1 else ""
-    return f"{statistics.fmean(known):.3f}{spread}"
+    return measure_table(points, chosen, make)

@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from silvan.cli.measure_columns import (
+    Measures,
+    add_measures,
+    cell,
+    chosen_measures,
+    measure_table,
+)
 from silvan.cli.options import AsJson, Assignments, Overwrite, wall_time
 from silvan.cli.printer import note, put_json, put_table, warn
 from silvan.cli.searches import (
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from silvan.measures import Measure
     from silvan.scenario import Scenario
     from silvan.tuning.space import Parameter
     from silvan.tuning.tune import Objective, TuneResult
@@ -90,6 +98,7 @@ def tune(
     seed: SamplerSeed = 1,
     batch: Batch = 4,
     set_: Assignments = None,
+    measures: Measures = None,
     out: OutFolder = None,
     timeout: TimeLimit = None,
     scheduler: Scheduler = "local",
@@ -110,6 +119,7 @@ def tune(
     from silvan.tuning.tune import OBJECTIVE, Objective
     from silvan.tuning.tune import tune as do_tune
 
+    shown = chosen_measures(measures)
     begin_on(scheduler)
     scenario = _read(fabric, set_, hotspot or [])
     objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
@@ -140,7 +150,7 @@ def tune(
         put_table(_parameters(result))
         if len(objectives) > 1:
             put_table(_front(result, objectives))
-        put_table(_scores(result, objectives))
+        put_table(_scores(result, objectives, shown))
     _remarks(result)
 
 
@@ -192,22 +202,33 @@ def _front(result: TuneResult, objectives: Sequence[Objective]) -> Table:
     return table
 
 
-def _scores(result: TuneResult, objectives: Sequence[Objective]) -> Table:
+def _scores(
+    result: TuneResult, objectives: Sequence[Objective], chosen: Sequence[Measure]
+) -> Table:
     from rich.table import Table
 
-    table = Table(title="means over the seeds; rates in Gbit/s")
-    table.add_column("seeds")
-    table.add_column("settings")
     headings = [f"objective {number}" for number in range(1, len(objectives) + 1)]
     headings = headings if len(headings) > 1 else ["objective"]
-    for heading in (*headings, "hotspots", "other receivers", "total"):
-        table.add_column(heading, justify="right")
-    for name, scores in (("of the search", result.searched), ("held out", result.held_out)):
-        for settings, score in scores.items():
-            words = {"off": "CC off", "start": "before", "tuned": "tuned"}[settings]
-            values = [*score.objectives, *score.rates.values()]
-            table.add_row(name, words, *("-" if one is None else f"{one:.3f}" for one in values))
-    return table
+    named = {"of the search": result.searched, "held out": result.held_out}
+
+    def make(measures: Sequence[Measure]) -> Table:
+        table = Table(title="means over the seeds")
+        table.add_column("seeds")
+        table.add_column("settings")
+        for heading in headings:
+            table.add_column(heading, justify="right")
+        add_measures(table, measures)
+        for name, scores in named.items():
+            for settings, score in scores.items():
+                words = {"off": "CC off", "start": "before", "tuned": "tuned"}[settings]
+                values = ("-" if one is None else f"{one:.3f}" for one in score.objectives)
+                table.add_row(
+                    name, words, *values, *(cell([score.measures], one) for one in measures)
+                )
+        return table
+
+    rows = [score.measures for scores in named.values() for score in scores.values()]
+    return measure_table(rows, chosen, make)
 
 
 def _remarks(result: TuneResult) -> None:

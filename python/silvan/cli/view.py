@@ -243,7 +243,9 @@ def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: b
         raise SilvanError(
             "--perfetto and --out: a call writes a trace or a page", hint="call it once for each"
         )
-    runs = _run_folders(folders)
+    from silvan.folders import run_folders
+
+    runs = run_folders(folders)
     if len(runs) > 1:
         raise SilvanError(
             f"--perfetto: {len(runs)} runs, and a trace is of 1",
@@ -265,24 +267,15 @@ def _read(folders: list[Path]) -> list[Result]:
             f"{len(folders)} results: 1 or 2 can be compared",
             hint="name a folder that holds the others",
         )
-    found = _run_folders(folders)
+    from silvan.folders import run_folders
+
+    found = run_folders(folders)
     if len(found) > MOST_RUNS:
         raise SilvanError(
             f"{len(found)} runs: at most {MOST_RUNS} fit on a page",
             hint=f"name some of them, such as {found[0]}",
         )
     return [Result.read(folder) for folder in found]
-
-
-def _run_folders(folders: list[Path]) -> list[Path]:
-    """Return the folders of runs that folders are or hold."""
-    from silvan.folders import MANIFEST, results_below
-
-    found = []
-    for folder in folders:
-        is_run = (folder / MANIFEST).is_file()
-        found += [folder] if is_run else results_below(folder) or [folder]
-    return found
 
 
 def _missing(result: Result) -> list[str]:

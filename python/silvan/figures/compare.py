@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.comparison import compared, heading
+from silvan.comparison import compared
 from silvan.figures import style
+from silvan.measures import narrow_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
     from silvan.comparison import RankingRow
-    from silvan.run_measures import Measure
+    from silvan.measures import Measure
 
 _BEST = "#009E73"
 _DOT = "#0072B2"
@@ -27,7 +28,12 @@ _BAND = "#F2F2F2"
 
 
 def draw_comparison(
-    ranking: Sequence[RankingRow], *, title: str, folder: Path, stem: str
+    ranking: Sequence[RankingRow],
+    *,
+    title: str,
+    folder: Path,
+    stem: str,
+    measures: Sequence[Measure] = (),
 ) -> list[Path]:
     """Draw a comparison as dots.
 
@@ -41,13 +47,15 @@ def draw_comparison(
         A folder that exists.
     stem : str
         Name of the files, without suffix.
+    measures : sequence of Measure, optional
+        Measures to draw; by default those of :func:`silvan.comparison.compared`.
 
     Returns
     -------
     list of Path
         The PNG, the SVG and the CSV.
     """
-    shown = compared([row.to_dict() for row in ranking])
+    shown = measures or compared([row.to_dict() for row in ranking])
     with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(ranking), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
         places = list(range(len(ranking)))[::-1]
@@ -105,17 +113,19 @@ def _panel(
     pick = max if measure.better == "more" else min
     best = pick(finite, default=math.nan)
     # Linear from 0 in every panel, so that distances mean the same in all of them.
-    right = 1.55 * top
+    bars = zip(values, deviations, strict=True)
+    ends = [value + bar for value, bar in bars if math.isfinite(value) and math.isfinite(bar)]
+    right = axis_end = max([1.55 * top, *(1.05 * end for end in ends)])
     axes.set_xlim(-0.05 * top, right)
     if any(map(math.isinf, values)):
         # What is not within the run has a place of its own, right of the axis.
         right *= _BEYOND
         axes.set_xlim(-0.05 * top, right)
-        axes.axvspan(1.55 * top, right, color=_BAND, zorder=0)
+        axes.axvspan(axis_end, right, color=_BAND, zorder=0)
     title = measure.title
     for one, place, value, deviation in zip(ranking, places, values, deviations, strict=True):
         if math.isinf(value):
-            beyond = (1.55 * top + right) / 2
+            beyond = (axis_end + right) / 2
             style.name_point(
                 axes, beyond, place, f"{one.baseline.name}\n{title}: not within the run"
             )
@@ -143,12 +153,13 @@ def _panel(
             va="bottom" if has_bar else "center",
             fontsize=7.5,
         )
-    axes.set_title(heading(measure), fontsize=8.5)
+    axes.set_title(narrow_title(measure), fontsize=8.5)
     axes.grid(visible=False)
     axes.grid(visible=True, axis="y")
     axes.tick_params(axis="x", labelsize=7)
     axes.tick_params(axis="y", length=0)
-    ticks = _few_ticks().tick_values(0, top)
+    # A panel without a value has no scale, and the band has no ticks.
+    ticks = _few_ticks().tick_values(0, top) if finite else []
     axes.set_xticks([tick for tick in ticks if 0 <= tick <= 1.3 * top])
     return drawn
 

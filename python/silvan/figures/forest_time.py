@@ -1,4 +1,4 @@
-"""The forest over time: trees, their size and their victims, congestion control off and on."""
+"""The forest over time: trees, their size and their victims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from silvan.figures import style
 from silvan.forest import Forests
-from silvan.measures import PS_PER_MS, FloatArray
+from silvan.receive_rates import PS_PER_MS, FloatArray
 
 _MEASURES = (
     ("trees", "congestion\ntrees"),
@@ -56,13 +56,14 @@ def draw_over_time(
     folder: Path,
     stem: str,
     page: style.Page = style.SCREEN,
+    colours: Sequence[str] = style.CURVES,
 ) -> Sequence[Path]:
     """Draw number and size of trees against time.
 
     Parameters
     ----------
     runs : Mapping
-        Looks by ``"off"`` or ``"on"``, whether congestion control was at work; one or both.
+        Samples by the label of the run; ``"off"`` and ``"on"`` stand for congestion control.
     title : str
         Title of the figure.
     folder : Path
@@ -71,24 +72,27 @@ def draw_over_time(
         Name of the files, without suffix.
     page : Page, optional
         Width, title and formats of the figure.
+    colours : sequence of str, optional
+        Colours of runs with other labels than ``"off"`` and ``"on"``.
 
     Returns
     -------
     sequence of Path
         The figure, and the CSV of the numbers behind it.
     """
-    series = {control: forest_series(forests) for control, forests in runs.items()}
+    series = {label: forest_series(forests) for label, forests in runs.items()}
+    curves = dict(zip(series, colours, strict=False)) | style.CC_COLOURS
     with page.figure(7.2, 6.6, title) as figure:
         panels = figure.subplots(len(_MEASURES), 1, sharex=True)
-        for axes, (name, label) in zip(panels, _MEASURES, strict=True):
-            for control, one in series.items():
+        for axes, (name, quantity) in zip(panels, _MEASURES, strict=True):
+            for label, one in series.items():
                 axes.plot(
                     one["time_ms"],
                     one[name],
-                    color=style.CC_COLOURS[control],
-                    label=style.CC_LABELS[control],
+                    color=curves[label],
+                    label=style.CC_LABELS.get(label, label),
                 )
-            axes.set_ylabel(label)
+            axes.set_ylabel(quantity)
             axes.set_ylim(0, max(1.0, axes.dataLim.ymax) * 1.12)
             axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=name in ("trees", "ports")))
         panels[-1].set_xlabel("simulated time (ms)")
@@ -97,10 +101,10 @@ def draw_over_time(
             figure.legend(
                 *panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2
             )
-        header = ("cc", "time_ms", *(name for name, _ in _MEASURES))
+        header = ("run", "time_ms", *(name for name, _ in _MEASURES))
         rows = [
-            (control, *(f"{one[name][look]:.6g}" for name in header[1:]))
-            for control, one in series.items()
+            (label, *(f"{one[name][look]:.6g}" for name in header[1:]))
+            for label, one in series.items()
             for look in range(len(one["time_ms"]))
         ]
         return style.save(figure, folder, stem, (header, rows), page.formats)

@@ -1,24 +1,28 @@
-"""Figures of one result: ``result.plot``."""
+"""Figures of results: ``result.plot``, and :func:`plot` of several results."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from silvan.errors import SilvanError
 from silvan.figures import style
-from silvan.measures import (
+from silvan.measures import percentile
+from silvan.receive_rates import (
     delivered,
     hotspots,
     measured_ps,
     other_receivers,
     sliding_rates_gbps,
 )
-from silvan.run_measures import percentile
+from silvan.run_labels import run_labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from silvan.measures import FloatArray
+    from silvan.receive_rates import FloatArray
     from silvan.result import Result
 
 _COLOURS = ("#0072B2", "#D55E00", *style.SHADES)
@@ -35,15 +39,80 @@ _SIZE = (7.2, 3.6)
 _SHARES = (("median", 0.5), ("99th percentile", 0.99), ("99.9th percentile", 0.999))
 
 
+_DASHES = ("-", "--", ":", "-.")
+"""Strokes of the parts of a run where each run has a colour."""
+
+_LETTER = 0.52 / 72
+"""Mean width of a letter in inches, for each point of the size of the type."""
+
+_HANDLE = 6
+"""Width of the stroke and the space of a legend's entry, in letters."""
+
+_PARTS_OF_RUN = 2
+"""Hosts or ports of a run that are drawn by default where there are several runs."""
+
+
+def plot(results: Sequence[Result], labels: Sequence[str] = ()) -> ResultPlots:
+    """Draw several results in the same axes, to compare them.
+
+    Each run has a colour, and each of its curves a stroke. Maps of utilisation are next to each
+    other.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        One to six results.
+    labels : sequence of str, optional
+        Names of the runs; by default the facts in which they differ.
+
+    Returns
+    -------
+    ResultPlots
+        Figures of all results, such as ``silvan.plot([first, second]).receive_rates()``.
+
+    Raises
+    ------
+    SilvanError
+        There are no results, too many, or not a label for each.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> scenario = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 4},
+    ...     traffic={"incast": [{"to": "host-0000"}]},
+    ...     probe={"interval": "10 us"},
+    ...     run={"duration": "100 us"},
+    ... )
+    >>> slow = scenario.override({"host.sink-rate": "100 Gbit/s"})
+    >>> figure = silvan.plot([silvan.run(scenario), silvan.run(slow)]).receive_rates()
+    >>> figure.axes[0].get_legend_handles_labels()[1]
+    ['host.sink-rate unlimited', 'host.sink-rate 100 Gbit/s']
+    """
+    if not 0 < len(results) <= len(style.CURVES):
+        raise SilvanError(
+            f"{len(results)} results: 1 to {len(style.CURVES)} fit into a figure",
+            hint="name some of them",
+        )
+    names = list(labels) or run_labels(results)
+    if len(names) != len(results):
+        raise SilvanError(f"{len(results)} results and {len(names)} labels")
+    return ResultPlots(results, names)
+
+
 class ResultPlots:
-    """Figures of one result, in matplotlib.
+    """Figures of a result, in matplotlib.
 
     A notebook shows a figure that is the last value of a cell; ``figure.savefig(path)`` writes it.
 
     Parameters
     ----------
-    result : Result
-        What to draw.
+    results : sequence of Result
+        One result, or several in the same axes.
+    labels : sequence of str
+        Their names.
+    page : Page, optional
+        Width and title of the figures.
 
     Examples
     --------
@@ -59,9 +128,15 @@ class ResultPlots:
     'receive rate (Gbit/s)'
     """
 
-    def __init__(self, result: Result, page: style.Page = style.SCREEN) -> None:
-        self._result = result
+    def __init__(
+        self, results: Sequence[Result], labels: Sequence[str], page: style.Page = style.SCREEN
+    ) -> None:
+        self._results = list(results)
+        self._labels = list(labels)
         self._page = page
+        self._run_colours = style.run_colours(
+            [one.scenario.to_dict()["control"]["scheme"] != "none" for one in results]
+        )
 
     def sized(self, width: str, *, title: bool = False) -> ResultPlots:
         """Return the figures in another width.
@@ -86,10 +161,41 @@ class ResultPlots:
             raise SilvanError(
                 f"there is no width {width!r}", hint=f"widths: {', '.join(style.WIDTHS_IN)}"
             )
-        return ResultPlots(self._result, style.Page(width, title))
+        return ResultPlots(self._results, self._labels, style.Page(width, title))
 
     def _figure(self, width_in: float, height_in: float) -> AbstractContextManager[Figure]:
-        return self._page.figure(width_in, height_in, self._result.scenario.name)
+        names = dict.fromkeys(result.scenario.name for result in self._results)
+        # Labels of the curves hold the names that differ.
+        title = next(iter(names)) if len(names) == 1 else ""
+        return self._page.figure(width_in, height_in, title)
+
+    def _parts(self, most: int) -> int:
+        """Return how many hosts or ports to draw by default, of ``most`` of a single run."""
+        return most if len(self._results) == 1 else min(most, _PARTS_OF_RUN)
+
+    def _look(self, run: int, part: int, name: str, parts: int, colour: str = "") -> dict[str, Any]:
+        """Return colour, stroke and label of a curve: one of the parts of a run."""
+        if len(self._results) == 1:
+            colour = colour or _COLOURS[part % len(_COLOURS)]
+            return {"color": colour, "linestyle": "-", "label": name}
+        label = self._labels[run]
+        return {
+            "color": self._run_colours[run],
+            "linestyle": _DASHES[part % len(_DASHES)],
+            "label": f"{label}: {name}" if parts > 1 else label,
+        }
+
+    def _needed(self, table: str, reason: str, hint: str) -> None:
+        """Refuse results without a table.
+
+        Raises
+        ------
+        SilvanError
+            A result has no such table.
+        """
+        for result in self._results:
+            if table not in result.tables:
+                raise SilvanError(f"{result.scenario.name}: {reason}", hint=hint)
 
     def receive_rates(self, hosts: Sequence[str] | None = None) -> Figure:
         """Draw the receive rates over time.
@@ -110,24 +216,15 @@ class ResultPlots:
         SilvanError
             There is no such host.
         """
-        curves = {}
-        if hosts is None:
-            for name, members, colour in (
-                ("hotspots", hotspots(self._result), _HOTSPOTS),
-                ("other receivers", other_receivers(self._result), _OTHERS),
-            ):
-                if members.any():
-                    curves[f"{name} (mean)"] = (np.flatnonzero(members), colour)
-        else:
-            for number, name in enumerate(hosts):
-                colour = _COLOURS[number % len(_COLOURS)]
-                curves[name] = (np.array([self._host(name)]), colour)
-        times_ms, rates = sliding_rates_gbps(*delivered(self._result))
         with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
-            for name, (columns, colour) in curves.items():
-                _curve(axes, times_ms, rates[:, columns].mean(axis=1), colour, name)
-            _over_time(axes, "receive rate (Gbit/s)")
+            for run, result in enumerate(self._results):
+                curves = _groups(result) if hosts is None else _hosts(result, hosts)
+                times_ms, rates = sliding_rates_gbps(*delivered(result))
+                for part, (name, columns, colour) in enumerate(curves):
+                    look = self._look(run, part, name, len(curves), colour)
+                    _curve(axes, times_ms, rates[:, columns].mean(axis=1), look)
+            _over_time(axes, "receive rate (Gbit/s)", len(self._results))
         return figure
 
     def queues(self, ports: Sequence[str] | None = None, *, most: int = 6) -> Figure:
@@ -151,27 +248,31 @@ class ResultPlots:
         SilvanError
             The result has neither table, or no such port.
         """
-        tables = self._result.tables
-        if "port_series" not in tables and ("forest" not in tables or ports is not None):
-            raise SilvanError(
-                f"{self._result.scenario.name}: the run did not sample the queues of ports",
-                hint="set probe.ports = true, or give the scenario a table [probe.trees]",
-            )
+        sampled = all("port_series" in result.tables for result in self._results)
+        if not sampled:
+            for result in self._results:
+                if "forest" not in result.tables or ports is not None:
+                    raise SilvanError(
+                        f"{result.scenario.name}: the run did not sample the queues of ports",
+                        hint="set probe.ports = true, or give the scenario a table [probe.trees]",
+                    )
+        if sampled and ports is None:
+            every = [_peaks(result) for result in self._results]
+            # Ports that all fabrics have; the sort is stable.
+            peaks = {
+                name: max(one[name] for one in every)
+                for name in every[0]
+                if all(name in one for one in every)
+            }
+            ports = sorted(peaks, key=lambda name: -peaks[name])[: self._parts(most)]
         with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
-            if "port_series" in tables:
-                for number, (name, times_ms, queued) in enumerate(self._queues(ports, most)):
-                    colour = _COLOURS[number % len(_COLOURS)]
-                    _curve(axes, times_ms, queued / 1024, colour, name)
-            else:
-                forest = tables["forest"]
-                for name, column, colour in (
-                    ("in congestion trees", "queued_bytes", _HOTSPOTS),
-                    ("all that waits", "waiting_bytes", _OTHERS),
-                ):
-                    waiting = forest[column].to_numpy() / 1024
-                    _curve(axes, _ms(forest["time_ps"]), waiting, colour, name)
-            _over_time(axes, "queue (KiB)")
+            for run, result in enumerate(self._results):
+                queues = _queues(result, ports or []) if sampled else _waiting(result)
+                for part, (name, times_ms, queued, colour) in enumerate(queues):
+                    look = self._look(run, part, name, len(queues), colour)
+                    _curve(axes, times_ms, queued / 1024, look)
+            _over_time(axes, "queue (KiB)", len(self._results))
         return figure
 
     def utilisation(self) -> Figure:
@@ -184,46 +285,38 @@ class ResultPlots:
             the end, relative to what the cable can carry in this time, from 0 to 100 %. White: a
             port without a cable.
         """
-        ports = self._result.ports
-        hosts = set(self._result.hosts["name"].to_pylist())
-        nodes = ports["node"].to_pylist()
-        switches = list(dict.fromkeys(node for node in nodes if node not in hosts))
-        rows = {switch: row for row, switch in enumerate(switches)}
-        numbers = ports["port"].to_numpy()
-        rates_gbps = ports["xmit_bytes"].to_numpy() * 8e3 / measured_ps(self._result)
-        shares = 100 * rates_gbps / ports["link_gbps"].to_numpy()
-        columns = max(int(numbers[i]) for i, node in enumerate(nodes) if node in rows)
-        shown = np.full((len(switches), columns), np.nan)
-        for node, number, share in zip(nodes, numbers, shares, strict=True):
-            if node in rows:
-                shown[rows[node], int(number) - 1] = share
-        height = min(12.0, 1.6 + 0.25 * len(switches))
-        with self._figure(_SIZE[0], height) as figure:
-            axes = figure.subplots()
-            axes.grid(visible=False)
-            drawn = axes.pcolormesh(
-                np.arange(columns + 1) + 0.5,
-                np.arange(len(switches) + 1) - 0.5,
-                shown,
-                cmap="viridis",
-                vmin=0,
-                vmax=100,
-            )
-            style.name_parts(
-                drawn,
-                [
-                    f"{switch}:{port + 1}\n"
-                    + ("no cable" if np.isnan(share) else f"utilisation (%): {share:.4g}")
-                    for switch, row in zip(switches, shown, strict=True)
-                    for port, share in enumerate(row)
-                ],
-            )
-            axes.invert_yaxis()
-            step = -(-len(switches) // 40)
-            axes.set_yticks(range(0, len(switches), step), switches[::step])
-            axes.set_xlabel("output port")
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            figure.colorbar(drawn, ax=axes, label="utilisation (%)")
+        maps = [_utilisation(result) for result in self._results]
+        rows = max(len(switches) for switches, _ in maps)
+        height = min(12.0, 1.6 + 0.25 * rows)
+        with self._figure(_SIZE[0] * (0.2 + 0.8 * len(maps)), height) as figure:
+            panels = figure.subplots(1, len(maps), squeeze=False)[0]
+            for axes, (switches, shown), label in zip(panels, maps, self._labels, strict=True):
+                axes.grid(visible=False)
+                drawn = axes.pcolormesh(
+                    np.arange(shown.shape[1] + 1) + 0.5,
+                    np.arange(len(switches) + 1) - 0.5,
+                    shown,
+                    cmap="viridis",
+                    vmin=0,
+                    vmax=100,
+                )
+                style.name_parts(
+                    drawn,
+                    [
+                        f"{switch}:{port + 1}\n"
+                        + ("no cable" if np.isnan(share) else f"utilisation (%): {share:.4g}")
+                        for switch, row in zip(switches, shown, strict=True)
+                        for port, share in enumerate(row)
+                    ],
+                )
+                axes.invert_yaxis()
+                step = -(-len(switches) // 40)
+                axes.set_yticks(range(0, len(switches), step), switches[::step])
+                axes.set_xlabel("output port")
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+                if len(maps) > 1:
+                    axes.set_title(label)
+            figure.colorbar(drawn, ax=list(panels), label="utilisation (%)")
         return figure
 
     def latency_cdf(self, hosts: Sequence[str] | None = None, *, most: int = 6) -> Figure:
@@ -247,36 +340,46 @@ class ResultPlots:
         SilvanError
             The run kept no latencies by host, or there is no such host.
         """
-        table = self._result.tables.get("host_latencies")
-        if table is None:
-            raise SilvanError(
-                f"{self._result.scenario.name}: the run did not keep latencies by host",
-                hint='set probe.latency = "host"',
-            )
-        receivers, ends, packets = (table[name].to_numpy() for name in ("host", "to_ns", "packets"))
-        names = self._result.hosts["name"].to_pylist()
+        self._needed(
+            "host_latencies",
+            "the run did not keep latencies by host",
+            'set probe.latency = "host"',
+        )
         if hosts is None:
-            totals = np.bincount(receivers, weights=packets, minlength=len(names))
-            order = np.argsort(-totals, kind="stable")[:most]
-            hosts = [names[host] for host in order if totals[host]]
+            totals: Counter[str] = Counter()
+            for result in self._results:
+                table = result.tables["host_latencies"]
+                names = result.hosts["name"].to_pylist()
+                packets = np.bincount(table["host"].to_numpy(), weights=table["packets"].to_numpy())
+                totals.update({names[host]: int(packets[host]) for host in packets.nonzero()[0]})
+            shared = set[str].intersection(
+                *(set(result.hosts["name"].to_pylist()) for result in self._results)
+            )
+            busiest = (name for name, _ in totals.most_common() if name in shared)
+            hosts = list(islice(busiest, self._parts(most)))
         with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
-            for number, name in enumerate(hosts):
-                own = receivers == self._host(name)
-                share = packets[own].cumsum() / max(1, packets[own].sum())
-                colour = _COLOURS[number % len(_COLOURS)]
-                if own.any():
-                    # Each curve starts at 0.
-                    latencies_us = np.append(ends[own][:1], ends[own]) / 1e3
-                    share = np.append(0, share)
-                else:
-                    latencies_us = share
-                axes.step(latencies_us, share, where="post", color=colour, label=name)
+            for run, result in enumerate(self._results):
+                receivers, ends, packets = (
+                    result.tables["host_latencies"][name].to_numpy()
+                    for name in ("host", "to_ns", "packets")
+                )
+                for part, name in enumerate(hosts):
+                    own = receivers == _host(result, name)
+                    share = packets[own].cumsum() / max(1, packets[own].sum())
+                    if own.any():
+                        # Each curve starts at 0.
+                        latencies_us = np.append(ends[own][:1], ends[own]) / 1e3
+                        share = np.append(0, share)
+                    else:
+                        latencies_us = share
+                    look = self._look(run, part, name, len(hosts))
+                    axes.step(latencies_us, share, where="post", **look)
             axes.set_xscale("log")
             axes.set_ylim(0, 1.02)
             axes.set_xlabel("latency (µs)")
             axes.set_ylabel("share of packets")
-            _legend(axes)
+            _legend(axes, len(self._results))
         return figure
 
     def fct_cdf(self) -> Figure:
@@ -294,21 +397,25 @@ class ResultPlots:
         SilvanError
             The run has no such flows.
         """
-        names, completion, _, _ = self._flows()
+        flows = [_flows(result) for result in self._results]
+        classes = list(dict.fromkeys(str(name) for names, *_ in flows for name in names))
         with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
-            for number, name in enumerate(dict.fromkeys(names)):
-                own = completion[names == name]
-                finished = np.sort(own[np.isfinite(own)])
-                share = np.arange(len(finished) + 1) / len(own)
-                times_us = np.append(finished[:1], finished) / 1e6
-                colour = _COLOURS[number % len(_COLOURS)]
-                axes.step(times_us, share[: len(times_us)], where="post", color=colour, label=name)
+            for run, (names, completion, _, _) in enumerate(flows):
+                for part, name in enumerate(classes):
+                    own = completion[names == name]
+                    if not len(own):
+                        continue
+                    finished = np.sort(own[np.isfinite(own)])
+                    share = np.arange(len(finished) + 1) / len(own)
+                    times_us = np.append(finished[:1], finished) / 1e6
+                    look = self._look(run, part, name, len(classes))
+                    axes.step(times_us, share[: len(times_us)], where="post", **look)
             axes.set_xscale("log")
             axes.set_ylim(0, 1.02)
             axes.set_xlabel("flow completion time (µs)")
             axes.set_ylabel("share of flows")
-            _legend(axes)
+            _legend(axes, len(self._results))
         return figure
 
     def slowdown_by_size(self, *, groups: int = 20) -> Figure:
@@ -330,20 +437,19 @@ class ResultPlots:
         SilvanError
             The run has no flows that started after the warm-up.
         """
-        _, _, slowdown, sizes = self._flows()
-        order = np.argsort(sizes, kind="stable")
-        # Flows of one size are in one group.
-        starts = np.searchsorted(
-            sizes[order], sizes[order][np.arange(groups) * len(order) // groups]
-        )
-        parts = np.split(order, np.unique(starts)[1:])
+        flows = [_flows(result) for result in self._results]
         with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
-            for (text, share), colour in zip(_SHARES, _COLOURS, strict=False):
+            for run, (_, _, slowdown, sizes) in enumerate(flows):
+                parts = _by_size(sizes, groups)
                 places = np.array([sizes[part].mean() for part in parts])
-                values = np.array([percentile(np.sort(slowdown[part]), share) for part in parts])
-                known = np.isfinite(values)
-                axes.plot(places[known], values[known], ".-", color=colour, label=text)
+                for number, (text, share) in enumerate(_SHARES):
+                    values = np.array(
+                        [percentile(np.sort(slowdown[part]), share) for part in parts]
+                    )
+                    known = np.isfinite(values)
+                    look = self._look(run, number, text, len(_SHARES))
+                    axes.plot(places[known], values[known], marker=".", **look)
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -351,66 +457,124 @@ class ResultPlots:
             axes.yaxis.set_minor_locator(NullLocator())
             axes.set_xlabel("flow size (bytes)")
             axes.set_ylabel("slowdown")
-            _legend(axes)
+            _legend(axes, len(self._results))
         return figure
 
-    def _flows(self) -> tuple[npt.NDArray[np.str_], FloatArray, FloatArray, FloatArray]:
-        """Give class, completion time in ps, slowdown and size of flows after the warm-up.
 
-        Times and slowdowns of unfinished flows are infinite.
-        """
-        table = self._result.flows
-        table = table.filter(table["measured"])
-        if not table.num_rows:
-            raise SilvanError(
-                f"{self._result.scenario.name}: no flow started after the warm-up",
-                hint="set a shorter run.warm-up",
-            )
-        completion, slowdown = (
-            np.nan_to_num(table[name].to_numpy(zero_copy_only=False).astype(np.float64), nan=np.inf)
-            for name in ("completion_ps", "slowdown")
+def _groups(result: Result) -> list[tuple[str, npt.NDArray[np.intp], str]]:
+    """Return name, columns and colour of hotspots and of other receivers."""
+    return [
+        (f"{name} (mean)", np.flatnonzero(members), colour)
+        for name, members, colour in (
+            ("hotspots", hotspots(result), _HOTSPOTS),
+            ("other receivers", other_receivers(result), _OTHERS),
         )
-        sizes = table["bytes"].to_numpy().astype(np.float64)
-        return np.array(table["name"].to_pylist()), completion, slowdown, sizes
+        if members.any()
+    ]
 
-    def _host(self, name: str) -> int:
-        """Find a host by its name."""
-        names: list[str] = self._result.hosts["name"].to_pylist()
+
+def _hosts(result: Result, names: Sequence[str]) -> list[tuple[str, npt.NDArray[np.intp], str]]:
+    """Return name, column and no colour of some hosts."""
+    return [(name, np.array([_host(result, name)]), "") for name in names]
+
+
+def _host(result: Result, name: str) -> int:
+    """Find a host by its name."""
+    names: list[str] = result.hosts["name"].to_pylist()
+    if name not in names:
+        raise SilvanError(
+            f"{result.scenario.name} has no host {name!r}",
+            hint='result.hosts["name"] lists the hosts',
+        )
+    return names.index(name)
+
+
+def _flows(
+    result: Result,
+) -> tuple[npt.NDArray[np.str_], FloatArray, FloatArray, FloatArray]:
+    """Return class, completion time in ps, slowdown and size of flows after the warm-up.
+
+    Times and slowdowns of unfinished flows are infinite.
+    """
+    table = result.flows
+    table = table.filter(table["measured"])
+    if not table.num_rows:
+        raise SilvanError(
+            f"{result.scenario.name}: no flow started after the warm-up",
+            hint="set a shorter run.warm-up",
+        )
+    completion, slowdown = (
+        np.nan_to_num(table[name].to_numpy(zero_copy_only=False).astype(np.float64), nan=np.inf)
+        for name in ("completion_ps", "slowdown")
+    )
+    sizes = table["bytes"].to_numpy().astype(np.float64)
+    return np.array(table["name"].to_pylist()), completion, slowdown, sizes
+
+
+def _by_size(sizes: FloatArray, groups: int) -> list[npt.NDArray[np.intp]]:
+    """Split flows into groups of neighbouring sizes; flows of one size are in one group."""
+    order = np.argsort(sizes, kind="stable")
+    starts = np.searchsorted(sizes[order], sizes[order][np.arange(groups) * len(order) // groups])
+    return np.split(order, np.unique(starts)[1:])
+
+
+def _utilisation(result: Result) -> tuple[list[str], FloatArray]:
+    """Return the switches, and the utilisation of their ports in percent: a row for each."""
+    ports = result.ports
+    hosts = set(result.hosts["name"].to_pylist())
+    nodes = ports["node"].to_pylist()
+    switches = list(dict.fromkeys(node for node in nodes if node not in hosts))
+    rows = {switch: row for row, switch in enumerate(switches)}
+    numbers = ports["port"].to_numpy()
+    rates_gbps = ports["xmit_bytes"].to_numpy() * 8e3 / measured_ps(result)
+    shares = 100 * rates_gbps / ports["link_gbps"].to_numpy()
+    columns = max(int(numbers[i]) for i, node in enumerate(nodes) if node in rows)
+    shown = np.full((len(switches), columns), np.nan)
+    for node, number, share in zip(nodes, numbers, shares, strict=True):
+        if node in rows:
+            shown[rows[node], int(number) - 1] = share
+    return switches, shown
+
+
+def _port_names(result: Result) -> list[str]:
+    ports = result.ports
+    nodes, numbers = ports["node"].to_pylist(), ports["port"].to_pylist()
+    return [f"{node}:{port}" for node, port in zip(nodes, numbers, strict=True)]
+
+
+def _peaks(result: Result) -> dict[str, int]:
+    """Return the largest queue of each port in bytes."""
+    series, names = result.tables["port_series"], _port_names(result)
+    queued = series["queued_bytes"].to_numpy()
+    peaks = np.zeros(len(names), dtype=queued.dtype)
+    np.maximum.at(peaks, series["ports_row"].to_numpy(), queued)
+    return dict(zip(names, map(int, peaks), strict=True))
+
+
+def _queues(result: Result, ports: Sequence[str]) -> list[tuple[str, FloatArray, FloatArray, str]]:
+    """Return name, sample times, queued bytes and no colour of ports."""
+    series, names = result.tables["port_series"], _port_names(result)
+    rows = series["ports_row"].to_numpy()
+    queued = series["queued_bytes"].to_numpy()
+    times_ms = _ms(series["time_ps"])
+    for name in ports:
         if name not in names:
             raise SilvanError(
-                f"{self._result.scenario.name} has no host {name!r}",
-                hint='result.hosts["name"] lists the hosts',
+                f"{result.scenario.name} has no port {name!r}",
+                hint=f"name ports by node and number, such as {names[0]!r}",
             )
-        return names.index(name)
+    chosen = [(name, rows == names.index(name)) for name in ports]
+    return [(name, times_ms[own], queued[own], "") for name, own in chosen]
 
-    def _queues(
-        self, ports: Sequence[str] | None, most: int
-    ) -> list[tuple[str, FloatArray, FloatArray]]:
-        """Give the name, sample times and queued bytes of ports."""
-        series = self._result.tables["port_series"]
-        of_port = self._result.ports
-        names = [
-            f"{node}:{port}"
-            for node, port in zip(
-                of_port["node"].to_pylist(), of_port["port"].to_pylist(), strict=True
-            )
-        ]
-        rows = series["ports_row"].to_numpy()
-        queued = series["queued_bytes"].to_numpy()
-        times_ms = _ms(series["time_ps"])
-        if ports is None:
-            peaks = np.zeros(len(names), dtype=queued.dtype)
-            np.maximum.at(peaks, rows, queued)
-            chosen = [int(row) for row in np.argsort(-peaks.astype(np.int64), kind="stable")[:most]]
-        else:
-            unknown = [name for name in ports if name not in names]
-            if unknown:
-                raise SilvanError(
-                    f"{self._result.scenario.name} has no port {unknown[0]!r}",
-                    hint=f"name ports by node and number, such as {names[0]!r}",
-                )
-            chosen = [names.index(name) for name in ports]
-        return [(names[row], times_ms[rows == row], queued[rows == row]) for row in chosen]
+
+def _waiting(result: Result) -> list[tuple[str, FloatArray, FloatArray, str]]:
+    """Return name, sample times, queued bytes and colour of trees, and of all that waits."""
+    forest = result.tables["forest"]
+    times_ms = _ms(forest["time_ps"])
+    return [
+        ("in congestion trees", times_ms, forest["queued_bytes"].to_numpy(), _HOTSPOTS),
+        ("all that waits", times_ms, forest["waiting_bytes"].to_numpy(), _OTHERS),
+    ]
 
 
 def _ms(times_ps: pa.ChunkedArray) -> FloatArray:
@@ -419,22 +583,29 @@ def _ms(times_ps: pa.ChunkedArray) -> FloatArray:
     return milliseconds
 
 
-def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, colour: str, name: str) -> None:
+def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, look: dict[str, Any]) -> None:
     """Draw a quantity over time; a single sample is a dot."""
     marker = "o" if len(times_ms) == 1 else ""
-    axes.plot(times_ms, values, color=colour, marker=marker, label=name)
+    axes.plot(times_ms, values, marker=marker, **look)
 
 
-def _over_time(axes: Axes, quantity: str) -> None:
+def _over_time(axes: Axes, quantity: str, runs: int) -> None:
     """Label the axes of a quantity over time."""
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("simulated time (ms)")
     axes.set_ylabel(quantity)
-    _legend(axes)
+    _legend(axes, runs)
 
 
-def _legend(axes: Axes) -> None:
+def _legend(axes: Axes, runs: int = 1) -> None:
     """Explain the curves, if there are any."""
-    if axes.get_legend_handles_labels()[0]:
-        style.legend_below(axes, columns=min(3, len(axes.get_lines())))
+    _, labels = axes.get_legend_handles_labels()
+    if labels:
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        size = mpl.rcParams["font.size"] * _LETTER
+        entry_in = size * (max(map(len, labels)) + _HANDLE)
+        fitting = max(1, int(figure.get_figwidth() / entry_in))
+        # A column for each run; its parts are below each other.
+        style.legend_below(axes, columns=min(runs if runs > 1 else 3, fitting, len(labels)))

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from silvan.figures import style
+from silvan.measures import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,14 +16,7 @@ if TYPE_CHECKING:
 
     from silvan.planning.saturation import Saturation
 
-_NUMBERS = (
-    "load",
-    "offered_gbps",
-    "delivered_gbps",
-    "share",
-    "latency_mean_us",
-    "latency_p99_us",
-)
+_NUMBERS = ("load", "offered_gbps", "delivered_gbps", "share")
 
 
 def draw_saturation(
@@ -57,13 +51,13 @@ def draw_saturation(
         latency, delivered = figure.subplots(2, 1) if page.is_narrow else figure.subplots(1, 2)
         for place, (name, one) in enumerate(found.items()):
             colour = style.CURVES[place % len(style.CURVES)]
-            timed = [point for point in one.points if point.latency_mean_us is not None]
+            timed = [point for point in one.points if "latency_mean_us" in point.measures]
             loads = [point.load for point in timed]
             for column, line, words in (
                 ("latency_mean_us", "o-", "mean"),
                 ("latency_p99_us", "s--", "99th percentile"),
             ):
-                values = [getattr(point, column) for point in timed]
+                values = [point.measures[column] for point in timed]
                 (drawn,) = latency.plot(loads, values, line, color=colour, markersize=4)
                 style.name_curve(drawn, f"{name}, {words}" if name else words)
             loads = [point.load for point in one.points]
@@ -84,9 +78,15 @@ def draw_saturation(
             axes.set_xlabel("load (share of the injection rate)")
             axes.set_xlim(0, 1.02)
         style.legend_below(latency, _handles(found), columns=2 if page.is_narrow else None)
-        header = ("curve", *_NUMBERS)
+        known = {of for one in found.values() for point in one.points for of in point.measures}
+        measured = [of for of in MEASURES if of in known]
+        header = ("curve", *_NUMBERS, *measured)
         rows = [
-            (name, *(getattr(point, column) for column in _NUMBERS))
+            (
+                name,
+                *(getattr(point, column) for column in _NUMBERS),
+                *(point.measures.get(of) for of in measured),
+            )
             for name, one in found.items()
             for point in one.points
         ]

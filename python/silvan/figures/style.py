@@ -197,6 +197,26 @@ def styled(
         yield figure
 
 
+def run_colours(is_controlled: Sequence[bool]) -> list[str]:
+    """Choose colours of runs: vermilion stands for no control where some runs have control.
+
+    Parameters
+    ----------
+    is_controlled : sequence of bool
+        True for each run with congestion control.
+
+    Examples
+    --------
+    >>> run_colours([False, True]) == [CC_COLOURS["off"], CC_COLOURS["on"]]
+    True
+    """
+    if all(is_controlled) or not any(is_controlled):
+        return list(CURVES[: len(is_controlled)])
+    place = list(is_controlled).index(False)
+    colours = [one for one in CURVES if one != CC_COLOURS["off"]][: len(is_controlled) - 1]
+    return [*colours[:place], CC_COLOURS["off"], *colours[place:]]
+
+
 def name_parts(artist: Artist, names: Sequence[str]) -> None:
     """Give the parts of an artist names, which a browser shows where the pointer is in an SVG.
 

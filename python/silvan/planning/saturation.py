@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from silvan.errors import ScenarioError
-from silvan.measures import measured_ps
+from silvan.measures import finite
+from silvan.receive_rates import measured_ps
 from silvan.scenario import Scenario
 from silvan.simulation import run
 
@@ -32,8 +33,8 @@ class LoadPoint:
         Payload of the same traffic classes that hosts received then, in Gbit/s.
     share : float
         Delivered over offered.
-    latency_mean_us, latency_p99_us : float or None
-        Measures of the run: latency of all packets in microseconds.
+    measures : dict
+        Measures of the run by name; None where one is infinite.
     messages : int or None
         Messages or flows that arrived at the sources after the warm-up; ``None`` at a load of 1,
         where sources make them when they can send them.
@@ -43,8 +44,7 @@ class LoadPoint:
     offered_gbps: float
     delivered_gbps: float
     share: float
-    latency_mean_us: float | None
-    latency_p99_us: float | None
+    measures: dict[str, float | None]
     messages: int | None
 
 
@@ -230,7 +230,6 @@ def _measure(scenario: Scenario, load: float, classes: Collection[str]) -> LoadP
         offered_gbps=offered * to_gbps,
         delivered_gbps=delivered * to_gbps,
         share=delivered / offered,
-        latency_mean_us=result.measures.get("latency_mean_us"),
-        latency_p99_us=result.measures.get("latency_p99_us"),
+        measures=finite(result.measures),
         messages=messages,
     )

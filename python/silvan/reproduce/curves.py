@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from silvan.measures import FloatArray
+from silvan.receive_rates import FloatArray
 from silvan.reproduce.experiment import PointTable
 
 Row = Mapping[str, float | str]

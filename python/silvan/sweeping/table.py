@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from silvan.run_measures import MEASURES
+from silvan.measures import MEASURES
 from silvan.sweeping.plan import plain
 from silvan.toml_text import TomlValue
 

@@ -50,7 +50,7 @@ class Task:
     seed: int
     tables: bool
     limit_s: float | None = None
-    measure: str = "silvan.run_measures:row_measures"
+    measure: str = "silvan.measures:row_measures"
     threads: int | None = None
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from silvan.errors import ScenarioError, shown
 from silvan.input_files import CONFIGURATION_BYTES, read_text
+from silvan.measures import MEASURES, require_measure
 from silvan.reproduce.registry import find_paper, study
-from silvan.run_measures import MEASURES, require_measure
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
 from silvan.tuning.expression import Expression

@@ -12,9 +12,9 @@ from typing import Any
 from silvan._silvan import scheme_tables, schemes
 from silvan.errors import ScenarioError, SilvanError
 from silvan.folders import write_text
+from silvan.measures import MEASURES, require_measure
 from silvan.planning.changes import stated
 from silvan.quantities import Quantity
-from silvan.run_measures import MEASURES, RATES, require_measure
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue, literal
 from silvan.tuning.expression import Expression
@@ -89,18 +89,18 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Objectives and rates of some settings, as means over seeds.
+    """Objectives and measures of some settings, as means over seeds.
 
     Attributes
     ----------
     objectives : tuple of float
         The objectives; not a number where a run failed.
-    rates : dict
-        Receive rates by name, in Gbit/s; None where there are none.
+    measures : dict
+        Measures by name; None where a run failed, or has none or an infinite one.
     """
 
     objectives: tuple[float | None, ...]
-    rates: dict[str, float | None]
+    measures: dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +454,11 @@ class _Judge:
                 tuple(
                     _mean([one.formula.value(each) for each in numbers]) for one in self._objectives
                 ),
-                {name: _mean([each.get(name) for each in numbers]) for name in RATES},
+                {
+                    name: _mean([each.get(name) for each in numbers])
+                    for name in MEASURES
+                    if any(name in each for each in numbers)
+                },
             )
 
         return [score(row) for row in rows[1:]]

@@ -17,6 +17,7 @@ from silvan.cache import build_id, kept_result
 from silvan.comparison import RankingRow, compared, courses
 from silvan.errors import OutputError
 from silvan.folders import write_text
+from silvan.measures import OF_COMPARISONS, Measure
 from silvan.reproduce.curves import over_time
 from silvan.result import Result
 from silvan.scenario import Scenario
@@ -35,6 +36,7 @@ def write_comparison(
     schemes: str | None,
     changes: Sequence[str],
     folder: Path,
+    measures: Sequence[Measure] = (),
 ) -> Path:
     """Write what a comparison has brought, and where its runs are.
 
@@ -50,6 +52,8 @@ def write_comparison(
         Words of the command line that made the scenario from its file.
     folder : Path
         The folder of the comparison.
+    measures : sequence of Measure, optional
+        Measures of the report's table; by default those of :func:`silvan.comparison.compared`.
 
     Returns
     -------
@@ -63,6 +67,8 @@ def write_comparison(
     words = ["silvan", "compare", f"{scenario.name}.toml"]
     words += [] if schemes is None else ["--schemes", schemes]
     words += ["--seeds", str(ranking[0].seeds)] if ranking[0].seeds > 1 else []
+    shown = [one.name for one in measures]
+    words += ["--measures", ",".join(shown)] if shown else []
     words += changes
     facts = {
         "scenario": scenario.name,
@@ -70,6 +76,7 @@ def write_comparison(
         "version": _silvan.version(),
         "build": build_id(),
         "command": shlex.join(words),
+        "measures": shown,
         "schemes": rows,
     }
     path = folder / COMPARISON
@@ -146,7 +153,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
                     "arrive: in a short interval, a full link alternates between two numbers.",
                     *(f"{row['scheme']}: {row['failure']}" for row in rows if row["failure"]),
                 ],
-                tables=[_table(rows, list(cases.values()))],
+                tables=[_table(rows, read["measures"], list(cases.values()))],
                 curves=sorted(curves, key=lambda curve: str(curve["chart"]), reverse=True),
                 figures=[drawing] if drawing.is_file() else [],
                 cases=cases,
@@ -157,8 +164,10 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[int]]) -> Table:
-    shown = compared(rows)
+def _table(
+    rows: Sequence[Mapping[str, Any]], measures: Sequence[str], runs: Sequence[Sequence[int]]
+) -> Table:
+    shown = [OF_COMPARISONS[name] for name in measures] or compared(rows)
     columns = [one.title for one in shown]
     cells = [
         [

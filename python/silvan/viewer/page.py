@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silvan._silvan import scheme_tables
 from silvan.folders import write_text
+from silvan.measures import MEASURES, RATES
 from silvan.result import Result
-from silvan.run_measures import MEASURES, RATES
+from silvan.run_labels import differences, run_labels
 from silvan.viewer.shapes import readable
 from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_tables
 
@@ -36,15 +36,6 @@ _LEVEL = 9
 """Level of zstd: 19 would save a fifth, and take 25 times as long."""
 
 _ARROW = "application/vnd.apache.arrow.file"
-_MOST_ENTRIES = 16
-"""Tables of a list, such as flows, that are compared key by key; of more, the list as a whole."""
-
-_MOST_LETTERS = 300
-"""Letters of a value that tells scenarios apart."""
-
-_NOTIFICATIONS = "feedback"
-"""The section of the control that is of no scheme, but of the notifications of all."""
-
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
 
 
@@ -179,96 +170,6 @@ def live_html(
     page = facts_block(title, [facts], live=live)
     # The page connects to the server that it comes from, and to no other.
     return document(title, [page, *blocks], connect="'self'")
-
-
-def run_labels(results: Sequence[Result]) -> list[str]:
-    """Name runs by what tells them apart: scenario, scheme and seed."""
-    schemes = [result.scenario.to_dict()["control"]["scheme"] for result in results]
-    parts = [
-        [result.scenario.name for result in results],
-        ["no congestion control" if scheme == "none" else scheme for scheme in schemes],
-        [f"seed {result.seed}" for result in results],
-    ]
-    telling = [part for part in parts if len(set(part)) > 1] or [parts[0]]
-    names = [", ".join(words) for words in zip(*telling, strict=True)]
-    if len(set(names)) == len(names):
-        return names
-    return [f"{name} ({number})" for number, name in enumerate(names, start=1)]
-
-
-def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Find the keys in which scenarios differ.
-
-    Keys of a congestion-control scheme count only among the scenarios in which it is in effect.
-
-    Parameters
-    ----------
-    scenarios : sequence of Mapping
-        Scenarios as :meth:`silvan.Scenario.to_dict` returns them.
-
-    Returns
-    -------
-    list of dict
-        For each scenario the values of those keys as text, by dotted key.
-
-    Examples
-    --------
-    >>> differences([{"a": {"b": 1, "c": 2}}, {"a": {"b": 3, "c": 2}}])
-    [{'a.b': '1'}, {'a.b': '3'}]
-    >>> differences([{"flow": [{"to": "a"}]}, {"flow": [{"to": "b"}]}])
-    [{'flow.0.to': 'a'}, {'flow.0.to': 'b'}]
-    """
-    flat = [(dict(_leaves(scenario, "")), _idle(scenario)) for scenario in scenarios]
-    keys = dict.fromkeys(key for one, _ in flat for key in one)
-    telling = [
-        key
-        for key in keys
-        if len({one.get(key) for one, idle in flat if not key.startswith(idle)}) > 1
-    ]
-    return [
-        {key: "" if key.startswith(idle) else one.get(key, "") for key in telling}
-        for one, idle in flat
-    ]
-
-
-def _idle(scenario: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return how keys begin that have no effect: those of schemes that are not in effect."""
-    control = scenario.get("control", {})
-    scheme = control.get("scheme")
-    sections = [name for name, keys in control.items() if isinstance(keys, Mapping)]
-    # A scheme of another version is only known by its name.
-    active = {scheme, *scheme_tables(str(scheme))}
-    if scheme != "none":
-        active.add(_NOTIFICATIONS)
-    return tuple(f"control.{name}." for name in sections if name not in active)
-
-
-def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
-        elif _is_short_list_of_tables(value):
-            entries = {str(place): entry for place, entry in enumerate(value)}
-            yield from _leaves(entries, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", _brief(value)
-
-
-def _is_short_list_of_tables(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and 0 < len(value) <= _MOST_ENTRIES
-        and all(isinstance(one, Mapping) for one in value)
-    )
-
-
-def _brief(value: object) -> str:
-    """Return a value as text, a long one as its size with a digest that tells it from others."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    if len(text) <= _MOST_LETTERS:
-        return text
-    size = f"{len(value)} entries" if isinstance(value, list) else f"{len(text)} characters"
-    return f"{size} (SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:8]})"
 
 
 def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silvan.folders import write_text
-from silvan.measures import hotspots, other_receivers, receive_rate_series_gbps
+from silvan.receive_rates import hotspots, other_receivers, receive_rate_series_gbps
 from silvan.result import Result
 from silvan.viewer.events import events_table
 from silvan.viewer.operations import operations_of

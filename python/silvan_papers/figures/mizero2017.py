@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.figures import style
-from silvan.measures import FloatArray
+from silvan.receive_rates import FloatArray
 from silvan.reproduce.experiment import PointTable
 
 if TYPE_CHECKING:

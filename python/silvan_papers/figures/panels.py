@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from silvan.measures import FloatArray
+    from silvan.receive_rates import FloatArray
     from silvan.reproduce.experiment import PointTable
 
 _MARK_NAME = "stated in the paper"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from silvan.figures import style
-from silvan.measures import (
+from silvan.receive_rates import (
     BoolArray,
     FloatArray,
     is_hotspot,
