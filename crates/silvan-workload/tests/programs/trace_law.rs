@@ -59,8 +59,8 @@ pub fn examples() -> Vec<(&'static dyn TraceFormat, Vec<u8>)> {
     ]
     .concat();
     vec![
-        (&Chakra {}, chakra.to_vec()),
-        (&Chakra {}, proto.to_vec()),
+        (&Chakra::DEFAULT, chakra.to_vec()),
+        (&Chakra::DEFAULT, proto.to_vec()),
         (&Aicb {}, list.to_vec()),
         (&Aicb {}, layers.to_vec()),
         (&Connections {}, matrix.to_vec()),

@@ -89,7 +89,7 @@ fn long_cycles_are_told_by_their_first_few() {
         (&Goal {}, goal_binary::ring(LENGTH as u32)),
         (&Goal {}, schedule.into_bytes()),
         (
-            &Chakra {},
+            &Chakra::DEFAULT,
             format!("{{\"workload_graph\": [{nodes}]}}").into_bytes(),
         ),
         (&Connections {}, matrix.into_bytes()),
