@@ -4,6 +4,8 @@ mod aicb;
 mod chakra;
 mod connections;
 mod goal_binary;
+mod lists;
+mod simai;
 mod training;
 
 use std::sync::Arc;
@@ -106,7 +108,7 @@ proptest! {
 
     /// Some bytes changed, added or left out.
     #[test]
-    fn any_bytes_are_read(which in 0..6_usize, changes in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4_u8), 1..6)) {
+    fn any_bytes_are_read(which in 0..trace_law::examples().len(), changes in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4_u8), 1..6)) {
         let (format, mut bytes) = trace_law::examples().swap_remove(which);
         for (place, byte, how) in changes {
             let at = usize::from(place) % bytes.len().max(1);
