@@ -63,6 +63,8 @@ pub fn examples() -> Vec<(&'static dyn TraceFormat, Vec<u8>)> {
         b -1 1 ALLREDUCE 8 1 NONE 0 1 ALLREDUCE 8 1\n";
     let matrix = b"Nodes 3\nConnections 2\nTriggers 1\n0->1 start 0 size 9 send_done_trigger 1\n\
         1->2 trigger 1 size 8\ntrigger id 1 oneshot\n";
+    let labelled = b"Nodes 3\n0->1 id 1 msg 2 start 2000 size 9 send_done_trigger 1\n\
+        1->2 id 2 msg trigger 1 size 8\ntrigger id 1 multishot\n";
     let proto = b"\x07\n\x050.0.4\x20\x18\x07R\x0d\n\x09comm_typeH\x00R\x0d\n\x09comm_sizeH\x40";
     let binary = [
         &4223_u64.to_le_bytes()[..],
@@ -81,7 +83,8 @@ pub fn examples() -> Vec<(&'static dyn TraceFormat, Vec<u8>)> {
         (&Aicb {}, dlrm.to_vec()),
         (&Aicb {}, customized.to_vec()),
         (&Aicb {}, again.to_vec()),
-        (&Connections {}, matrix.to_vec()),
+        (&Connections::DEFAULT, matrix.to_vec()),
+        (&Connections::DEFAULT, labelled.to_vec()),
         (&Goal {}, binary),
     ]
 }

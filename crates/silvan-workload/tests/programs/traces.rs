@@ -94,7 +94,7 @@ fn long_cycles_are_told_by_their_first_few() {
             &Chakra::DEFAULT,
             format!("{{\"workload_graph\": [{nodes}]}}").into_bytes(),
         ),
-        (&Connections {}, matrix.into_bytes()),
+        (&Connections::DEFAULT, matrix.into_bytes()),
     ];
     for (format, file) in files {
         let error = read(format, &[file], None, &settings(4)).unwrap_err();
