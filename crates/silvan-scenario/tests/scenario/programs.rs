@@ -378,11 +378,10 @@ fn parts_of_traces_that_are_ignored_are_counted() {
         let own = own.filter(|warning| warning.starts_with("traffic.program"));
         own.cloned().collect::<Vec<_>>()
     };
-    let dangling =
-        "traffic.program.0: 2 control dependencies on nodes that the trace does not have are ignored";
+    let dangling = "traffic.program.0: 2 control dependencies on nodes that the trace does not have are ignored";
     assert_eq!(warnings("chakra", "n", ""), [dangling]);
     let ignored = "format.chakra.control-dependencies = \"ignored\"";
     assert!(warnings("chakra", "n", ignored).is_empty());
-    let left_out = "traffic.program.0: 1 collective operations are ignored, which the parallelism of the file does not have";
+    let left_out = "traffic.program.0: 1 collective operations are ignored: the parallelism of the file does not have them";
     assert_eq!(warnings("aicb", "a.txt", ""), [left_out]);
 }

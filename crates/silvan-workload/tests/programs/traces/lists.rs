@@ -1,7 +1,7 @@
 //! AICB's published lists: stages of a pipeline, and micro tests.
 
-use silvan_workload::programs::trace::TracePlace;
 use silvan_workload::programs::trace::aicb::Aicb;
+use silvan_workload::programs::trace::{TraceFormat, TracePlace};
 
 use super::{read, sent, settings, traced};
 use crate::common::{messaging, run};
@@ -100,4 +100,66 @@ fn micro_tests_have_all_places_as_ranks() {
     let file = format!("[rank0 ~ rank3]\n{MICRO}\n{}", row("all_reduce")).into_bytes();
     let error = read(&Aicb {}, &[file], None, &settings(4)).unwrap_err();
     assert_eq!(error.message, "there is no column \"comm_group_size\"");
+}
+
+/// The weights of the embedding are shared by the first and the last of three stages. A list in which only one of them
+/// has the operation, as AICB's published list, is read without it.
+#[test]
+fn the_embedding_is_shared_by_the_first_and_the_last_stage() {
+    let row = |kind: &str, group: &str, size: u32, way: &str| {
+        format!(
+            "CommType.{kind},CommGroup.{group},{size},1000,step,None,None,{way},None,None,None,1"
+        )
+    };
+    let sum = row("all_reduce", "tp_group", 2, "");
+    let shared = row("all_reduce", "embedding_group", 2, "");
+    let (send, receive) = (
+        row("isend", "pp_group", 1, "send_next"),
+        row("irecv", "pp_group", 1, "recv_prev"),
+    );
+    let list = |first: &str, middle: &str, last: &str| {
+        let stages = [
+            format!("{sum}\n{send}\n{first}"),
+            format!("{sum}\n{receive}\n{send}\n{middle}"),
+            format!("{sum}\n{receive}\n{last}"),
+        ];
+        let sections = stages.iter().enumerate().map(|(stage, rows)| {
+            let rank = 2 * stage;
+            format!(
+                "[ pp_stage{stage}: [rank{rank}, rank{}] ]\n{COLUMNS}\n{rows}\n",
+                rank + 1
+            )
+        });
+        sections.collect::<String>()
+    };
+    let total = |text: &str| -> u64 {
+        let schedules = read(&Aicb {}, &[text.into()], None, &settings(6)).unwrap();
+        let outcome = run(6, vec![traced(&schedules)], messaging());
+        assert_eq!((outcome.fault, outcome.finished), (None, true));
+        schedules.iter().flat_map(|one| sent(one, 6)).sum()
+    };
+    let both = list(&shared, "", &shared);
+    let schedules = read(&Aicb {}, &[both.clone().into()], None, &settings(6)).unwrap();
+    assert_eq!(sent(&schedules[1], 6), [1000, 0, 0, 1000, 0, 1000]);
+    assert_eq!(total(&both), 6 * 1000 + 4 * 1000 + 4 * 1000);
+    assert!(Aicb {}.warnings(&both).is_empty());
+    for one in [list("", "", &shared), list(&shared, "", "")] {
+        assert_eq!(total(&one), 6 * 1000 + 4 * 1000);
+        let message = "1 collective operations are ignored: only one stage of their group has them";
+        assert_eq!(Aicb {}.warnings(&one), [message]);
+    }
+    let refused = |text: String| read(&Aicb {}, &[text.into()], None, &settings(6)).unwrap_err();
+    let error = refused(list(&shared, &shared, &shared));
+    assert!(
+        error.message.contains("neither the first nor the last"),
+        "{error}"
+    );
+    let error = refused(list(&shared, "", &format!("{shared}\n{shared}")));
+    assert!(error.message.contains("differ in what they do"), "{error}");
+    let three = shared.replace("embedding_group,2", "embedding_group,3");
+    let error = refused(list(&three, "", &three));
+    assert!(
+        error.message.contains("embedding_group has 3 ranks"),
+        "{error}"
+    );
 }

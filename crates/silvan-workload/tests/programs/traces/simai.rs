@@ -75,7 +75,7 @@ fn operations_without_a_group_are_counted() {
     ];
     assert_eq!(step("DATA", &layers, 1).1, 2 * 3 * 1000);
     let message =
-        "2 collective operations are ignored, which the parallelism of the file does not have";
+        "2 collective operations are ignored: the parallelism of the file does not have them";
     assert_eq!(warnings("DATA", &layers), [message]);
     assert_eq!(warnings("MODEL", &layers).len(), 1);
     assert!(warnings("HYBRID_TRANSFORMER", &layers).is_empty());

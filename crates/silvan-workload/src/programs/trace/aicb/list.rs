@@ -88,6 +88,9 @@ pub(super) fn read(text: &str, places: u32) -> Result<Vec<Section>, TraceError> 
         rows.push(table(section.line, &section.lines, group)?);
     }
     let sizes = sizes(rows.iter().flatten(), ranks)?;
+    if sizes.pipeline > 1 {
+        keep_embeddings(&mut rows)?;
+    }
     let sections = sections.iter().zip(&rows);
     sections
         .map(|(section, rows)| {
@@ -105,6 +108,44 @@ pub(super) fn read(text: &str, places: u32) -> Result<Vec<Section>, TraceError> 
             })
         })
         .collect()
+}
+
+/// The group of the first and the last stage of a pipeline, which share the weights of the embedding.
+const EMBEDDING: &str = "embedding_group";
+
+/// Leaves out operations on the embedding that only one of its two stages has, as in AICB's published lists.
+fn keep_embeddings(rows: &mut [Vec<Row<'_>>]) -> Result<(), TraceError> {
+    let is_there = |rows: &Vec<Row<'_>>| rows.iter().any(|row| row.group == EMBEDDING);
+    let [first, middle @ .., last] = rows else {
+        return Ok(());
+    };
+    let inner = middle.iter().flatten().find(|row| row.group == EMBEDDING);
+    if let Some(row) = inner {
+        let message = format!("{EMBEDDING} is in a stage that is neither the first nor the last");
+        return Err(TraceError::line(row.line, message, "leave it out"));
+    }
+    if is_there(first) != is_there(last) {
+        for rows in [first, last] {
+            rows.retain(|row| row.group != EMBEDDING);
+        }
+    }
+    Ok(())
+}
+
+/// Counts the operations on the embedding that are left out.
+pub(super) fn ignored(text: &str) -> usize {
+    let mut counts: Vec<usize> = Vec::new();
+    for line in text.lines() {
+        match (line.trim_start().starts_with('['), counts.last_mut()) {
+            (true, _) => counts.push(0),
+            (false, Some(count)) => *count += usize::from(line.contains(EMBEDDING)),
+            (false, None) => {}
+        }
+    }
+    match counts.as_slice() {
+        [first, .., last] if (*first == 0) != (*last == 0) => first + last,
+        _ => 0,
+    }
 }
 
 /// The first and the last rank of `[rank0 ~ rank15]`, `[rank0, rank1]` or `[ pp_stage0: [rank0, rank1] ]`.
@@ -316,7 +357,8 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
         "tp_group" | "ep_tp_group" | "all" => 1,
         "dp_group" | "ep_group" => sizes.tensor,
         "ep_dp_group" => sizes.tensor.saturating_mul(sizes.expert),
-        "pp_group" | "embedding_group" => ranks / size.max(1),
+        EMBEDDING if sizes.pipeline > 1 => ranks - ranks / sizes.pipeline,
+        "pp_group" | EMBEDDING => ranks / size.max(1),
         group => {
             let message = format!("{group:?} is no group of ranks that is known");
             let hint = "tp_group, dp_group, ep_group, ep_dp_group, ep_tp_group, pp_group, all";
@@ -335,7 +377,12 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
         size,
         stride: stride.max(1),
     };
-    if !groups.divides(ranks) {
+    let is_embedding = row.group == EMBEDDING && sizes.pipeline > 1;
+    if is_embedding && size != 2 {
+        let message = format!("{EMBEDDING} has {size} ranks: the first and the last stage have 2");
+        return Err(TraceError::line(row.line, message, "write 2 as comm_group_size"));
+    }
+    if !is_embedding && !groups.divides(ranks) {
         let message = format!(
             "groups of {size} ranks at a distance of {} do not divide {ranks} ranks",
             groups.stride

@@ -53,14 +53,17 @@ impl TraceFormat for Aicb {
 
     fn warnings(&self, text: &str) -> Vec<String> {
         let ignored = match list::is_list(text) {
-            true => 0,
-            false => simai::ignored(text),
+            true => (list::ignored(text), "only one stage of their group has them"),
+            false => (
+                simai::ignored(text),
+                "the parallelism of the file does not have them",
+            ),
         };
         match ignored {
-            0 => Vec::new(),
-            count => vec![format!(
-                "{count} collective operations are ignored, which the parallelism of the file does not have"
-            )],
+            (0, _) => Vec::new(),
+            (count, reason) => {
+                vec![format!("{count} collective operations are ignored: {reason}")]
+            }
         }
     }
 }
@@ -345,8 +348,17 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
             });
             of_kind.collect()
         };
-        let first = of(&sections[0]);
-        for section in &sections[1..] {
+        // Of the embedding's groups, only the first and the last stage have members.
+        let ranks = sections.iter().map(|section| u64::from(section.ranks));
+        let ranks: u64 = ranks.sum();
+        let reach = u64::from(kind.size.saturating_sub(1)) * u64::from(kind.stride);
+        let has_members = |section: &&Section| {
+            let (_, first) = kind.place(section.first);
+            u64::from(first) + reach < ranks
+        };
+        let mut members = sections.iter().filter(has_members);
+        let first = members.next().map(&of).unwrap_or_default();
+        for section in members {
             let same = of(section);
             let differs = same
                 .iter()
