@@ -31,7 +31,7 @@ use crate::checks::python::import_python;
 use crate::checks::rates::{cable_rates, warn_of_rate};
 use crate::checks::refused;
 use crate::checks::sweep::{assignment, check_sweep};
-use crate::checks::traces::import_traces;
+use crate::checks::traces::{import_traces, warn_of_traces};
 use crate::checks::traffic::{check_traffic, environment, import_flows, import_sizes};
 use crate::effective;
 use crate::faults::PlannedFault;
@@ -189,6 +189,7 @@ impl Scenario {
         let control = build_control(&file.control, &fabric)?;
         check_pfc(&file, &engine, &fabric, &control.settings)?;
         warnings.extend(warn_of_idle(source, &file, overrides));
+        warnings.extend(warn_of_traces(&file.traffic));
         warnings.extend(warn_of_credits(&file));
         warnings.extend(warn_of_buffers(&engine, &input_buffers(&engine, &fabric)));
         warnings.extend(warn_of_rate(&file, &fabric));

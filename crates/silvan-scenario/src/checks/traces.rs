@@ -211,6 +211,21 @@ fn named_ranks<'a>(
     Ok(ranks)
 }
 
+/// Warnings on parts of traces that are ignored.
+pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
+    let entries = section.program.iter().enumerate();
+    let warnings = entries.flat_map(|(index, entry)| {
+        let KindWork::Trace(_, format) = entry.kind.work(&entry.format) else {
+            return Vec::new();
+        };
+        let key = at("traffic.program").index(index);
+        let warnings = format.warnings(entry.trace.as_deref().unwrap_or_default());
+        let named = warnings.iter().map(|warning| format!("{key}: {warning}"));
+        named.collect()
+    });
+    warnings.collect()
+}
+
 /// The schedules of a program's trace.
 pub(super) fn schedules(
     entry: &ProgramEntry,

@@ -359,3 +359,29 @@ fn flows_are_counted_up_to_the_end_of_the_run_where_it_is_known() {
     // This program ends the run before that many have started.
     read(&text(false)).unwrap();
 }
+
+/// Control dependencies that name no node are counted, and operations that a parallelism does not have.
+#[test]
+fn parts_of_traces_that_are_ignored_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = "{\"attr\": []}{\"id\": \"1\", \"type\": 4, \"ctrlDeps\": [\"7\", \"8\"]}";
+    std::fs::write(folder.path().join("n.0.json"), nodes).unwrap();
+    let layer = "a -1 1 ALLREDUCE 8 1 NONE 0 1 ALLREDUCE 8 0";
+    std::fs::write(folder.path().join("a.txt"), format!("DATA\n1\n{layer}\n")).unwrap();
+    let place = folder.path().join("test.toml").display().to_string();
+    let warnings = |kind: &str, file: &str, keys: &str| {
+        let text = format!(
+            "[fabric]\ngenerator = \"single-switch\"\nhosts = 4\n[[traffic.program]]\nkind = \"{kind}\"\nfile = \"{file}\"\n{keys}\n"
+        );
+        let scenario = Scenario::from_toml(&text, &place, &[]).unwrap();
+        let own = scenario.warnings().iter();
+        let own = own.filter(|warning| warning.starts_with("traffic.program"));
+        own.cloned().collect::<Vec<_>>()
+    };
+    let dangling = "traffic.program.0: 2 control dependencies on nodes that the trace does not have are ignored";
+    assert_eq!(warnings("chakra", "n", ""), [dangling]);
+    let ignored = "format.chakra.control-dependencies = \"ignored\"";
+    assert!(warnings("chakra", "n", ignored).is_empty());
+    let left_out = "traffic.program.0: 1 collective operations are ignored: the parallelism of the file does not have them";
+    assert_eq!(warnings("aicb", "a.txt", ""), [left_out]);
+}

@@ -11,7 +11,7 @@ use silvan_core::Span;
 
 use crate::programs::collective::Operation;
 use crate::programs::schedule::Schedule;
-use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, build};
+use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, Waiter, build};
 use crate::programs::trace::{LONGEST, MOST_BYTES, MOST_OPS, TraceSettings};
 
 /// Bytes of an activation or a weight on the wire.
@@ -121,7 +121,7 @@ impl Writer {
                 bytes,
                 root: 0,
                 groups,
-                blocks: true,
+                waiter: Waiter::Next,
                 then: Span::ZERO,
             };
             self.steps.push((0, Step::Collective(step)));

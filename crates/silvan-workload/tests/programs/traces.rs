@@ -4,6 +4,8 @@ mod aicb;
 mod chakra;
 mod connections;
 mod goal_binary;
+mod lists;
+mod simai;
 mod training;
 
 use std::sync::Arc;
@@ -89,10 +91,10 @@ fn long_cycles_are_told_by_their_first_few() {
         (&Goal {}, goal_binary::ring(LENGTH as u32)),
         (&Goal {}, schedule.into_bytes()),
         (
-            &Chakra {},
+            &Chakra::DEFAULT,
             format!("{{\"workload_graph\": [{nodes}]}}").into_bytes(),
         ),
-        (&Connections {}, matrix.into_bytes()),
+        (&Connections::DEFAULT, matrix.into_bytes()),
     ];
     for (format, file) in files {
         let error = read(format, &[file], None, &settings(4)).unwrap_err();
@@ -106,7 +108,7 @@ proptest! {
 
     /// Some bytes changed, added or left out.
     #[test]
-    fn any_bytes_are_read(which in 0..6_usize, changes in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4_u8), 1..6)) {
+    fn any_bytes_are_read(which in 0..trace_law::examples().len(), changes in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4_u8), 1..6)) {
         let (format, mut bytes) = trace_law::examples().swap_remove(which);
         for (place, byte, how) in changes {
             let at = usize::from(place) % bytes.len().max(1);

@@ -213,6 +213,11 @@ pub trait TraceFormat: Sync {
     /// The first mistake in a file.
     fn import(&self, files: Vec<Vec<u8>>, groups: Option<&str>) -> Result<String, TraceError>;
 
+    /// Returns warnings on that text: on parts of the files that are ignored.
+    fn warnings(&self, _text: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Reads that text.
     ///
     /// # Errors

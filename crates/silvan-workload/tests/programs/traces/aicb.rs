@@ -234,9 +234,9 @@ fn mistakes_are_located() {
             "dst is 9, but the group has 4 ranks",
         ),
         (
-            simai("MICRO", &[layer]),
+            simai("CIRCLE", &[layer]),
             1,
-            "\"MICRO\" is no parallelism that is read",
+            "\"CIRCLE\" is no parallelism that is read",
         ),
         (
             simai("DATA", &["a -1 1 NONE"]),

@@ -1,5 +1,6 @@
 //! Chakra traces: the protobuf is written here field by field from the schema.
 
+mod generators;
 mod given;
 mod mistakes;
 
@@ -234,8 +235,13 @@ fn sizes_of_collectives_are_those_of_the_format() {
             (7, (n64 - 1) * size / n64),
             (9, 0),
         ] {
-            let schedules =
-                read(&Chakra {}, &all(n, kind, size), None, &settings(n as u32)).unwrap();
+            let schedules = read(
+                &Chakra::DEFAULT,
+                &all(n, kind, size),
+                None,
+                &settings(n as u32),
+            )
+            .unwrap();
             for schedule in &schedules {
                 assert_eq!(
                     sent(schedule, n).iter().sum::<u64>(),
@@ -257,7 +263,7 @@ fn nodes_wait_for_what_they_depend_on() {
     ];
     let second = [Node::compute(1, &[0], 5), Node::receive(0, &[], 0, 100, 7)];
     let files = [proto(&first), proto(&second)];
-    let schedules = read(&Chakra {}, &files, None, &settings(2)).unwrap();
+    let schedules = read(&Chakra::DEFAULT, &files, None, &settings(2)).unwrap();
     let outcome = run(2, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
     let o = messaging().overhead;
@@ -289,7 +295,7 @@ fn groups_of_ranks_keep_to_themselves() {
         })
         .collect();
     let groups = "{\"even\": [0, 2], \"odd\": [3, 1]}";
-    let schedules = read(&Chakra {}, &files, Some(groups), &settings(4)).unwrap();
+    let schedules = read(&Chakra::DEFAULT, &files, Some(groups), &settings(4)).unwrap();
     for (rank, schedule) in schedules.iter().enumerate() {
         let mut expected = vec![0; 4];
         expected[rank ^ 2] = 1000 + 100;
@@ -310,7 +316,7 @@ fn groups_of_ranks_keep_to_themselves() {
         .into_iter()
         .map(|file| [file, framed(&metadata)].concat())
         .collect();
-    let again = read(&Chakra {}, &files, None, &settings(4)).unwrap();
+    let again = read(&Chakra::DEFAULT, &files, None, &settings(4)).unwrap();
     for (one, other) in schedules.iter().zip(&again) {
         assert_eq!(sent(one, 4), sent(other, 4));
     }
@@ -321,7 +327,7 @@ fn a_number_of_operations_becomes_a_time() {
     let node = Node::new(0, 4, &[], &[("num_ops", 3_000_000)]);
     let mut settings = settings(1);
     let error = read(
-        &Chakra {},
+        &Chakra::DEFAULT,
         &[proto(std::slice::from_ref(&node))],
         None,
         &settings,
@@ -329,7 +335,7 @@ fn a_number_of_operations_becomes_a_time() {
     .unwrap_err();
     assert_eq!(error.message, "node 0 (n0) has num_ops, but no duration");
     settings.operations_per_second = Some(1e12);
-    let schedules = read(&Chakra {}, &[proto(&[node])], None, &settings).unwrap();
+    let schedules = read(&Chakra::DEFAULT, &[proto(&[node])], None, &settings).unwrap();
     let outcome = run(2, vec![traced(&schedules)], messaging());
     assert_eq!(outcome.ends, [Some(Time::ZERO + Span::from_us(3))]);
 }
@@ -345,7 +351,7 @@ fn a_file_that_is_cut_off_is_refused_with_the_place() {
     let header = framed(&bytes(1, b"0.0.4")).len();
     let ends = [header, header + framed(&nodes[0].proto()).len()];
     for length in 1..whole.len() {
-        let result = Chakra {}.import(vec![whole[..length].to_vec()], None);
+        let result = Chakra::DEFAULT.import(vec![whole[..length].to_vec()], None);
         if ends.contains(&length) {
             assert!(result.is_ok(), "{length}");
             continue;
@@ -382,7 +388,7 @@ proptest! {
         (0..slots.len() as u64).map(any_node).collect::<Vec<_>>()
     })) {
         let [one, two, three] = [proto(&nodes), graph(&nodes), messages(&nodes)]
-            .map(|file| Chakra {}.import(vec![file], None).unwrap());
+            .map(|file| Chakra::DEFAULT.import(vec![file], None).unwrap());
         prop_assert_eq!(&one, &two);
         prop_assert_eq!(&one, &three);
     }

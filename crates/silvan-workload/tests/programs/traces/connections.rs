@@ -2,8 +2,8 @@
 
 use silvan_core::{Span, Time};
 use silvan_workload::programs::Action;
-use silvan_workload::programs::trace::TracePlace;
-use silvan_workload::programs::trace::connections::Connections;
+use silvan_workload::programs::trace::connections::{Connections, StartUnit};
+use silvan_workload::programs::trace::{TraceError, TracePlace};
 
 use super::{read, sent, settings, traced};
 use crate::common::{messaging, run, wire};
@@ -31,7 +31,13 @@ fn connections_start_at_their_time_or_trigger() {
         ],
         &["trigger id 1 oneshot", "trigger id 2 barrier count 2"],
     );
-    let schedules = read(&Connections {}, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let schedules = read(
+        &Connections::DEFAULT,
+        &[text.into_bytes()],
+        None,
+        &settings(4),
+    )
+    .unwrap();
     assert_eq!(sent(&schedules[0], 4), [0, 1000, 10, 0]);
     let outcome = run(4, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
@@ -55,7 +61,7 @@ fn connections_start_at_their_time_or_trigger() {
 
 #[test]
 fn mistakes_are_located() {
-    let cases: [(&[&str], &[&str], u32, &str); 21] = [
+    let cases: [(&[&str], &[&str], u32, &str); 24] = [
         (
             &["0->4 start 0 size 1"],
             &[],
@@ -139,6 +145,31 @@ fn mistakes_are_located() {
             "id comes second",
         ),
         (
+            &["0->1 start 0 size 5 msg 1 msg 2"],
+            &[],
+            5,
+            "msg comes second",
+        ),
+        (
+            &[
+                "0->1 start 0 size 5 send_done_trigger 1",
+                "0->2 addon trigger 1 size 5",
+            ],
+            &["trigger id 1 oneshot"],
+            6,
+            "addon: bytes that a trigger adds to a connection are not read",
+        ),
+        (
+            &[
+                "0->1 start 0 size 5 send_done_trigger 1",
+                "0->2 start 0 size 5 send_done_trigger 1",
+                "2->1 trigger 1 size 5",
+            ],
+            &["trigger id 1 multishot"],
+            8,
+            "trigger 1 is a multishot that 2 connections activate",
+        ),
+        (
             &["0->1 start 0 size 5"],
             &["trigger id 1 oneshot barrier"],
             6,
@@ -171,7 +202,13 @@ fn mistakes_are_located() {
     ];
     for (connections, triggers, line, message) in cases {
         let text = text(connections, triggers);
-        let error = read(&Connections {}, &[text.into_bytes()], None, &settings(4)).unwrap_err();
+        let error = read(
+            &Connections::DEFAULT,
+            &[text.into_bytes()],
+            None,
+            &settings(4),
+        )
+        .unwrap_err();
         assert!(error.message.contains(message), "{connections:?}: {error}");
         assert_eq!(
             error.place,
@@ -184,13 +221,19 @@ fn mistakes_are_located() {
         &["0->1 trigger 1 size 9 send_done_trigger 1"; 2],
         &["trigger id 1 barrier count 2"],
     );
-    let error = read(&Connections {}, &[both.into_bytes()], None, &settings(4)).unwrap_err();
+    let error = read(
+        &Connections::DEFAULT,
+        &[both.into_bytes()],
+        None,
+        &settings(4),
+    )
+    .unwrap_err();
     assert_eq!(
         error.message,
         "the connection waits for a trigger that it activates itself"
     );
     let cut = b"Nodes 4\nConnections 3\n0->1 start 0 size 1\n".to_vec();
-    let error = read(&Connections {}, &[cut], None, &settings(4)).unwrap_err();
+    let error = read(&Connections::DEFAULT, &[cut], None, &settings(4)).unwrap_err();
     assert_eq!(
         error.message,
         "3 connections are announced, but the file has 1"
@@ -212,14 +255,26 @@ fn a_barrier_of_many_connections_costs_as_much_as_it_has_lines() {
         text += "2->3 trigger 1 size 10\n";
     }
     text += &format!("trigger id 1 barrier count {activators}\n");
-    let schedules = read(&Connections {}, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let schedules = read(
+        &Connections::DEFAULT,
+        &[text.into_bytes()],
+        None,
+        &settings(4),
+    )
+    .unwrap();
     let waits = schedules.iter().flat_map(|schedule| schedule.waits());
     let waits: u64 = waits.map(|count| u64::from(*count)).sum();
     assert_eq!(waits, activators + waiters);
     assert_eq!(sent(&schedules[2], 4), [0, 0, 0, 10 * waiters]);
 
     let text = text_of_barrier();
-    let schedules = read(&Connections {}, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let schedules = read(
+        &Connections::DEFAULT,
+        &[text.into_bytes()],
+        None,
+        &settings(4),
+    )
+    .unwrap();
     let outcome = run(4, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
     let last = Span::from_us(3) + messaging().overhead + wire(100);
@@ -245,7 +300,13 @@ fn text_of_barrier() -> String {
 #[test]
 fn waiting_for_a_start_is_no_computing() {
     let text = text(&["0->1 start 5000000 size 1000"], &[]);
-    let schedules = read(&Connections {}, &[text.into_bytes()], None, &settings(4)).unwrap();
+    let schedules = read(
+        &Connections::DEFAULT,
+        &[text.into_bytes()],
+        None,
+        &settings(4),
+    )
+    .unwrap();
     let computed = schedules
         .iter()
         .flat_map(|schedule| schedule.ops())
@@ -254,4 +315,77 @@ fn waiting_for_a_start_is_no_computing() {
     let outcome = run(4, vec![traced(&schedules)], messaging());
     let end = Span::from_us(5) + messaging().overhead + wire(1000);
     assert_eq!(outcome.ends[0], Some(Time::ZERO + end));
+}
+
+/// The unit of starts is a key. Starts that are all below 1 ns need it, because uet-htsim writes microseconds.
+#[test]
+fn starts_have_a_unit() {
+    let of = |start: &str, start_unit: Option<StartUnit>| {
+        let text = text(
+            &[
+                "1->2 start 0 size 10",
+                &format!("0->1 start {start} size 1000"),
+            ],
+            &[],
+        );
+        let format = Connections { start_unit };
+        let schedules = read(&format, &[text.into_bytes()], None, &settings(4))?;
+        let outcome = run(4, vec![traced(&schedules)], messaging());
+        let op = outcome.ops.iter().rfind(|op| op.0 == 6).unwrap();
+        Ok::<_, TraceError>(op.1.since(Time::ZERO))
+    };
+    let units = [StartUnit::Ps, StartUnit::Ns, StartUnit::Us];
+    for (unit, ps) in units.into_iter().zip([1, 1_000, 1_000_000]) {
+        assert_eq!(of("10", Some(unit)), Ok(Span::from_ps(10 * ps)));
+        assert_eq!(of("2.5e1", Some(unit)), Ok(Span::from_ps(25 * ps)));
+    }
+    assert_eq!(of("1000", None), Ok(Span::from_ns(1)));
+    assert_eq!(of("0", None), Ok(Span::ZERO));
+    for start in ["10", "999", "0.2"] {
+        let first = text(
+            &[&format!("0->1 start {start} size 9"), "1->2 start 0 size 9"],
+            &[],
+        );
+        let files = [first.into_bytes()];
+        let error = read(&Connections::DEFAULT, &files, None, &settings(4)).unwrap_err();
+        assert_eq!(error.place, TracePlace::Line(5));
+        let error = of(start, None).unwrap_err();
+        assert!(
+            error.message.starts_with("all starts are below 1 ns"),
+            "{error}"
+        );
+        assert!(error.hint.contains("start-unit"), "{}", error.hint);
+        assert_eq!(error.place, TracePlace::Line(6));
+    }
+    let error = of("1e11", Some(StartUnit::Us)).unwrap_err();
+    assert!(
+        error.message.contains("is no start in microseconds"),
+        "{error}"
+    );
+}
+
+/// The number of a message is a label, which may lack its number; a multishot with one activation is a oneshot.
+#[test]
+fn labels_of_messages_are_passed_over() {
+    let plain = text(
+        &[
+            "0->1 id 1 start 0 size 9 send_done_trigger 1",
+            "1->2 id 2 trigger 1 size 8",
+        ],
+        &["trigger id 1 oneshot"],
+    );
+    let labelled = text(
+        &[
+            "0->1 id 1 msg start 0 size 9 send_done_trigger 1",
+            "1->2 id 2 msg 7 trigger 1 size 8",
+        ],
+        &["trigger id 1 multishot"],
+    );
+    let schedules = |text: String| {
+        let files = [text.into_bytes()];
+        read(&Connections::DEFAULT, &files, None, &settings(4)).unwrap()
+    };
+    for (one, other) in schedules(plain).iter().zip(&schedules(labelled)) {
+        assert_eq!(one.ops(), other.ops());
+    }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use silvan_core::Span;
 
 use super::super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TracePlace};
-use super::{CollectiveStep, Groups, Section, Step};
+use super::{CollectiveStep, Groups, Section, Step, Waiter};
 use crate::programs::collective::Operation;
 
-const COLUMNS: [&str; 4] = ["comm_type", "comm_group", "comm_group_size", "msg_size"];
+const COLUMNS: [&str; 4] = ["comm_type", "comm_group", "msg_size", GROUP_SIZE];
+const GROUP_SIZE: &str = "comm_group_size";
 const HEADER: &str =
     "a section starts with its ranks, e.g. [rank0 ~ rank127], and the names of the columns";
 
@@ -32,15 +33,31 @@ struct Lines<'a> {
     lines: Vec<(u32, &'a str)>,
 }
 
-/// Reads all sections.
-pub(super) fn read(text: &str) -> Result<Vec<Section>, TraceError> {
+/// Returns true if a text is a list: it starts with ranks, or with the names of columns.
+pub(super) fn is_list(text: &str) -> bool {
+    let start = text.trim_start();
+    let first = start.lines().next().unwrap_or("");
+    start.starts_with('[') || first.split(',').any(|name| name.trim() == COLUMNS[0])
+}
+
+/// Reads all sections. A list without ranks, as of AICB's micro tests, is one section of `places` ranks.
+pub(super) fn read(text: &str, places: u32) -> Result<Vec<Section>, TraceError> {
     let mut sections: Vec<Lines<'_>> = Vec::new();
+    let has_ranks = text.trim_start().starts_with('[');
+    if !has_ranks {
+        sections.push(Lines {
+            first: 0,
+            last: places.clamp(1, MOST_RANKS) - 1,
+            line: 1,
+            lines: Vec::new(),
+        });
+    }
     for (line, content) in (1..).zip(text.lines()) {
         let content = content.trim();
-        if content.starts_with('[') {
+        if content.starts_with('[') && has_ranks {
             let (first, last) = ranks(content).ok_or_else(|| {
                 let message = format!("{content:?} is no range of ranks");
-                TraceError::line(line, message, "write e.g. [rank0 ~ rank127]")
+                TraceError::line(line, message, "write e.g. [rank0 ~ rank127], or [ pp_stage0: [rank0, rank1] ] with ranks side by side")
             })?;
             let expected = sections.last().map_or(0, |section| section.last + 1);
             if first != expected || last < first || last >= MOST_RANKS {
@@ -67,9 +84,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Section>, TraceError> {
     let ranks = sections.last().map_or(0, |section| section.last + 1);
     let mut rows = Vec::new();
     for section in &sections {
-        rows.push(table(section.line, &section.lines)?);
+        let group = (!has_ranks).then_some(ranks);
+        rows.push(table(section.line, &section.lines, group)?);
     }
     let sizes = sizes(rows.iter().flatten(), ranks)?;
+    if sizes.pipeline > 1 {
+        keep_embeddings(&mut rows)?;
+    }
     let sections = sections.iter().zip(&rows);
     sections
         .map(|(section, rows)| {
@@ -89,22 +110,77 @@ pub(super) fn read(text: &str) -> Result<Vec<Section>, TraceError> {
         .collect()
 }
 
+/// The group of the first and the last stage of a pipeline, which share the weights of the embedding.
+const EMBEDDING: &str = "embedding_group";
+
+/// Leaves out operations on the embedding that only one of its two stages has, as in AICB's published lists.
+fn keep_embeddings(rows: &mut [Vec<Row<'_>>]) -> Result<(), TraceError> {
+    let is_there = |rows: &Vec<Row<'_>>| rows.iter().any(|row| row.group == EMBEDDING);
+    let [first, middle @ .., last] = rows else {
+        return Ok(());
+    };
+    let inner = middle.iter().flatten().find(|row| row.group == EMBEDDING);
+    if let Some(row) = inner {
+        let message = format!("{EMBEDDING} is in a stage that is neither the first nor the last");
+        return Err(TraceError::line(row.line, message, "leave it out"));
+    }
+    if is_there(first) != is_there(last) {
+        for rows in [first, last] {
+            rows.retain(|row| row.group != EMBEDDING);
+        }
+    }
+    Ok(())
+}
+
+/// Counts the operations on the embedding that are left out.
+pub(super) fn ignored(text: &str) -> usize {
+    let mut counts: Vec<usize> = Vec::new();
+    for line in text.lines() {
+        match (line.trim_start().starts_with('['), counts.last_mut()) {
+            (true, _) => counts.push(0),
+            (false, Some(count)) => *count += usize::from(line.contains(EMBEDDING)),
+            (false, None) => {}
+        }
+    }
+    match counts.as_slice() {
+        [first, .., last] if (*first == 0) != (*last == 0) => first + last,
+        _ => 0,
+    }
+}
+
+/// The first and the last rank of `[rank0 ~ rank15]`, `[rank0, rank1]` or `[ pp_stage0: [rank0, rank1] ]`.
 fn ranks(text: &str) -> Option<(u32, u32)> {
-    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?.trim();
     let rank = |text: &str| text.trim().strip_prefix("rank")?.parse::<u32>().ok();
+    if let Some((name, list)) = inner.split_once(':') {
+        let stage = name.trim().strip_prefix("pp_stage")?;
+        stage.parse::<u32>().ok()?;
+        return ranks(list.trim()).filter(|_| list.trim().starts_with('['));
+    }
+    if inner.contains(',') {
+        let ranks: Vec<u32> = inner.split(',').map(rank).collect::<Option<_>>()?;
+        let is_range = ranks.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        return is_range.then_some((*ranks.first()?, *ranks.last()?));
+    }
     match inner.split_once('~') {
         Some((first, last)) => Some((rank(first)?, rank(last)?)),
         None => rank(inner).map(|rank| (rank, rank)),
     }
 }
 
-/// Reads the rows below the names of the columns.
-fn table<'a>(line: u32, lines: &[(u32, &'a str)]) -> Result<Vec<Row<'a>>, TraceError> {
+/// Reads the rows below the names of the columns. `group` is the size of groups where no column has it.
+fn table<'a>(
+    line: u32,
+    lines: &[(u32, &'a str)],
+    group: Option<u32>,
+) -> Result<Vec<Row<'a>>, TraceError> {
     let Some(((header_line, header), rows)) = lines.split_first() else {
         return Err(TraceError::line(line, "the section is empty", HEADER));
     };
     let names: BTreeMap<&str, usize> = header.split(',').map(str::trim).zip(0..).collect();
-    if let Some(missing) = COLUMNS.iter().find(|name| !names.contains_key(**name)) {
+    let group = group.filter(|_| !names.contains_key(GROUP_SIZE));
+    let needed = &COLUMNS[..COLUMNS.len() - usize::from(group.is_some())];
+    if let Some(missing) = needed.iter().find(|name| !names.contains_key(**name)) {
         let message = format!("there is no column {missing:?}");
         return Err(TraceError::line(*header_line, message, HEADER));
     }
@@ -129,14 +205,17 @@ fn table<'a>(line: u32, lines: &[(u32, &'a str)]) -> Result<Vec<Row<'a>>, TraceE
                 let hint = "the file may have been cut off";
                 return Err(TraceError::line(line, message, hint));
             }
-            row(line, |name| {
-                names.get(name).map_or("", |place| cells[*place])
-            })
+            let cell = |name: &str| names.get(name).map_or("", |place| cells[*place]);
+            row(line, cell, group)
         })
         .collect()
 }
 
-fn row<'a>(line: u32, cell: impl Fn(&str) -> &'a str) -> Result<Row<'a>, TraceError> {
+fn row<'a>(
+    line: u32,
+    cell: impl Fn(&str) -> &'a str,
+    group: Option<u32>,
+) -> Result<Row<'a>, TraceError> {
     let number = |name: &str, limit: u64| match cell(name) {
         "None" | "" => Ok(0),
         text => {
@@ -178,17 +257,20 @@ fn row<'a>(line: u32, cell: impl Fn(&str) -> &'a str) -> Result<Row<'a>, TraceEr
         "reduce" => Some("dst"),
         _ => None,
     };
-    let size = number("comm_group_size", u64::from(MOST_RANKS))?;
+    let size = match group {
+        Some(ranks) => u64::from(ranks),
+        None => number(GROUP_SIZE, u64::from(MOST_RANKS))?,
+    };
     let place = root.map_or(Ok(0), |name| number(name, u64::from(MOST_RANKS)))?;
     if let Some(name) = root.filter(|_| size > 0 && place >= size) {
         let message = format!("{name} is {place}, but the group has {size} ranks");
         return wrong(message, "it is a place in the group, from 0");
     }
-    let group = cell("comm_group");
+    let name = cell("comm_group");
     Ok(Row {
         line,
         kind,
-        group: group.strip_prefix("CommGroup.").unwrap_or(group),
+        group: name.strip_prefix("CommGroup.").unwrap_or(name),
         size: size as u32,
         bytes,
         root: place as u32,
@@ -275,7 +357,8 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
         "tp_group" | "ep_tp_group" | "all" => 1,
         "dp_group" | "ep_group" => sizes.tensor,
         "ep_dp_group" => sizes.tensor.saturating_mul(sizes.expert),
-        "pp_group" | "embedding_group" => ranks / size.max(1),
+        EMBEDDING if sizes.pipeline > 1 => ranks - ranks / sizes.pipeline,
+        "pp_group" | EMBEDDING => ranks / size.max(1),
         group => {
             let message = format!("{group:?} is no group of ranks that is known");
             let hint = "tp_group, dp_group, ep_group, ep_dp_group, ep_tp_group, pp_group, all";
@@ -294,7 +377,12 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
         size,
         stride: stride.max(1),
     };
-    if !groups.divides(ranks) {
+    let is_embedding = row.group == EMBEDDING && sizes.pipeline > 1;
+    if is_embedding && size != 2 {
+        let message = format!("{EMBEDDING} has {size} ranks: the first and the last stage have 2");
+        return Err(TraceError::line(row.line, message, "write 2 as comm_group_size"));
+    }
+    if !is_embedding && !groups.divides(ranks) {
         let message = format!(
             "groups of {size} ranks at a distance of {} do not divide {ranks} ranks",
             groups.stride
@@ -313,7 +401,7 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
         },
         root: row.root,
         groups,
-        blocks: true,
+        waiter: Waiter::Next,
         then: Span::ZERO,
     })))
 }

@@ -19,10 +19,10 @@ use super::{
     check_places, only, text_of,
 };
 use crate::programs::collective::{Collective, Operation};
-use crate::programs::draft::{COMPUTE, Draft, MESSAGES, Member};
+use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
 use crate::programs::schedule::{Action, Schedule};
 
-/// Both formats: a list starts with its ranks in brackets.
+/// Both formats: a list starts with its ranks in brackets, or with the names of its columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aicb {}
@@ -37,9 +37,9 @@ impl TraceFormat for Aicb {
         text: &str,
         settings: &TraceSettings,
     ) -> Result<Vec<Arc<Schedule>>, TraceError> {
-        let sections = match text.trim_start().starts_with('[') {
-            true => list::read(text)?,
-            false => vec![simai::read(text, settings.places)?],
+        let sections = match list::is_list(text) {
+            true => list::read(text, settings.places)?,
+            false => vec![simai::read(text, settings)?],
         };
         let ranks = sections.iter().map(|section| u64::from(section.ranks));
         check_places(ranks.sum(), settings)?;
@@ -49,6 +49,22 @@ impl TraceFormat for Aicb {
             return Err(TraceError::new(TracePlace::Whole, message, hint));
         }
         build(&sections, settings)
+    }
+
+    fn warnings(&self, text: &str) -> Vec<String> {
+        let ignored = match list::is_list(text) {
+            true => (list::ignored(text), "only one stage of their group has them"),
+            false => (
+                simai::ignored(text),
+                "the parallelism of the file does not have them",
+            ),
+        };
+        match ignored {
+            (0, _) => Vec::new(),
+            (count, reason) => {
+                vec![format!("{count} collective operations are ignored: {reason}")]
+            }
+        }
     }
 }
 
@@ -90,10 +106,21 @@ pub(crate) struct CollectiveStep {
     /// Place of the root.
     pub root: u32,
     pub groups: Groups,
-    /// Whether the next step waits for it.
-    pub blocks: bool,
-    /// What is computed at its end.
+    /// The step that waits for it.
+    pub waiter: Waiter,
+    /// Time from its end until it counts as ended.
     pub then: Span,
+}
+
+/// The step that waits for a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiter {
+    /// The next step.
+    Next,
+    /// The next join.
+    Join,
+    /// No step, but the end of the program.
+    End,
 }
 
 /// What a step does.
@@ -103,6 +130,8 @@ pub(crate) enum Step {
     Compute(Span),
     /// A collective operation.
     Collective(CollectiveStep),
+    /// Waits for collective operations that go on beside other steps.
+    Join,
     /// Starts to send to the rank at this distance.
     Send { distance: i64, bytes: u64 },
     /// Receives from the rank at this distance.
@@ -170,6 +199,8 @@ struct Writer<'a> {
     last: Vec<u32>,
     /// Receives that the next step waits for too, with the distance of the sender.
     received: Vec<(i64, u32)>,
+    /// Ends of collective operations that the next join waits for.
+    pending: Vec<u32>,
     /// Next tag of each kind of group.
     tags: Vec<u32>,
 }
@@ -185,6 +216,7 @@ impl<'a> Writer<'a> {
             draft: Draft::default(),
             last: Vec::new(),
             received: Vec::new(),
+            pending: Vec::new(),
             tags: tags.collect(),
         }
     }
@@ -216,11 +248,16 @@ impl<'a> Writer<'a> {
             Step::Collective(collective) => {
                 let after = self.after();
                 let end = self.collective(rank, line, collective, &after)?;
-                match collective.blocks {
-                    true => self.last = vec![end],
-                    false => self.last = after,
+                match collective.waiter {
+                    Waiter::Next => self.last = vec![end],
+                    Waiter::Join => {
+                        self.pending.push(end);
+                        self.last = after;
+                    }
+                    Waiter::End => self.last = after,
                 }
             }
+            Step::Join => self.last.append(&mut self.pending),
         }
         Ok(())
     }
@@ -272,7 +309,7 @@ impl<'a> Writer<'a> {
             true => Ok(end),
             false => Ok(self
                 .draft
-                .add(Action::Calc(step.then), COMPUTE, line, &[end])),
+                .add(Action::Delay(step.then), HOST, line, &[end])),
         }
     }
 }
@@ -311,8 +348,17 @@ fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError
             });
             of_kind.collect()
         };
-        let first = of(&sections[0]);
-        for section in &sections[1..] {
+        // Of the embedding's groups, only the first and the last stage have members.
+        let ranks = sections.iter().map(|section| u64::from(section.ranks));
+        let ranks: u64 = ranks.sum();
+        let reach = u64::from(kind.size.saturating_sub(1)) * u64::from(kind.stride);
+        let has_members = |section: &&Section| {
+            let (_, first) = kind.place(section.first);
+            u64::from(first) + reach < ranks
+        };
+        let mut members = sections.iter().filter(has_members);
+        let first = members.next().map(&of).unwrap_or_default();
+        for section in members {
             let same = of(section);
             let differs = same
                 .iter()

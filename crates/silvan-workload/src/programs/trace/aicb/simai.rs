@@ -1,36 +1,23 @@
-//! SimAI's text: a line on the parallelism, the number of layers, and a line for each layer.
+//! The text of SimAI and ASTRA-sim 1.0: a line on the parallelism, the number of layers, and a line for each layer.
 //!
 //! A layer has a name, a number that is not used, and for each of the forward pass, the gradients of inputs and the gradients of
-//! weights a time in nanoseconds, a collective operation and its bytes; at its end the time of the update. A step runs
-//! the layers forwards, then backwards: of each, first the gradients of inputs, then those of weights. The latters'
-//! collective operations go on while earlier layers compute.
+//! weights a time in nanoseconds, a collective operation and its bytes; at its end the time of the update. [`order`]
+//! makes a step of the layers, as `Workload.cc` of both simulators does.
+
+mod order;
+mod parallelism;
 
 use silvan_core::Span;
 
-use super::super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TracePlace};
-use super::{CollectiveStep, Groups, Section, Step};
+use super::super::{LONGEST, MOST_BYTES, TraceError, TracePlace, TraceSettings};
+use super::{CollectiveStep, Section, Waiter};
 use crate::programs::collective::Operation;
+use parallelism::{Parallelism, Pass, Policy};
 
 const HINT: &str = "see SimAI's description of workload files";
 
-/// What the first line says of the ranks.
-struct Parallelism {
-    ranks: u32,
-    tensor: u32,
-    expert: u32,
-    /// Whether all ranks are data parallel.
-    is_data: bool,
-}
-
-/// Which ranks a layer's operation joins where its name does not say so.
-#[derive(Clone, Copy, PartialEq)]
-enum Pass {
-    Inputs,
-    Weights,
-}
-
-/// Reads the only section. `places` is the number of ranks where the file does not say it.
-pub(super) fn read(text: &str, places: u32) -> Result<Section, TraceError> {
+/// Reads the only section.
+pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Section, TraceError> {
     let mut lines = (1..).zip(text.lines());
     let Some((_, first)) = lines.next() else {
         return Err(TraceError::new(
@@ -39,7 +26,7 @@ pub(super) fn read(text: &str, places: u32) -> Result<Section, TraceError> {
             HINT,
         ));
     };
-    let parallelism = parallelism(first, places)?;
+    let parallelism = Parallelism::read(first, settings)?;
     let count = lines
         .next()
         .and_then(|(_, line)| line.trim().parse::<usize>().ok());
@@ -49,7 +36,7 @@ pub(super) fn read(text: &str, places: u32) -> Result<Section, TraceError> {
     let mut layers = Vec::new();
     for (line, content) in lines {
         if !content.trim().is_empty() {
-            layers.push((line, layer(line, content, &parallelism)?));
+            layers.push(layer(line, content, layers.len(), &parallelism)?);
         }
     }
     if layers.len() != count {
@@ -63,106 +50,79 @@ pub(super) fn read(text: &str, places: u32) -> Result<Section, TraceError> {
             "the file may have been cut off",
         ));
     }
-    let mut steps = Vec::new();
-    for (line, layer) in &layers {
-        steps.extend(layer.forward.iter().map(|step| (*line, *step)));
-    }
-    for (line, layer) in layers.iter().rev() {
-        steps.extend(layer.inputs.iter().map(|step| (*line, *step)));
-        steps.extend(layer.weights.iter().map(|step| (*line, *step)));
-    }
     Ok(Section {
         first: 0,
         ranks: parallelism.ranks,
-        steps,
+        steps: order::steps(&parallelism, &layers)?,
     })
 }
 
-fn parallelism(text: &str, places: u32) -> Result<Parallelism, TraceError> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let value = |key: &str| -> Result<Option<u32>, TraceError> {
-        let Some(place) = words
-            .iter()
-            .position(|word| word.trim_end_matches(':') == key)
-        else {
-            return Ok(None);
-        };
-        let word = words.get(place + 1).copied().unwrap_or("");
-        word.parse()
-            .map(Some)
-            .map_err(|_| TraceError::line(1, format!("{key} is {word:?}, not a number"), HINT))
+/// Counts collective operations of more than 0 bytes that the parallelism of a text leaves out.
+pub(super) fn ignored(text: &str) -> usize {
+    let mut lines = text.lines();
+    let name = lines.next().and_then(|line| line.split_whitespace().next());
+    let Some(policy) = name.and_then(Policy::named) else {
+        return 0;
     };
-    let is_data = match words.first().copied() {
-        Some("DATA") => true,
-        Some("HYBRID_TRANSFORMER" | "HYBRID_TRANSFORMER_FWD_IN_BCKWD") => false,
-        other => {
-            let message = format!("{:?} is no parallelism that is read", other.unwrap_or(""));
-            let hint = "DATA, HYBRID_TRANSFORMER or HYBRID_TRANSFORMER_FWD_IN_BCKWD";
-            return Err(TraceError::line(1, message, hint));
-        }
-    };
-    for key in ["checkpoints", "checkpoint_initiates"] {
-        if value(key)?.is_some_and(|count| count > 0) {
-            let message = format!("{key}: layers that are computed twice are not read");
-            return Err(TraceError::line(
-                1,
-                message,
-                "write the file without recomputation",
-            ));
-        }
-    }
-    if value("pp")?.is_some_and(|stages| stages > 1) {
-        let hint = "use AICB's list, with a section for each stage";
-        return Err(TraceError::line(
-            1,
-            "stages of a pipeline are not read",
-            hint,
-        ));
-    }
-    let tensor = value("model_parallel_NPU_group")?.unwrap_or(1);
-    let parallelism = Parallelism {
-        ranks: value("all_gpus")?.unwrap_or(places),
-        tensor,
-        expert: value("ep")?.unwrap_or(1),
-        is_data,
-    };
-    let ranks = parallelism.ranks;
-    if ranks == 0 || ranks > MOST_RANKS {
-        let message = format!("{ranks} ranks: 1 to {MOST_RANKS} are supported");
-        return Err(TraceError::line(1, message, "correct all_gpus"));
-    }
-    let groups = u64::from(tensor) * u64::from(parallelism.expert);
-    if groups == 0 || u64::from(ranks) % groups != 0 {
-        let message = format!(
-            "{ranks} ranks are not divided by {tensor} tensor times {} expert parallel ranks",
-            parallelism.expert
-        );
-        return Err(TraceError::line(
-            1,
-            message,
-            "write all_gpus, or give the program as many places",
-        ));
-    }
-    Ok(parallelism)
+    let layers = lines.skip(1).filter(|line| !line.trim().is_empty());
+    let ignored = layers.enumerate().map(|(number, content)| {
+        let words: Vec<&str> = content.split_whitespace().collect();
+        let scope = policy.of_layer(number, words.get(12).copied());
+        let passes = PLACES.iter().filter(|(pass, place)| {
+            let word = |place: usize| words.get(place).copied().unwrap_or("");
+            let is_given = !matches!(word(place + 1), "" | "NONE") && word(place + 2) != "0";
+            let is_read = scope.is_some_and(|scope| scope.has_group(*pass))
+                && policy.issues(*pass, number, word(place + 1));
+            is_given && !is_read
+        });
+        passes.count()
+    });
+    ignored.sum()
 }
 
-/// The steps of a layer.
+/// The place of the time of each pass among the words of a layer.
+const PLACES: [(Pass, usize); 3] = [(Pass::Forward, 2), (Pass::Inputs, 5), (Pass::Weights, 8)];
+
+/// A part of a step: a computation, and the collective operation after it.
+struct Part {
+    span: Span,
+    collective: Option<CollectiveStep>,
+}
+
+/// A layer, with its line.
 struct Layer {
-    forward: Vec<Step>,
-    inputs: Vec<Step>,
-    weights: Vec<Step>,
+    line: u32,
+    forward: Part,
+    inputs: Part,
+    weights: Part,
 }
 
-fn layer(line: u32, text: &str, parallelism: &Parallelism) -> Result<Layer, TraceError> {
+fn layer(
+    line: u32,
+    text: &str,
+    number: usize,
+    parallelism: &Parallelism,
+) -> Result<Layer, TraceError> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    if words.len() < 12 {
-        let message = format!("a layer has 12 values, but this one {}", words.len());
+    let values = match parallelism.policy {
+        Policy::Customized => 13,
+        _ => 12,
+    };
+    if words.len() < values {
+        let message = format!("a layer has {values} values, but this one {}", words.len());
         return Err(TraceError::line(
             line,
             message,
             "the file may have been cut off",
         ));
     }
+    let scope = parallelism
+        .policy
+        .of_layer(number, words.get(12).copied())
+        .ok_or_else(|| {
+            let message = format!("{:?} is no parallelism of a layer", words[12]);
+            TraceError::line(line, message, parallelism::KNOWN)
+        })?;
     let span = |place: usize| {
         let ns = words[place].parse::<u64>().ok();
         ns.filter(|ns| *ns <= LONGEST.as_ps() / 1000)
@@ -175,80 +135,48 @@ fn layer(line: u32, text: &str, parallelism: &Parallelism) -> Result<Layer, Trac
                 TraceError::line(line, message, HINT)
             })
     };
-    let pass = |place: usize, pass: Pass, then: Span| -> Result<Vec<Step>, TraceError> {
-        let compute = Step::Compute(span(place)?);
+    let part = |(pass, place): (Pass, usize), then: Span| -> Result<Part, TraceError> {
+        let span = span(place)?;
         let bytes = words[place + 2].parse::<u64>().ok();
         let Some(bytes) = bytes.filter(|bytes| *bytes <= MOST_BYTES) else {
             let message = format!("{:?} is no size from 0 to {MOST_BYTES}", words[place + 2]);
             return Err(TraceError::line(line, message, HINT));
         };
-        let Some((operation, groups)) = communication(line, words[place + 1], pass, parallelism)?
-        else {
-            return Ok(vec![compute]);
+        let word = words[place + 1];
+        let known = parallelism.communication(line, word, pass, scope)?;
+        let known = known.filter(|_| parallelism.policy.issues(pass, number, word));
+        let Some((operation, groups)) = known else {
+            let collective = None;
+            return Ok(Part { span, collective });
         };
         let bytes = match operation {
             Operation::Alltoall => bytes / u64::from(groups.size),
+            Operation::Allgather if !parallelism.is_simai => bytes * u64::from(groups.size),
             _ => bytes,
         };
-        let collective = Step::Collective(CollectiveStep {
+        if bytes > MOST_BYTES {
+            let message = format!("an allgather of {bytes} bytes: at most {MOST_BYTES}");
+            let hint = "ASTRA-sim's size is the part of a rank, SimAI's (with all_gpus) the whole";
+            return Err(TraceError::line(line, message, hint));
+        }
+        let collective = Some(CollectiveStep {
             operation,
             bytes,
             root: 0,
             groups,
-            blocks: pass == Pass::Inputs,
+            waiter: match pass {
+                Pass::Weights => Waiter::End,
+                Pass::Forward | Pass::Inputs => Waiter::Next,
+            },
             then,
         });
-        Ok(vec![compute, collective])
+        Ok(Part { span, collective })
     };
+    let [forward, inputs, weights] = PLACES;
     Ok(Layer {
-        forward: pass(2, Pass::Inputs, Span::ZERO)?,
-        inputs: pass(5, Pass::Inputs, Span::ZERO)?,
-        weights: pass(8, Pass::Weights, span(11)?)?,
+        line,
+        forward: part(forward, Span::ZERO)?,
+        inputs: part(inputs, Span::ZERO)?,
+        weights: part(weights, span(11)?)?,
     })
-}
-
-/// The operation and the groups that a word such as `ALLREDUCE_EP` stands for.
-fn communication(
-    line: u32,
-    word: &str,
-    pass: Pass,
-    parallelism: &Parallelism,
-) -> Result<Option<(Operation, Groups)>, TraceError> {
-    let (name, suffix) = word.split_once('_').unwrap_or((word, ""));
-    let operation = match name {
-        "NONE" => return Ok(None),
-        "ALLREDUCE" => Operation::Allreduce,
-        "ALLGATHER" => Operation::Allgather,
-        "REDUCESCATTER" => Operation::ReduceScatter,
-        "ALLTOALL" => Operation::Alltoall,
-        "BROADCAST" => Operation::Broadcast,
-        _ => {
-            let message = format!("{word:?} is no communication that is known");
-            let hint = "NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL or BROADCAST";
-            return Err(TraceError::line(line, message, hint));
-        }
-    };
-    let &Parallelism {
-        ranks,
-        tensor,
-        expert,
-        is_data,
-    } = parallelism;
-    let groups = |size: u32, stride: u32| Groups { size, stride };
-    let groups = match (suffix, pass) {
-        _ if is_data => groups(ranks, 1),
-        ("", Pass::Inputs) => groups(tensor, 1),
-        ("", Pass::Weights) => groups(ranks / tensor, tensor),
-        ("EP", _) => groups(expert, tensor),
-        ("DP_EP", _) => groups(ranks / (tensor * expert), tensor * expert),
-        _ => {
-            let message = format!("{word:?} names no group of ranks that is known");
-            return Err(TraceError::line(
-                line,
-                message,
-                "write e.g. ALLREDUCE_EP or ALLREDUCE_DP_EP",
-            ));
-        }
-    };
-    Ok(Some((operation, groups)))
 }

@@ -122,7 +122,7 @@ const GRAPH: [&str; 18] = [
 ];
 
 /// The names of what a message may have.
-const MESSAGE: [&str; 10] = [
+const MESSAGE: [&str; 12] = [
     "id",
     "name",
     "type",
@@ -133,6 +133,8 @@ const MESSAGE: [&str; 10] = [
     "attr",
     "version",
     "workload_graph",
+    "nodes",
+    "traceEvents",
 ];
 
 /// The names of the types of nodes, in the order of their numbers.
@@ -165,11 +167,28 @@ struct Fields {
     micros: Option<Json>,
     name: String,
     after: Vec<u64>,
+    control: Vec<u64>,
     attributes: Attributes,
     inputs: Option<Json>,
     version: Option<Json>,
     is_graph: bool,
+    /// Names that a message does not have.
+    has_others: bool,
 }
+
+/// The name of the list in a trace of PyTorch that no converter has read, its name in errors, and a hint.
+const PYTORCH: [(&str, &str, &str); 2] = [
+    (
+        "nodes",
+        "a PyTorch execution trace of the host, not a Chakra trace",
+        "link it with the Kineto trace (chakra_trace_link), then convert it (chakra_converter PyTorch)",
+    ),
+    (
+        "traceEvents",
+        "a Kineto trace of PyTorch's profiler, not a Chakra trace",
+        "link it with the host's execution trace (chakra_trace_link), then convert it (chakra_converter PyTorch)",
+    ),
+];
 
 impl<'de> DeserializeSeed<'de> for Entry<'_, '_> {
     type Value = ();
@@ -202,9 +221,17 @@ impl<'de> Visitor<'de> for Entry<'_, '_> {
         while let Some(key) = entries.next_key_seed(among(names))? {
             let Some(key) = key else {
                 entries.next_value::<IgnoredAny>()?;
+                fields.has_others = true;
                 continue;
             };
             let name = names[key];
+            if let Some((_, what, hint)) = PYTORCH.iter().find(|(list, ..)| *list == name) {
+                if reader.is_first {
+                    return Err(reader.fail((*what).to_owned(), hint));
+                }
+                entries.next_value::<IgnoredAny>()?;
+                continue;
+            }
             if seen & 1 << key != 0 {
                 let message = of_entry(fields.id.as_ref(), format!("{name} is there twice"));
                 return Err(reader.fail(message, NODE_HINT));
@@ -221,12 +248,16 @@ impl<'de> Visitor<'de> for Entry<'_, '_> {
         if fields.is_graph {
             return Ok(());
         }
-        if let (true, None, None, Some(version)) =
-            (reader.is_first, &fields.id, &fields.kind, &fields.version)
-        {
-            let version = match version {
-                Json::Text(text) => check_version(text),
-                other => Err(format!("version {}: 0.0.4 is known", other.words())),
+        let is_metadata = fields.version.is_some() || !fields.has_others;
+        let is_first = reader.is_first && place.is_none();
+        if let (true, true, None, None) = (is_first, is_metadata, &fields.id, &fields.kind) {
+            let version = match &fields.version {
+                None => Ok(()),
+                Some(Json::Text(text)) => check_version(text),
+                Some(other) => Err(format!(
+                    "version is {}: write e.g. \"1.0.0\"",
+                    other.words()
+                )),
             };
             return version.map_err(|message| reader.fail(message, HINT));
         }
@@ -269,10 +300,15 @@ impl Fields {
                 });
             }
             "ctrl_deps" | "data_deps" | "ctrlDeps" | "dataDeps" => {
-                let most = MOST_WAITS - self.after.len().min(MOST_WAITS);
+                let waits = self.after.len() + self.control.len();
+                let most = MOST_WAITS - waits.min(MOST_WAITS);
                 reader.expect("a node waits for too many others");
+                let numbers = match name {
+                    "ctrl_deps" | "ctrlDeps" => &mut self.control,
+                    _ => &mut self.after,
+                };
                 let list = Any {
-                    numbers: Some((&mut self.after, most)),
+                    numbers: Some((numbers, most)),
                 };
                 return Ok(entries.next_value_seed(list)?.ids(name));
             }
@@ -352,6 +388,7 @@ impl Fields {
             name: self.name,
             work: work.map_err(of_node)?,
             after: self.after,
+            control: self.control,
         };
         Ok((node, groups))
     }

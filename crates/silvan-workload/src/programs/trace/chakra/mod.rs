@@ -1,7 +1,7 @@
 //! Chakra execution traces: what each rank computes and communicates, and what waits for what.
 //!
 //! S. Sridharan et al., "Chakra: Advancing Performance Benchmarking and Co-design using Standardized Execution Traces",
-//! arXiv:2305.14516, 2023; version 0.0.4 of MLCommons. Every rank has a file: protobuf ([`proto`]) or JSON ([`json`]).
+//! arXiv:2305.14516, 2023; versions 0.0.4 to 1.0.0 of MLCommons. Every rank has a file: protobuf ([`proto`]) or JSON ([`json`]).
 //! Groups of ranks are in a JSON file, or in nodes with metadata.
 
 mod attributes;
@@ -25,9 +25,35 @@ use crate::programs::schedule::Schedule;
 use ranks::Ranks;
 
 /// The format.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Chakra {}
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Chakra {
+    /// Control dependencies that nodes wait for; for traces from files.
+    pub control_dependencies: ControlDependencies,
+}
+
+impl Chakra {
+    /// The default keys.
+    pub const DEFAULT: Self = Self {
+        control_dependencies: ControlDependencies::Existing,
+    };
+}
+
+impl Default for Chakra {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Control dependencies that nodes wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControlDependencies {
+    /// Those on nodes of the file. A warning counts all others, whose nodes Chakra's converter has removed.
+    Existing,
+    /// None: nodes wait for data dependencies only.
+    Ignored,
+}
 
 impl TraceFormat for Chakra {
     fn endings(&self) -> &'static [&'static str] {
@@ -38,7 +64,7 @@ impl TraceFormat for Chakra {
         let mut ranks = Ranks::default();
         let count = files.len();
         for (rank, bytes) in files.into_iter().enumerate() {
-            ranks.begin();
+            ranks.begin(self.control_dependencies);
             let read = match json::text(&bytes) {
                 Some(text) => json::read(text, &mut ranks),
                 None => proto::read(&bytes, &mut ranks),
@@ -66,12 +92,32 @@ impl TraceFormat for Chakra {
         })?;
         nodes::schedules(&trace, settings)
     }
+
+    fn warnings(&self, text: &str) -> Vec<String> {
+        // The count is at the start, so that a large text is not parsed again.
+        let count = text.strip_prefix(DANGLING).map_or("", |rest| {
+            let end = rest.find(|c: char| !c.is_ascii_digit());
+            &rest[..end.unwrap_or(rest.len())]
+        });
+        match count {
+            "" => Vec::new(),
+            count => vec![format!(
+                "{count} control dependencies on nodes that the trace does not have are ignored"
+            )],
+        }
+    }
 }
+
+/// The start of a text with control dependencies that name no node.
+const DANGLING: &str = "{\"dangling\":";
 
 /// The traces of all ranks, without what does not matter here.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trace {
+    /// Control dependencies that name no node of their rank, and are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    dangling: u64,
     ranks: Vec<Vec<Node>>,
     /// Groups of ranks, by name. An empty list is all ranks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -89,6 +135,13 @@ struct Node {
     /// Nodes that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u64>,
+    /// Control dependencies, until all nodes of the rank have been read.
+    #[serde(skip)]
+    control: Vec<u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Node {
@@ -126,10 +179,13 @@ enum NodeWork {
 /// What to do about a node that is wrong.
 const NODE_HINT: &str = "correct the node, or leave it out";
 
-/// Refuses other versions than those that are read.
+/// Refuses unknown versions. Chakra's converters leave the version empty and write an attribute `schema` instead.
 fn check_version(version: &str) -> Result<(), String> {
-    match version.starts_with("0.0.") {
+    let is_known = version.is_empty() || version.starts_with("0.0.") || version.starts_with("1.");
+    match is_known {
         true => Ok(()),
-        false => Err(format!("version {version:?}: 0.0.4 is known")),
+        false => Err(format!(
+            "version {version:?}: 0.0.4 to 1.0.0 are supported"
+        )),
     }
 }

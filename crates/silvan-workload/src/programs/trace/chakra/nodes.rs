@@ -255,6 +255,8 @@ fn members<'a>(
         Err(wrong(rank, message, hint))
     };
     match trace.groups.get(name) {
+        // PyTorch's default group.
+        None if name == "0" => Ok(all),
         None => fail(format!("group {name:?} of ranks is not described")),
         Some(ranks) if ranks.is_empty() => Ok(all),
         Some(ranks) if !ranks.contains(&(rank as u32)) => {

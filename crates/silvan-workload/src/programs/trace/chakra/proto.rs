@@ -11,12 +11,6 @@ use super::ranks::{MOST_WAITS, Ranks};
 use super::values::{in_words, named_groups, whole};
 use super::{NODE_HINT, Node, check_version};
 
-#[derive(Clone, PartialEq, Message)]
-struct GlobalMetadata {
-    #[prost(string, tag = "1")]
-    version: String,
-}
-
 /// The values of a node's inputs, as text.
 #[derive(Clone, PartialEq, Message)]
 struct Values {
@@ -140,7 +134,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-const HINT: &str = "the file is no Chakra trace of version 0.0.4, or damaged";
+const HINT: &str = "the file is no Chakra trace, or damaged";
 
 /// Reads the trace of a rank.
 pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
@@ -155,9 +149,8 @@ pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
             HINT,
         ));
     };
-    let metadata = GlobalMetadata::decode(first).map_err(|error| decoded(error, at))?;
-    check_version(&metadata.version)
-        .map_err(|message| TraceError::new(TracePlace::Byte(at), message, HINT))?;
+    let checked = metadata(first).map_err(|error| decoded(error, at))?;
+    checked.map_err(|message| TraceError::new(TracePlace::Byte(at), message, HINT))?;
     while let Some((message, at)) = messages.next()? {
         let fields = Fields::read(message).map_err(|error| decoded(error, at))?;
         if fields.name.contains("process_group") {
@@ -174,6 +167,24 @@ pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     Ok(())
 }
 
+/// Checks the first message, which describes the trace: its version, and attributes that no node needs.
+fn metadata(mut bytes: &[u8]) -> Result<Result<(), String>, DecodeError> {
+    let mut version = String::new();
+    while !bytes.is_empty() {
+        let (tag, wire) = decode_key(&mut bytes)?;
+        let context = DecodeContext::default();
+        match tag {
+            1 => string::merge(wire, &mut version, &mut bytes, context)?,
+            2 => skip_field(wire, tag, &mut bytes, context)?,
+            _ => {
+                let message = format!("the first message has field {tag}, so it is no metadata");
+                return Ok(Err(message));
+            }
+        }
+    }
+    Ok(check_version(&version))
+}
+
 /// A node, as far as it has been read.
 #[derive(Default)]
 struct Fields {
@@ -181,6 +192,7 @@ struct Fields {
     name: String,
     kind: i32,
     after: Vec<u64>,
+    control: Vec<u64>,
     micros: u64,
     inputs: Option<Values>,
     attributes: Attributes,
@@ -205,13 +217,15 @@ impl Fields {
             1 => uint64::merge(wire, &mut self.id, bytes, context),
             2 => string::merge(wire, &mut self.name, bytes, context),
             3 => int32::merge(wire, &mut self.kind, bytes, context),
-            // Nodes whose control and whose data it waits for.
-            4 | 5 if self.after.len() + numbers(wire, bytes) > MOST_WAITS => {
+            4 | 5
+                if self.after.len() + self.control.len() + numbers(wire, bytes) > MOST_WAITS =>
+            {
                 let message = format!("it waits for more than {MOST_WAITS} others");
                 self.wrong.get_or_insert(message);
                 skip_field(wire, tag, bytes, context)
             }
-            4 | 5 => uint64::merge_repeated(wire, &mut self.after, bytes, context),
+            4 => uint64::merge_repeated(wire, &mut self.control, bytes, context),
+            5 => uint64::merge_repeated(wire, &mut self.after, bytes, context),
             7 => uint64::merge(wire, &mut self.micros, bytes, context),
             8 => {
                 let inputs = self.inputs.get_or_insert_default();
@@ -241,6 +255,7 @@ impl Fields {
             name: self.name,
             work: work.map_err(|error| format!("node {id}: {error}"))?,
             after: self.after,
+            control: self.control,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Node, Trace};
+use super::{ControlDependencies, Node, Trace};
 
 /// Nodes of all ranks together, of some 100 bytes each.
 const MOST_NODES: usize = 1 << 22;
@@ -23,13 +23,34 @@ pub(super) struct Ranks {
     ids: BTreeSet<u64>,
     nodes: usize,
     waits: usize,
+    /// Control dependencies that the last rank keeps; `None` before the first rank.
+    control: Option<ControlDependencies>,
 }
 
 impl Ranks {
     /// Begins the next rank.
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, control: ControlDependencies) {
+        self.resolve();
         self.trace.ranks.push(Vec::new());
         self.ids.clear();
+        self.control = Some(control);
+    }
+
+    /// Joins the control dependencies of the last rank with its data dependencies.
+    fn resolve(&mut self) {
+        let keeps = self.control == Some(ControlDependencies::Existing);
+        for node in self.trace.ranks.last_mut().into_iter().flatten() {
+            for id in std::mem::take(&mut node.control) {
+                match self.ids.contains(&id) {
+                    true if keeps => node.after.push(id),
+                    false if keeps => self.trace.dangling += 1,
+                    _ => {}
+                }
+            }
+            node.after.sort_unstable();
+            node.after.dedup();
+            node.after.shrink_to_fit();
+        }
     }
 
     /// The number of the last rank.
@@ -43,11 +64,13 @@ impl Ranks {
             let message = format!("rank {}: two nodes have the id {}", self.rank(), node.id);
             return Err((message, "give each node its own"));
         }
-        node.after.sort_unstable();
-        node.after.dedup();
-        node.after.shrink_to_fit();
+        for list in [&mut node.after, &mut node.control] {
+            list.sort_unstable();
+            list.dedup();
+            list.shrink_to_fit();
+        }
         self.nodes += 1;
-        self.waits += node.after.len();
+        self.waits += node.after.len() + node.control.len();
         if self.nodes > MOST_NODES {
             let message = format!("the trace has more than {MOST_NODES} nodes");
             return Err((message, FEWER));
@@ -68,7 +91,8 @@ impl Ranks {
     }
 
     /// The whole trace.
-    pub fn end(self) -> Trace {
+    pub fn end(mut self) -> Trace {
+        self.resolve();
         self.trace
     }
 }

@@ -246,6 +246,14 @@ fn collect(text: &str, groups: &mut Groups, depth: u32) {
     };
     if value.deserialize(&mut deserializer).is_ok() && deserializer.end().is_ok() {
         groups.extend(found);
+        return;
+    }
+    // Chakra's converter writes Python's form of a list, in whose only text the JSON is.
+    let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
+        return;
+    };
+    if depth > 1 && text.starts_with(['[', '(']) && start < end {
+        collect(&format!("[{}]", &text[start..=end]), groups, depth - 1);
     }
 }
 

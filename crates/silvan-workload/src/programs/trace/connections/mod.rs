@@ -9,7 +9,7 @@
 //! trigger id 1 oneshot
 //! ```
 //!
-//! Starts are picoseconds, sizes bytes. A connection writes straight into the memory of the other node: no receive, no
+//! Starts are picoseconds (csg-htsim) or microseconds (uet-htsim), sizes bytes. A connection writes straight into the memory of the other node: no receive, no
 //! request. It activates triggers when its bytes have arrived; acknowledgements take no time, so that the trigger of the sender and
 //! that of the receiver fire at the same instant. A trigger acts outside the network and takes no time either. A `oneshot`
 //! fires at its activation, a `barrier` at its `count`-th.
@@ -31,9 +31,54 @@ use crate::programs::schedule::{Action, Schedule};
 use triggers::Triggers;
 
 /// The format.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Connections {}
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Connections {
+    /// Unit of the starts. Default: `ps`; a file whose starts are all below 1 ns needs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_unit: Option<StartUnit>,
+}
+
+impl Connections {
+    /// The default keys.
+    pub const DEFAULT: Self = Self { start_unit: None };
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Unit of the starts of a connection matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartUnit {
+    /// Picoseconds, as csg-htsim reads them.
+    Ps,
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds, as uet-htsim reads them.
+    Us,
+}
+
+impl StartUnit {
+    fn as_ps(self) -> f64 {
+        match self {
+            Self::Ps => 1.0,
+            Self::Ns => 1e3,
+            Self::Us => 1e6,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ps => "picoseconds",
+            Self::Ns => "nanoseconds",
+            Self::Us => "microseconds",
+        }
+    }
+}
 
 impl TraceFormat for Connections {
     fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
@@ -45,7 +90,7 @@ impl TraceFormat for Connections {
         text: &str,
         _settings: &TraceSettings,
     ) -> Result<Vec<Arc<Schedule>>, TraceError> {
-        build(&read(text)?)
+        build(&read(text, self.start_unit)?)
     }
 }
 
@@ -63,6 +108,8 @@ struct Connection {
     to: u32,
     bytes: u64,
     start: Start,
+    /// Its start is a time after 0.
+    is_later: bool,
     /// Triggers that it activates.
     fires: [Option<u32>; 2],
 }
@@ -72,6 +119,8 @@ struct Trigger {
     line: u32,
     /// Activations that it takes.
     count: u64,
+    /// It fires at each activation, and not at the first alone.
+    is_multishot: bool,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +132,7 @@ struct Matrix {
 
 const HINT: &str = "see htsim's description of connection matrices";
 
-fn read(text: &str) -> Result<Matrix, TraceError> {
+fn read(text: &str, unit: Option<StartUnit>) -> Result<Matrix, TraceError> {
     let mut matrix = Matrix::default();
     let mut counts: [Option<(u64, u32)>; 2] = [None; 2];
     for (line, content) in (1..).zip(text.lines()) {
@@ -126,7 +175,7 @@ fn read(text: &str) -> Result<Matrix, TraceError> {
                 }
             }
             pair => {
-                let connection = connection(pair, &words, line, matrix.nodes)?;
+                let connection = connection(pair, &words, line, matrix.nodes, unit)?;
                 matrix.connections.push(connection);
             }
         }
@@ -146,8 +195,27 @@ fn read(text: &str) -> Result<Matrix, TraceError> {
         let message = "the file has no connection";
         return Err(TraceError::new(super::TracePlace::Whole, message, HINT));
     }
+    if unit.is_none() {
+        check_starts(&matrix.connections)?;
+    }
     triggers::check(&matrix)?;
     Ok(matrix)
+}
+
+/// Refuses starts that are hardly picoseconds: some are not 0, and all are below 1 ns.
+fn check_starts(connections: &[Connection]) -> Result<(), TraceError> {
+    let later = connections.iter().filter(|connection| connection.is_later);
+    let starts = later.filter_map(|connection| match connection.start {
+        Start::At(span) => Some((span, connection)),
+        Start::After(_) => None,
+    });
+    let last = starts.max_by_key(|(span, _)| *span);
+    let Some((last, connection)) = last.filter(|(last, _)| *last < Span::from_ns(1)) else {
+        return Ok(());
+    };
+    let message = format!("all starts are below 1 ns, the last at {last} if the unit is ps");
+    let hint = "write the unit: format.connections.start-unit = \"us\" (uet-htsim), \"ns\" or \"ps\" (csg-htsim)";
+    Err(TraceError::line(connection.line, message, hint))
 }
 
 fn number(words: &[&str], place: usize, line: u32, what: &str) -> Result<u64, TraceError> {
@@ -195,7 +263,7 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
                 return Err(TraceError::line(
                     line,
                     message,
-                    "id, count, oneshot, barrier",
+                    "id, count, oneshot, multishot, barrier",
                 ));
             }
         }
@@ -214,7 +282,15 @@ fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
         // One that may fire again fires once for its only activation.
         _ => 1,
     };
-    Ok((id, Trigger { line, count }))
+    let is_multishot = kind == "multishot";
+    Ok((
+        id,
+        Trigger {
+            line,
+            count,
+            is_multishot,
+        },
+    ))
 }
 
 /// A property that a line has already.
@@ -223,7 +299,13 @@ fn twice(word: &str, line: u32) -> TraceError {
     TraceError::line(line, message, "write each property once")
 }
 
-fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Connection, TraceError> {
+fn connection(
+    pair: &str,
+    words: &[&str],
+    line: u32,
+    nodes: u32,
+    unit: Option<StartUnit>,
+) -> Result<Connection, TraceError> {
     let wrong = |message: String, hint| Err(TraceError::line(line, message, hint));
     let Some((from, to)) = pair.split_once("->") else {
         return wrong(
@@ -244,19 +326,23 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
             "leave the connection out",
         );
     }
+    let unit = unit.unwrap_or(StartUnit::Ps);
     let (mut bytes, mut start, mut fires) = (None, None, [None; 2]);
+    let mut is_later = false;
+    let mut seen: Vec<&str> = Vec::new();
     let mut place = 1;
     while let Some(word) = words.get(place) {
-        let mut before = words[1..place].iter().step_by(2);
         // Of starts and triggers there is one.
-        if !matches!(*word, "start" | "trigger") && before.any(|other| other == word) {
+        if !matches!(*word, "start" | "trigger") && seen.contains(word) {
             return Err(twice(word, line));
         }
+        seen.push(word);
         match *word {
             "start" => {
                 let text = words.get(place + 1).copied().unwrap_or("");
                 let time = text.parse::<f64>().ok().filter(|time| *time >= 0.0);
-                match time {
+                is_later |= time.is_some_and(|time| time > 0.0);
+                match time.map(|time| time * unit.as_ps()) {
                     Some(time) if time <= LONGEST.as_ps() as f64 && start.is_none() => {
                         start = Some(Start::At(Span::from_ps(time.round() as u64)));
                     }
@@ -265,7 +351,10 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
                     }
                     _ => {
                         return wrong(
-                            format!("{text:?} is no start in picoseconds, at most {LONGEST}"),
+                            format!(
+                                "{text:?} is no start in {}, at most {LONGEST}",
+                                unit.name()
+                            ),
                             "write e.g. start 0",
                         );
                     }
@@ -286,6 +375,20 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
             "id" | "prio" => {
                 number(words, place + 1, line, "a number")?;
             }
+            // A label, whose number may be missing.
+            "msg" => {
+                let next = words.get(place + 1).and_then(|word| word.parse::<u64>().ok());
+                if next.is_none() {
+                    place += 1;
+                    continue;
+                }
+            }
+            "addon" => {
+                return wrong(
+                    "addon: bytes that a trigger adds to a connection are not read".to_owned(),
+                    "write a connection with its own id for them",
+                );
+            }
             other => {
                 return wrong(format!("{other:?} is no property of a connection"), HINT);
             }
@@ -300,6 +403,7 @@ fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Conne
             to,
             bytes,
             start,
+            is_later,
             fires,
         }),
         (None, _) => wrong(

@@ -36,6 +36,13 @@ pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
             let hint = "give a connection a send_done_trigger or a recv_done_trigger";
             return Err(TraceError::line(trigger.line, message, hint));
         }
+        if is_awaited && trigger.is_multishot && found > 1 {
+            let message = format!(
+                "trigger {id} is a multishot that {found} connections activate, each of which would start its connections again"
+            );
+            let hint = "write a oneshot, and connections of its own, for each activation";
+            return Err(TraceError::line(trigger.line, message, hint));
+        }
         if is_awaited && found != trigger.count {
             let message = format!(
                 "trigger {id} fires at activation {}, but {found} connections activate it",

@@ -7,7 +7,7 @@ use super::super::{read, settings};
 use super::{Node, bytes, framed, graph, messages, number, proto};
 
 fn import(text: &str) -> Result<String, TraceError> {
-    Chakra {}.import(vec![text.as_bytes().to_vec()], None)
+    Chakra::DEFAULT.import(vec![text.as_bytes().to_vec()], None)
 }
 
 /// Two nodes of one id are found where the second one stands, before what comes after it.
@@ -25,7 +25,7 @@ fn a_second_node_of_an_id_is_found_at_its_place() {
         (messages(&nodes), TracePlace::Line(8)),
     ];
     for (file, place) in places {
-        let error = Chakra {}.import(vec![file], None).unwrap_err();
+        let error = Chakra::DEFAULT.import(vec![file], None).unwrap_err();
         assert_eq!(error.message, "rank 0: two nodes have the id 1");
         assert_eq!((error.place, error.hint), (place, "give each node its own"));
     }
@@ -38,7 +38,7 @@ fn too_many_nodes_are_refused_as_they_are_read() {
         file.extend(framed(&[number(1, id), number(3, 1)].concat()));
     }
     let length = file.len() as u64;
-    let error = Chakra {}.import(vec![file], None).unwrap_err();
+    let error = Chakra::DEFAULT.import(vec![file], None).unwrap_err();
     assert_eq!(error.message, "the trace has more than 4194304 nodes");
     // The last message is 5 bytes of the id and its tag, 2 of the type, and its length.
     assert_eq!(error.place, TracePlace::Byte(length - 8));
@@ -144,7 +144,9 @@ fn what_is_given_twice_is_refused_with_its_line() {
     }
     // A property of protobuf, with two values.
     let node = Node::new(3, 4, &[], &[("num_ops", 1), ("num_ops", 2)]);
-    let error = Chakra {}.import(vec![proto(&[node])], None).unwrap_err();
+    let error = Chakra::DEFAULT
+        .import(vec![proto(&[node])], None)
+        .unwrap_err();
     assert_eq!(
         error.message,
         "node 3: num_ops is given twice, with two values"
@@ -174,12 +176,18 @@ fn the_version_of_json_is_that_of_protobuf() {
     let with = |version: &str| import(&format!("{{\"version\": {version}}}\n{node}"));
     assert_eq!(with("\"0.0.4\"").unwrap(), plain);
     let error = with("\"9.9.9\"").unwrap_err();
-    assert_eq!(error.message, "version \"9.9.9\": 0.0.4 is known");
+    assert_eq!(
+        error.message,
+        "version \"9.9.9\": 0.0.4 to 1.0.0 are supported"
+    );
     assert_eq!(error.place, TracePlace::Line(1));
     let file = framed(&bytes(1, b"9.9.9"));
-    let binary = Chakra {}.import(vec![file], None).unwrap_err();
+    let binary = Chakra::DEFAULT.import(vec![file], None).unwrap_err();
     assert_eq!(binary.message, error.message);
-    assert_eq!(with("4").unwrap_err().message, "version 4: 0.0.4 is known");
+    assert_eq!(
+        with("4").unwrap_err().message,
+        "version is 4: write e.g. \"1.0.0\""
+    );
     let versioned = "{\"version\": \"1\", \"id\": 1, \"type\": 4}";
     assert_eq!(import(versioned).unwrap(), plain);
 }
@@ -191,7 +199,7 @@ fn a_trace_without_a_node_is_refused() {
         b"{\"workload_graph\": []}".to_vec(),
         b"{\"version\": \"0.0.4\"}".to_vec(),
     ];
-    let error = read(&Chakra {}, &files, None, &settings(4)).unwrap_err();
+    let error = read(&Chakra::DEFAULT, &files, None, &settings(4)).unwrap_err();
     assert_eq!(error.message, "no rank has a node");
     assert_eq!(error.hint, "the files may have been cut off");
 }
@@ -200,8 +208,8 @@ fn a_trace_without_a_node_is_refused() {
 #[test]
 fn ranks_are_compared_with_places() {
     let files = vec![proto(&[Node::compute(1, &[], 1)]); 5];
-    read(&Chakra {}, &files, None, &settings(5)).unwrap();
-    let error = read(&Chakra {}, &files, None, &settings(4)).unwrap_err();
+    read(&Chakra::DEFAULT, &files, None, &settings(5)).unwrap();
+    let error = read(&Chakra::DEFAULT, &files, None, &settings(4)).unwrap_err();
     assert_eq!(error.place, TracePlace::Ranks);
     assert_eq!(error.message, "5 ranks do not fit on 4 places");
 }

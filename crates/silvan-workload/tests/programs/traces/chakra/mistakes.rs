@@ -100,7 +100,7 @@ fn mistakes_are_named() {
     ];
     for (ranks, file, message) in cases {
         let files: Vec<Vec<u8>> = ranks.iter().map(|nodes| proto(nodes)).collect();
-        let error = read(&Chakra {}, &files, None, &settings(4)).unwrap_err();
+        let error = read(&Chakra::DEFAULT, &files, None, &settings(4)).unwrap_err();
         assert!(error.message.contains(message), "{message}: {error}");
         assert_eq!(error.file, file, "{error}");
     }
@@ -111,7 +111,7 @@ fn mistakes_are_named() {
         barrier(3, &[2]),
         Node::compute(4, &[1], 1),
     ];
-    let error = read(&Chakra {}, &[proto(&nodes)], None, &settings(4)).unwrap_err();
+    let error = read(&Chakra::DEFAULT, &[proto(&nodes)], None, &settings(4)).unwrap_err();
     let turns = ["n1 n3 n2", "n3 n2 n1", "n2 n1 n3"].map(|turn| {
         let names: Vec<String> = turn
             .split(' ')
@@ -125,7 +125,7 @@ fn mistakes_are_named() {
     assert!(turns.contains(&error.message), "{error}");
     let groups = |text: &str| {
         let files = all(2, 9, 0);
-        let error = read(&Chakra {}, &files, Some(text), &settings(2)).unwrap_err();
+        let error = read(&Chakra::DEFAULT, &files, Some(text), &settings(2)).unwrap_err();
         (error.file, error.message)
     };
     assert_eq!(
@@ -141,8 +141,17 @@ fn mistakes_are_named() {
         "group \"a\": rank 1 is there twice"
     );
     assert_eq!(groups("[1]").0, 2);
-    let error = read(&Chakra {}, &[framed(&bytes(1, b"9.1"))], None, &settings(1)).unwrap_err();
-    assert_eq!(error.message, "version \"9.1\": 0.0.4 is known");
+    let error = read(
+        &Chakra::DEFAULT,
+        &[framed(&bytes(1, b"9.1"))],
+        None,
+        &settings(1),
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.message,
+        "version \"9.1\": 0.0.4 to 1.0.0 are supported"
+    );
 }
 
 #[test]
@@ -159,7 +168,7 @@ fn mistakes_in_json_have_a_line() {
         ("{\"version\": \"0.0.4\"}\n[]", 2, "no object"),
     ];
     for (text, line, message) in cases {
-        let error = Chakra {}
+        let error = Chakra::DEFAULT
             .import(vec![text.as_bytes().to_vec()], None)
             .unwrap_err();
         assert!(error.message.contains(message), "{text}: {error}");
@@ -169,7 +178,7 @@ fn mistakes_in_json_have_a_line() {
 
 fn message_of(ranks: &[Vec<Node>], spelling: fn(&[Node]) -> Vec<u8>) -> String {
     let files: Vec<Vec<u8>> = ranks.iter().map(|nodes| spelling(nodes)).collect();
-    let error = read(&Chakra {}, &files, None, &settings(4)).unwrap_err();
+    let error = read(&Chakra::DEFAULT, &files, None, &settings(4)).unwrap_err();
     assert!(!error.hint.contains("workload_graph"), "{}", error.hint);
     error.message
 }
@@ -194,7 +203,7 @@ fn numbers_below_zero_are_refused() {
             signed(messages(&[node])),
         ];
         for file in files {
-            let error = Chakra {}.import(vec![file], None).unwrap_err();
+            let error = Chakra::DEFAULT.import(vec![file], None).unwrap_err();
             assert!(error.message.contains(&message), "{error}");
             assert_eq!(error.hint, "correct the node, or leave it out");
         }
@@ -212,7 +221,7 @@ fn numbers_below_zero_are_refused() {
     );
     // A property that the node does not use may be anything.
     let node = Node::new(3, 4, &[], &[("comm_tag", negative(-1))]);
-    Chakra {}.import(vec![proto(&[node])], None).unwrap();
+    Chakra::DEFAULT.import(vec![proto(&[node])], None).unwrap();
 }
 
 /// The root is a rank of the trace, and of the group; an operation without a root has none to be wrong.
@@ -226,7 +235,7 @@ fn the_root_is_a_member_of_the_group() {
     let of = |root: u64| {
         let files = [vec![], vec![broadcast(root)], vec![], vec![broadcast(root)]];
         let files: Vec<Vec<u8>> = files.iter().map(|nodes| proto(nodes)).collect();
-        read(&Chakra {}, &files, groups, &settings(4))
+        read(&Chakra::DEFAULT, &files, groups, &settings(4))
     };
     for root in [1, 3] {
         let schedules = of(root).unwrap();
@@ -246,7 +255,7 @@ fn the_root_is_a_member_of_the_group() {
     }
     let barrier = Node::new(1, 7, &[], &[("comm_type", 9), ("root_rank", negative(-1))]);
     let files = [proto(std::slice::from_ref(&barrier)), proto(&[barrier])];
-    read(&Chakra {}, &files, None, &settings(4)).unwrap();
+    read(&Chakra::DEFAULT, &files, None, &settings(4)).unwrap();
 }
 
 #[test]
@@ -271,7 +280,7 @@ fn messages_start_and_end_at_the_rank_of_the_file() {
     let wrong = [vec![send], vec![receive]];
     for spelling in [proto, graph, messages] {
         let files: Vec<Vec<u8>> = right.iter().map(|nodes| spelling(nodes)).collect();
-        read(&Chakra {}, &files, None, &settings(2)).unwrap();
+        read(&Chakra::DEFAULT, &files, None, &settings(2)).unwrap();
         let message = message_of(&wrong, spelling);
         let expected = "node 5: comm_src is 1, but this is a send of rank 0";
         assert!(message.contains(expected), "{message}");
@@ -285,17 +294,19 @@ fn messages_start_and_end_at_the_rank_of_the_file() {
 #[test]
 fn json_may_start_with_white_space() {
     let nodes = [Node::compute(1, &[], 3)];
-    let plain = Chakra {}.import(vec![graph(&nodes)], None).unwrap();
+    let plain = Chakra::DEFAULT.import(vec![graph(&nodes)], None).unwrap();
     for start in ["\t", "\r\n", " \n\t", "\u{feff}", "\u{feff}\r\n"] {
         let file = [start.as_bytes(), &graph(&nodes)].concat();
         assert_eq!(
-            Chakra {}.import(vec![file], None).unwrap(),
+            Chakra::DEFAULT.import(vec![file], None).unwrap(),
             plain,
             "{start:?}"
         );
     }
     for blank in ["\n", " \t\r\n", "\u{feff}\n"] {
-        let error = Chakra {}.import(vec![blank.into()], None).unwrap_err();
+        let error = Chakra::DEFAULT
+            .import(vec![blank.into()], None)
+            .unwrap_err();
         assert_eq!(error.message, "the file is empty", "{blank:?}");
     }
 }
@@ -310,7 +321,7 @@ fn ranks_that_wait_for_each_other_are_named_with_their_sends() {
         ]
     };
     let files = [proto(&rank(1, 1, 2)), proto(&rank(0, 2, 1))];
-    let schedules = read(&Chakra {}, &files, None, &settings(2)).unwrap();
+    let schedules = read(&Chakra::DEFAULT, &files, None, &settings(2)).unwrap();
     let outcome = run(2, vec![traced(&schedules)], messaging());
     let fault = outcome.fault.unwrap().to_string();
     let expected = "rank 0, line 1 waits for the message with tag 1 of rank 1, line 2, which has not started; \
