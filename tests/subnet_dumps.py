@@ -85,5 +85,6 @@ def dumped_moment(
         before=files["before"],
         after=files["after"],
         interval="2 s",
+        tick="4 ns",
     )
     return Moment(moment.subnet, moment.report, moment.values, round(at_s * 1e9))

@@ -22,7 +22,7 @@ from tests.subnet_dumps import ROUTES, TOPOLOGY, counters, dumped_moment, write_
 @pytest.fixture
 def files(tmp_path: Path) -> list[str | Path]:
     """Write the files, and give the options that name them."""
-    words: list[str | Path] = ["--interval", "2 s"]
+    words: list[str | Path] = ["--interval", "2 s", "--tick", "4 ns"]
     for name, path in write_dumps(tmp_path).items():
         words += [f"--{name}", path]
     return words
@@ -193,6 +193,13 @@ def test_the_same_counters_twice_are_no_diagnosis(
     outcome = command("diagnose", *files)
     assert (outcome.status, outcome.stdout) == (2, "")
     assert "after are the same: no counter has changed in between\nhint: " in outcome.stderr
+
+
+def test_tick_of_an_unknown_device_is_asked_for(files: list[str | Path], command: Command) -> None:
+    at = files.index("--tick")
+    outcome = command("diagnose", *files[:at], *files[at + 2 :])
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "the tick of its PortXmitWait is not known\nhint: give --tick" in outcome.stderr
 
 
 def test_an_interval_that_is_too_short_is_doubted(

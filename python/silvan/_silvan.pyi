@@ -140,7 +140,7 @@ def diagnose_dumps(
     before: str,
     after: str,
     interval_ps: int,
-    tick_ps: int,
+    tick_ps: int | None = None,
 ) -> tuple[str, bytes, tuple[str, bytes], list[tuple[str, str]]]: ...
 
 @final

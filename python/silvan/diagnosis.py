@@ -202,7 +202,7 @@ def diagnose_files(
     after: Path,
     routes: Path | None = None,
     interval: str = "1 s",
-    tick: str = "4 ns",
+    tick: str | None = None,
 ) -> tuple[Moment, list[str]]:
     """Diagnose a subnet from files of the common tools.
 
@@ -216,8 +216,8 @@ def diagnose_files(
         The output of ``dump_lfts``.
     interval : str
         Time between the readings of ``before`` and ``after``.
-    tick : str
-        What PortXmitWait counts.
+    tick : str, optional
+        Length of a tick of PortXmitWait; by default that of each port's device.
 
     Returns
     -------
@@ -239,7 +239,8 @@ def diagnose_files(
         role: None if path is None else read_text(path, DUMP_BYTES, "dump", hint)
         for role, path in paths.items()
     }
-    spans = {"interval_ps": span_ps("interval", interval), "tick_ps": span_ps("tick", tick)}
+    interval_ps = span_ps("interval", interval)
+    tick_ps = None if tick is None else span_ps("tick", tick)
     if texts["before"] == texts["after"]:
         raise DiagnosisError(
             f"{before} and {after} are the same: no counter has changed in between",
@@ -251,7 +252,8 @@ def diagnose_files(
             routes=texts["routes"],
             before=texts["before"] or "",
             after=texts["after"] or "",
-            **spans,
+            interval_ps=interval_ps,
+            tick_ps=tick_ps,
         )
     except DiagnosisError as error:
         role, _, text = error.message.partition(":")

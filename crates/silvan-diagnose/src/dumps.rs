@@ -23,8 +23,9 @@ use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
 
 use crate::counters::TrafficReading;
 use crate::map::SubnetMap;
-use crate::observation::{Observation, data_rate};
+use crate::observation::Observation;
 use crate::report::{Input, Report};
+use crate::tick::ticks;
 
 /// The section of ibdiagnet's database that has the counters.
 const COUNTERS: &str = "PM_INFO";
@@ -95,6 +96,7 @@ struct Ports<'a> {
 ///
 /// [`DumpError`] if the file is of no such format, is cut off, or is of another fabric.
 pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, DumpError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut ports = Ports::new(fabric, at);
     let is_perfquery = |line: &str| line.starts_with("# Port ") && line.contains("counters:");
     if DatabaseSection::is_in(text, COUNTERS) {
@@ -178,8 +180,6 @@ impl<'a> Ports<'a> {
 
 /// Takes a counter, by the name that tools have for it. Others are passed over.
 fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
-    let counter = Some(CounterValue::new(value, bits));
-    let is_wider = |old: Option<CounterValue>| old.is_none_or(|old| old.bits <= bits);
     let field = match name {
         "PortXmitData" | "XmtData" => &mut reading.xmit_data,
         "PortRcvData" | "RcvData" => &mut reading.rcv_data,
@@ -187,15 +187,71 @@ fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
         "PortXmitTimeCong" => &mut reading.xmit_cong,
         "PortPktRcvFECN" | "PortRcvFECN" => &mut reading.fecn,
         "PortPktRcvBECN" | "PortRcvBECN" => &mut reading.becn,
-        "LinkDownedCounter" | "LinkDowned" => {
-            reading.link_downed = Some(CounterValue::new(value, 8));
-            return;
-        }
+        "LinkDownedCounter" | "LinkDowned" => &mut reading.link_downed,
         _ => return,
     };
-    if is_wider(*field) {
-        *field = counter;
+    // PortCounters has 8 bits of it.
+    let bits = match name {
+        "LinkDownedCounter" | "LinkDowned" if bits == 32 => 8,
+        _ => bits,
+    };
+    if field.is_none_or(|old| old.bits <= bits) {
+        *field = Some(CounterValue::new(value, bits));
     }
+}
+
+/// What a device counts, by the capability masks of its ClassPortInfo (IBA volume 1, 16.1.3.1).
+#[derive(Clone, Copy, Debug)]
+struct Capabilities {
+    /// PortCounters has PortXmitWait.
+    wait: bool,
+    /// PortCountersExtended has data and packets.
+    extended: bool,
+    /// PortCountersExtended has the other counters, too.
+    additional: bool,
+}
+
+impl Capabilities {
+    const WAIT: u32 = 1 << 12;
+    /// IsExtendedWidthSupported, with all counters or without those of unicast and multicast packets.
+    const EXTENDED: u32 = 1 << 9 | 1 << 10;
+    const ADDITIONAL: u32 = 1 << 1;
+
+    /// The masks in a heading: `(CapMask: 0x5A00 CapMask2: 0x0000002)`. Old versions of perfquery print no CapMask2.
+    fn of_heading(words: &[&str]) -> Self {
+        let mask = |name: &str| {
+            let at = words
+                .iter()
+                .position(|word| word.trim_start_matches('(') == name)?;
+            let digits = words
+                .get(at + 1)?
+                .trim_end_matches(')')
+                .strip_prefix("0x")?;
+            u32::from_str_radix(digits, 16).ok()
+        };
+        let (first, second) = (mask("CapMask:"), mask("CapMask2:"));
+        Self {
+            wait: first.is_none_or(|mask| mask & Self::WAIT != 0),
+            extended: first.is_none_or(|mask| mask & Self::EXTENDED != 0),
+            additional: second.is_some_and(|mask| mask & Self::ADDITIONAL != 0),
+        }
+    }
+
+    /// Returns true if the device has a counter, of 64 bits or not. Tools print 0 for counters that it has not.
+    fn has(self, name: &str, is_wide: bool, value: u64) -> bool {
+        let is_basic = ["Data", "Pkts"].iter().any(|end| name.ends_with(end));
+        match (is_wide, name) {
+            (true, _) if is_basic => self.extended,
+            (true, _) => self.additional,
+            (false, "PortXmitWait") => self.wait || value > 0,
+            (false, _) => true,
+        }
+    }
+}
+
+/// Returns true for values by which ibdiagnet says that a device has no such counter.
+const fn is_marker(value: u64, bits: u8) -> bool {
+    value >= u64::MAX - 1 || (bits == 32 && value == 0xffff_fffe)
 }
 
 /// `# Port counters: Lid 6 port 1 (CapMask: 0x5A00)`, then `PortXmitWait:....................5`.
@@ -204,6 +260,7 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
     let text = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut port = None;
     let mut bits = 32;
+    let mut capabilities = Capabilities::of_heading(&[]);
     for (line, number) in text.lines().zip(1..) {
         if let Some(heading) = line.strip_prefix("# Port ") {
             let words: Vec<&str> = heading.split_whitespace().collect();
@@ -218,6 +275,7 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
                 let message = format!("{line:?} names no LID and port");
                 return Err(DumpError::new(number, message, hint));
             };
+            capabilities = Capabilities::of_heading(&words);
             bits = if heading.starts_with("extended") {
                 64
             } else {
@@ -238,7 +296,9 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
             continue;
         };
         let digits = dots.trim_start_matches('.').trim();
-        if let Ok(value) = digits.parse() {
+        if let Ok(value) = digits.parse()
+            && capabilities.has(name, bits == 64, value)
+        {
             take(&mut ports.dump.readings[port], name, value, bits);
         }
     }
@@ -323,13 +383,9 @@ fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
         };
         for (name, cell) in section.columns().iter().zip(cells) {
             let wide = name.strip_suffix("Extended").or(name.strip_suffix("Ext"));
-            if let Some(value) = database_number(cell) {
-                take(
-                    reading,
-                    wide.unwrap_or(name),
-                    value,
-                    if wide.is_some() { 64 } else { 32 },
-                );
+            let bits = if wide.is_some() { 64 } else { 32 };
+            if let Some(value) = database_number(cell).filter(|&value| !is_marker(value, bits)) {
+                take(reading, wide.unwrap_or(name), value, bits);
             }
         }
     }
@@ -378,7 +434,8 @@ pub struct DumpDiagnosis {
     pub odd: Vec<Oddity>,
 }
 
-/// Diagnoses a subnet from files whose counters were read `interval` apart.
+/// Diagnoses a subnet from files whose counters were read `interval` apart. `tick` is that of PortXmitWait of all
+/// ports; without it, ports have the tick of their device.
 ///
 /// # Errors
 ///
@@ -386,7 +443,7 @@ pub struct DumpDiagnosis {
 pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,
-    tick: Span,
+    tick: Option<Span>,
 ) -> Result<DumpDiagnosis, (FileRole, DumpError)> {
     let import_error = |role| {
         move |error: ImportError| {
@@ -454,10 +511,30 @@ pub fn diagnose_files(
     };
     let before = read(FileRole::Before, files.before, start)?;
     let after = read(FileRole::After, files.after, start.saturating_add(interval))?;
-    let observation = Observation::new(&fabric, &before, &after, tick);
+    let ticks = match tick {
+        Some(tick) => IdVec::filled(Some(tick), fabric.ports.len()),
+        None => ticks(&fabric, &imported),
+    };
+    let waits = |port: &PortId| {
+        let counts = before[*port].xmit_wait.zip(after[*port].xmit_wait);
+        fabric.ports[*port].link.is_some() && counts.is_some_and(|(before, after)| before != after)
+    };
+    let mut unclear = fabric.ports.ids().filter(|&port| ticks[port].is_none());
+    if let Some(port) = unclear.find(waits) {
+        let message = format!(
+            "the file does not say the device of {:?}, so the tick of its PortXmitWait is not known",
+            fabric.port_name(port).to_string()
+        );
+        let hint = "give --tick, such as 10.24 ns for a Switch-IB at EDR, or a topology with devices: ibnetdiscover without -p";
+        return Err((FileRole::Topology, DumpError::new(None, message, hint)));
+    }
+    // Where the tick is not known, no port has waited.
+    let tick = |port: PortId| ticks[port].unwrap_or(Span::from_ns(1));
+    let observation = Observation::with_ticks(&fabric, &before, &after, tick);
     let capable = match &database {
         Some(database) => supported_rates(&fabric, database),
-        None => usual_rates(&fabric),
+        // The other files do not say what ports support.
+        None => IdVec::filled(None, fabric.ports.len()),
     };
     let report = Report::new(Input {
         fabric: &fabric,
@@ -522,29 +599,5 @@ fn supported_rates(fabric: &Fabric, database: &ImportedDatabase) -> IdVec<PortId
         let (width, speed) = database.best_rate([end(port), end(peer)])?;
         Some(LinkKind::new(width, speed, Length::ZERO).data_rate())
     };
-    fabric.ports.ids().map(rate).collect()
-}
-
-/// What links could run at, where nothing says what their ports support: what most links of their kind, to
-/// hosts or between switches, run at at least.
-fn usual_rates(fabric: &Fabric) -> IdVec<PortId, Option<Rate>> {
-    let is_between = |port: PortId| {
-        let ends = [Some(port), fabric.ports[port].peer];
-        ends.into_iter()
-            .flatten()
-            .all(|end| fabric.nodes[fabric.ports[end].node].as_switch().is_some())
-    };
-    let usual = |between: bool| {
-        let ports = fabric
-            .ports
-            .ids()
-            .filter(|&port| is_between(port) == between);
-        let mut rates: Vec<Rate> = ports.filter_map(|port| data_rate(fabric, port)).collect();
-        rates.sort();
-        rates.get(rates.len() / 2).copied()
-    };
-    let usual = [usual(false), usual(true)];
-    let rate =
-        |port: PortId| Some(usual[usize::from(is_between(port))]?.max(data_rate(fabric, port)?));
     fabric.ports.ids().map(rate).collect()
 }

@@ -322,6 +322,18 @@ fn links(
         }
     }
     let name = |port: PortId| fabric.port_name(port).to_string();
+    let usual = usual_rates(fabric);
+    let slower = fabric.links.iter().map(|link| link.a).filter(|&port| {
+        let rates = data_rate(fabric, port).zip(usual[usize::from(is_between(fabric, port))]);
+        capable[port].is_none() && rates.is_some_and(|(rate, usual)| rate < usual)
+    });
+    let slower: Vec<String> = slower.map(name).collect();
+    findings.about(
+        Severity::Info,
+        &slower,
+        "the link runs at less than most links of its kind",
+        "compare with what both ends support; ibportstate LID PORT query shows it",
+    );
     let flapped = fabric
         .ports
         .ids()
@@ -333,6 +345,25 @@ fn links(
         "the link went down between the sweeps",
         "check cable and transceiver; ibqueryerrors shows symbol errors",
     );
+}
+
+/// Returns true for ports of cables between switches.
+fn is_between(fabric: &Fabric, port: PortId) -> bool {
+    let ends = [Some(port), fabric.ports[port].peer];
+    ends.into_iter()
+        .flatten()
+        .all(|end| fabric.nodes[fabric.ports[end].node].as_switch().is_some())
+}
+
+/// The median rate of links to hosts, and of those between switches.
+fn usual_rates(fabric: &Fabric) -> [Option<Rate>; 2] {
+    [false, true].map(|between| {
+        let ports = fabric.ports.ids();
+        let ports = ports.filter(|&port| is_between(fabric, port) == between);
+        let mut rates: Vec<Rate> = ports.filter_map(|port| data_rate(fabric, port)).collect();
+        rates.sort();
+        rates.get(rates.len() / 2).copied()
+    })
 }
 
 fn counters(

@@ -53,6 +53,20 @@ impl Observation {
         now: &IdVec<PortId, TrafficReading>,
         tick: Span,
     ) -> Self {
+        Self::with_ticks(fabric, before, now, |_| tick)
+    }
+
+    /// Compares two sweeps of devices whose ticks differ. `tick` gives that of a port.
+    ///
+    /// # Panics
+    ///
+    /// If a sweep does not have as many ports as the fabric.
+    pub fn with_ticks(
+        fabric: &Fabric,
+        before: &IdVec<PortId, TrafficReading>,
+        now: &IdVec<PortId, TrafficReading>,
+        tick: impl Fn(PortId) -> Span,
+    ) -> Self {
         let growth: IdVec<PortId, TrafficGrowth> = fabric
             .ports
             .ids()
@@ -61,13 +75,13 @@ impl Observation {
                     return TrafficGrowth::UNREAD;
                 };
                 let words = fabric.links[link].signalling_rate().bits_per_sec() / (8 * DATA_WORD);
-                TrafficGrowth::between(&before[port], &now[port], words, tick)
+                TrafficGrowth::between(&before[port], &now[port], words, tick(port))
             })
             .collect();
         let ports = fabric
             .ports
             .ids()
-            .map(|port| load(fabric, &growth, port, tick));
+            .map(|port| load(fabric, &growth, port, tick(port)));
         let spans = growth
             .iter()
             .map(|grown| grown.span)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
-use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode};
+use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode, NodeKind};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Node, Speed, Width};
 use silvan_mad::congestion::{
     CaCongestionEntry, CaCongestionSetting, CongestionKeyInfo, ManagementAttribute,
@@ -173,6 +173,9 @@ fn import(subnet: &Subnet, lids: Option<&HostLids>) -> ImportedFabric {
         positions.insert(switch.guid, fabric.nodes.len());
         fabric.nodes.push(ImportedNode {
             name: unique(&switch.name, switch.guid),
+            kind: NodeKind::Switch,
+            device: None,
+            line: 0,
             switch_ports: Some(switch.ports.len() as u8),
             guid: Some(switch.guid),
             port_guid: None,
@@ -220,6 +223,9 @@ fn import(subnet: &Subnet, lids: Option<&HostLids>) -> ImportedFabric {
                             true => name,
                             false => format!("{name}/P{}", adapter.number),
                         },
+                        kind: NodeKind::Adapter,
+                        device: None,
+                        line: 0,
                         switch_ports: None,
                         guid: Some(adapter.guid),
                         port_guid: Some(adapter.port_guid),

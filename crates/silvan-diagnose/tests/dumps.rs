@@ -150,7 +150,7 @@ fn files<'a>(before: &'a str, after: &'a str) -> Files<'a> {
 }
 
 const SECOND: Span = Span::from_secs(1);
-const TICK: Span = Span::from_ns(4);
+const TICK: Option<Span> = Some(Span::from_ns(4));
 
 #[test]
 fn all_formats_have_the_same_verdict() {
@@ -537,4 +537,250 @@ fn no_file_that_is_cut_off_has_another_verdict_in_silence() {
     }
     assert!(cuts > 3_000, "{cuts}");
     assert_eq!(silent, []);
+}
+
+/// Root, cause and contributors of the only tree, or what there is instead.
+fn root(done: &DumpDiagnosis) -> (String, &'static str, Vec<String>) {
+    let [tree] = &done.report.trees[..] else {
+        return (String::new(), "none", Vec::new());
+    };
+    let mut hosts: Vec<String> = tree
+        .contributors
+        .iter()
+        .map(|one| one.host.clone())
+        .collect();
+    hosts.sort();
+    (tree.root.clone(), tree.cause, hosts)
+}
+
+fn diagnosis(before: &str, after: &str) -> DumpDiagnosis {
+    diagnose_files(files(before, after), SECOND, TICK).unwrap()
+}
+
+/// The counters of PortCountersExtended besides data and packets, as an older perfquery prints those that a device has
+/// not.
+fn with_absent(text: &str, masks: &str) -> String {
+    text.replace("(CapMask: 0x5300 CapMask2: 0x0)", masks).replace(
+        "# Port counters",
+        "LinkDownedCounter:...............0\nPortXmitWait:....................0\n# Port counters",
+    )
+}
+
+/// Oracle: counters that a device does not have say nothing, so that the verdict is that without them.
+#[test]
+fn additional_counters_count_where_class_port_info_states_them() {
+    let [before, after] = [1, 2].map(|seconds| perfquery(seconds, 7));
+    let expected = root(&diagnosis(&before, &after));
+    assert_eq!((expected.0.as_str(), expected.1), ("right:1", "incast"));
+    for masks in [
+        "(CapMask: 0x5A00 CapMask2: 0x0000000)",
+        "(CapMask: 0x1600 CapMask2: 0x0000005)",
+        // Versions that print no CapMask2.
+        "(CapMask: 0x5A00)",
+    ] {
+        let [before, after] = [&before, &after].map(|text| with_absent(text, masks));
+        assert_eq!(root(&diagnosis(&before, &after)), expected, "{masks}");
+    }
+    // Without PortXmitWait of 32 bits nothing is known of waiting.
+    let without = "(CapMask: 0x0300 CapMask2: 0x0)";
+    let [before, after] = [&before, &after].map(|text| {
+        let lines = text
+            .lines()
+            .map(|line| match line.starts_with("PortXmitWait") {
+                true => "PortXmitWait:....................0\n".to_owned(),
+                false => format!("{line}\n"),
+            });
+        lines
+            .collect::<String>()
+            .replace("(CapMask: 0x5300 CapMask2: 0x0)", without)
+            .replace("(CapMask: 0x5300)", "(CapMask: 0x0300)")
+    });
+    let done = diagnosis(&before, &after);
+    assert_eq!(
+        (done.report.trees.len(), done.report.unknown_ports),
+        (0, 10)
+    );
+    // Without PortCountersExtended its data are 0, and those of PortCounters count.
+    let narrow = |seconds: u64| -> String {
+        let text = perfquery(seconds, 0).replace("0x5300", "0x1100");
+        let lines = text.lines().map(|line| match line.split_once(':') {
+            Some((name @ ("PortXmitData" | "PortRcvData"), _)) => format!("{name}:....0\n"),
+            _ => format!("{line}\n"),
+        });
+        lines.collect()
+    };
+    let done = diagnosis(&narrow(1), &narrow(2));
+    assert_eq!(
+        (done.report.trees.len(), done.report.unknown_ports),
+        (0, 10)
+    );
+}
+
+/// Oracle: the counter of 32 bits next to it, in the same file.
+#[test]
+fn markers_of_ibdiagnet_are_no_counters() {
+    let expected = root(&diagnosis(&csv(1), &csv(2)));
+    for marker in [
+        "0xfffffffffffffffe",
+        "18446744073709551614",
+        "0xffffffffffffffff",
+        "-1",
+        "N/A",
+        "",
+    ] {
+        let [before, after] = [1, 2].map(|seconds| {
+            let text = csv(seconds);
+            let lines = text.lines().map(|line| match line {
+                _ if line.starts_with("NodeGUID") => {
+                    format!("{line},PortXmitWaitExt,LinkDownedCounterExt\n")
+                }
+                _ if line.starts_with("0x") => format!("{line},{marker},{marker}\n"),
+                _ => format!("{line}\n"),
+            });
+            lines.collect::<String>()
+        });
+        let done = diagnosis(&before, &after);
+        assert_eq!(root(&done), expected, "{marker}");
+        assert_eq!(done.report.unknown_ports, 0);
+        // No other column has the waiting time.
+        let [before, after] = [&before, &after].map(|text| text.replace("PortXmitWait,", "Other,"));
+        let done = diagnosis(&before, &after);
+        assert_eq!(
+            (done.report.trees.len(), done.report.unknown_ports),
+            (0, 10),
+            "{marker}"
+        );
+    }
+}
+
+/// Oracle: the files do not say what the ports of the slower link support.
+#[test]
+fn slower_links_are_not_degraded_in_files_that_do_not_say_so() {
+    let topology = TOPOLOGY.replace("4xSDR", "4xDDR");
+    let slow = ["\"c\" lid 13 4xDDR", "\"right\" lid 2 4xDDR"];
+    let mut lines: Vec<String> = topology.lines().map(str::to_owned).collect();
+    for line in &mut lines {
+        if line.contains(slow[0]) || line.contains("lid 13 lmc") {
+            *line = line.replace("4xDDR", "4xSDR");
+        }
+    }
+    let topology = lines.join("\n") + "\n";
+    let (before, after) = (perfquery(1, 7), perfquery(2, 7));
+    let files = Files {
+        topology: &topology,
+        ..files(&before, &after)
+    };
+    let done = diagnose_files(files, SECOND, TICK).unwrap();
+    let found = root(&done);
+    assert_eq!((found.0.as_str(), found.1), ("right:1", "incast"));
+    let about: Vec<&HealthItem> = done
+        .report
+        .health
+        .iter()
+        .filter(|one| one.what.contains("less than most"))
+        .collect();
+    assert_eq!(about.len(), 1, "{:?}", done.report.health);
+    assert_eq!(about[0].severity.name(), "info");
+    assert!(
+        !done
+            .report
+            .health
+            .iter()
+            .any(|one| one.what.contains("both ends support"))
+    );
+}
+
+/// The files with 64-bit counters whose ticks are of another length than 4 ns at ports of these LIDs.
+fn with_tick(text: &str, ns: f64) -> String {
+    let lines =
+        text.lines().map(
+            |line| match line.strip_prefix("PortXmitWait:....................") {
+                Some(ticks) => {
+                    let ticks: f64 = ticks.parse().unwrap();
+                    format!(
+                        "PortXmitWait:....................{}\n",
+                        (ticks * 4.0 / ns) as u64
+                    )
+                }
+                None => format!("{line}\n"),
+            },
+        );
+    lines.collect()
+}
+
+/// Oracle: NVIDIA's table, and arithmetic. A lane of SDR carries 0.25 GB/s, four lanes 1 GB/s.
+#[test]
+fn tick_follows_from_the_device() {
+    let (before, after) = (perfquery(1, 7), perfquery(2, 7));
+    let expected = diagnosis(&before, &after);
+    for (device, ns) in [
+        ("0xd2f0", 8.0),
+        ("0xd2f2", 8.0),
+        ("0xd2f4", 8.0),
+        ("0xcb20", 128.0),
+        ("0xcf08", 128.0),
+        ("0xc738", 128.0),
+    ] {
+        let topology = TOPOLOGY.replace(
+            "Switch 4",
+            &format!("vendid=0x2c9\ndevid={device}\nSwitch 4"),
+        );
+        let [before, after] = [&before, &after].map(|text| with_tick(text, ns));
+        let of_device = Files {
+            topology: &topology,
+            ..files(&before, &after)
+        };
+        let done = diagnose_files(of_device, SECOND, None).unwrap();
+        assert_eq!(root(&done), root(&expected), "{device}");
+        for (loss, other) in done.report.losses.iter().zip(&expected.report.losses) {
+            assert!(
+                (loss.wait - other.wait).abs() < 1e-3,
+                "{device} {loss:?} {other:?}"
+            );
+        }
+        // A tick that is given wins.
+        let given = Some(Span::from_ps((ns * 500.0) as u64));
+        let half = diagnose_files(of_device, SECOND, given).unwrap();
+        let most = |done: &DumpDiagnosis| done.report.losses[0].wait;
+        assert!((most(&half) - most(&done) / 2.0).abs() < 1e-3);
+    }
+}
+
+/// Oracle: the speeds that each device has. EDR is that of Switch-IB and of Quantum.
+#[test]
+fn tick_without_a_device_follows_from_the_fastest_link() {
+    let (before, after) = (perfquery(1, 7), perfquery(2, 7));
+    let wait = |topology: &str| {
+        let files = Files {
+            topology,
+            ..files(&before, &after)
+        };
+        diagnose_files(files, SECOND, None).map(|done| {
+            let loss = done.report.losses.iter().find(|loss| loss.port == "left:3");
+            loss.map(|loss| loss.wait)
+        })
+    };
+    let near = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs() < wanted * 1e-3;
+    // 0.4 of a second are 100,000,000 ticks of 4 ns.
+    assert!(near(
+        wait(&TOPOLOGY.replace("4xSDR", "4xHDR")).unwrap(),
+        0.032
+    ));
+    assert!(near(
+        wait(&TOPOLOGY.replace("4xSDR", "4xNDR")).unwrap(),
+        0.016
+    ));
+    for speed in ["SDR", "QDR", "EDR"] {
+        let (role, error) = wait(&TOPOLOGY.replace("SDR", speed)).unwrap_err();
+        assert_eq!(role, FileRole::Topology);
+        assert!(error.hint.starts_with("give --tick"), "{error:?}");
+    }
+    // Without waiting the tick does not matter.
+    let quiet = Files {
+        topology: TOPOLOGY,
+        routes: None,
+        before: &before,
+        after: &before,
+    };
+    assert!(diagnose_files(quiet, SECOND, None).is_ok());
 }

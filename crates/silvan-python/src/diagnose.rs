@@ -56,7 +56,7 @@ pub fn subnet_tables(py: Python<'_>, map: &SubnetMap) -> PyResult<SubnetTables> 
 /// Diagnoses a subnet from files. Gives the report, the loads of the ports, the subnet, and what is odd about
 /// which file; raises `DiagnosisError` with the file before the message.
 #[pyfunction]
-#[pyo3(signature = (*, topology, routes, before, after, interval_ps, tick_ps))]
+#[pyo3(signature = (*, topology, routes, before, after, interval_ps, tick_ps=None))]
 #[expect(clippy::type_complexity, reason = "a tuple for Python")]
 pub fn diagnose_dumps(
     py: Python<'_>,
@@ -65,7 +65,7 @@ pub fn diagnose_dumps(
     before: &str,
     after: &str,
     interval_ps: u64,
-    tick_ps: u64,
+    tick_ps: Option<u64>,
 ) -> PyResult<(
     String,
     Py<PyBytes>,
@@ -78,7 +78,7 @@ pub fn diagnose_dumps(
         before,
         after,
     };
-    let (interval, tick) = (Span::from_ps(interval_ps), Span::from_ps(tick_ps));
+    let (interval, tick) = (Span::from_ps(interval_ps), tick_ps.map(Span::from_ps));
     let done = py
         .detach(|| diagnose_files(files, interval, tick))
         .map_err(|(file, error)| {

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use silvan_core::{Guid, Lid, PortNumber};
 
-use crate::import::{ImportError, ImportWarning, ImportedCable, ImportedFabric, ImportedNode};
+use crate::import::{
+    DeviceId, ImportError, ImportWarning, ImportedCable, ImportedFabric, ImportedNode, NodeKind,
+};
 use crate::{Speed, Width};
 
 /// What a node is, as far as a fabric cares.
@@ -13,8 +15,10 @@ use crate::{Speed, Width};
 pub(crate) enum RecordKind {
     /// Forwards.
     Switch,
-    /// An adapter or router: packets start and end here.
+    /// Packets start and end here.
     Adapter,
+    /// Packets that leave the subnet end here.
+    Router,
 }
 
 /// A node as a file describes it.
@@ -26,6 +30,8 @@ pub(crate) struct Record {
     /// What people call it.
     pub name: String,
     pub guid: Option<Guid>,
+    /// Vendor and device.
+    pub device: Option<DeviceId>,
     /// Of a switch.
     pub lid: Option<Lid>,
     pub port_count: u8,
@@ -47,9 +53,15 @@ pub(crate) struct RecordPort {
     pub peer_port: u8,
     pub width: Option<Width>,
     pub speed: Option<Speed>,
+    /// The file has a place for width and speed, and one of them is not in it.
+    pub lacks_rate: bool,
     /// Where it stands.
     pub line: usize,
 }
+
+/// The GUIDs of adapters that the file gives none: a locally administered identifier other than that of generated
+/// GUIDs, then the position of the record.
+const ADAPTER_GUID: u64 = 0x02_53_57 << 40;
 
 /// A port by the position of its record and its number there.
 type End = (usize, u8);
@@ -59,6 +71,8 @@ struct Cable {
     ends: [End; 2],
     width: Option<Width>,
     speed: Option<Speed>,
+    /// The first end whose width or speed is missing.
+    lacking: Option<String>,
     line: usize,
 }
 
@@ -76,6 +90,17 @@ pub(crate) fn assemble(
     }
     let by_id = index(&records)?;
     let cables = match_cables(&records, &by_id, &mut warnings)?;
+    for cable in &cables {
+        let is_unknown = cable.width.is_none() || cable.speed.is_none();
+        if let Some(end) = cable.lacking.as_ref().filter(|_| is_unknown) {
+            warnings.push(ImportWarning {
+                line: cable.line,
+                message: format!(
+                    "width and speed of the cable at {end} are not known: the default of the link is taken"
+                ),
+            });
+        }
+    }
     warnings.sort_by_key(|warning| warning.line);
     let (nodes, positions) = make_nodes(&records, &cables);
     let mut fabric = ImportedFabric {
@@ -86,7 +111,7 @@ pub(crate) fn assemble(
     for cable in cables {
         let [from, to] = cable.ends.map(|end| match records[end.0].kind {
             RecordKind::Switch => (positions[&(end.0, 0)], end.1),
-            RecordKind::Adapter => (positions[&end], 1),
+            RecordKind::Adapter | RecordKind::Router => (positions[&end], 1),
         });
         fabric.cables.push(ImportedCable {
             from,
@@ -158,6 +183,9 @@ fn match_cables(
                         ends,
                         width: port.width,
                         speed: port.speed,
+                        lacking: port
+                            .lacks_rate
+                            .then(|| format!("port {} of {:?}", port.number, record.id)),
                         line: port.line,
                     });
                 }
@@ -199,7 +227,7 @@ fn check_ends(records: &[Record], ends: [End; 2], line: usize) -> Result<(), Imp
         }
     }
     let [a, b] = ends.map(|(position, _)| &records[position]);
-    if ends[0].0 != ends[1].0 && a.kind == RecordKind::Adapter && b.kind == RecordKind::Adapter {
+    if ends[0].0 != ends[1].0 && a.kind != RecordKind::Switch && b.kind != RecordKind::Switch {
         return Err(ImportError::new(
             line,
             format!("a cable connects the adapters {:?} and {:?}", a.id, b.id),
@@ -255,6 +283,9 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
             positions.insert((position, 0), nodes.len());
             let node = ImportedNode {
                 name: record.name.clone(),
+                kind: NodeKind::Switch,
+                device: record.device,
+                line: record.line,
                 switch_ports: Some(record.port_count),
                 guid: record.guid,
                 port_guid: None,
@@ -265,6 +296,17 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
             continue;
         }
         cabled[position].sort_unstable();
+        // Ports of an adapter share its GUID; net files of ibsim may have none.
+        let is_split = cabled[position].len() > 1;
+        let guid = record.guid.or_else(|| {
+            let has_port_guids = record.ports.iter().any(|port| port.guid.is_some());
+            (is_split && !has_port_guids).then(|| Guid::new(ADAPTER_GUID | (position as u64) << 8))
+        });
+        let kind = match record.kind {
+            RecordKind::Router => NodeKind::Router,
+            _ if NodeKind::is_aggregation(&record.name, record.device) => NodeKind::Aggregation,
+            _ => NodeKind::Adapter,
+        };
         for &number in &cabled[position] {
             positions.insert((position, number), nodes.len());
             let port = record.ports.iter().find(|port| port.number == number);
@@ -274,8 +316,11 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
             };
             let node = ImportedNode {
                 name,
+                kind,
+                device: record.device,
+                line: record.line,
                 switch_ports: None,
-                guid: record.guid,
+                guid,
                 port_guid: port.and_then(|port| port.guid),
                 lid: port.and_then(|port| port.lid),
                 adapter_port: Some(PortNumber::new(number)),

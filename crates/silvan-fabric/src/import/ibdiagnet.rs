@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use silvan_core::{Guid, Lid};
 
 use crate::import::assemble::{Record, RecordKind, RecordPort, assemble};
-use crate::import::{ImportError, ImportedFabric};
+use crate::import::{DeviceId, ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
 const CUT: &str = "the file is cut off; run ibdiagnet again";
@@ -182,13 +182,15 @@ fn nodes(section: &DatabaseSection<'_>) -> Result<(Vec<Record>, Vec<Guid>), Impo
     let (name, ports, kind, own) = (name?, ports?, kind?, own?);
     let mut records = Vec::with_capacity(section.rows.len());
     let mut guids = Vec::with_capacity(section.rows.len());
+    let ids = ["VendorID", "DeviceID"].map(|name| section.column(name).ok());
     for (line, row) in &section.rows {
         let guid = guid(*line, row[own])?;
         let id = format!("{guid}");
         records.push(Record {
             kind: match row[kind] {
                 SWITCH => RecordKind::Switch,
-                "1" | "3" => RecordKind::Adapter,
+                "1" => RecordKind::Adapter,
+                "3" => RecordKind::Router,
                 other => return Err(broken(*line, "NodeType", other)),
             },
             name: Some(row[name].to_owned())
@@ -196,6 +198,7 @@ fn nodes(section: &DatabaseSection<'_>) -> Result<(Vec<Record>, Vec<Guid>), Impo
                 .unwrap_or_else(|| id.clone()),
             id,
             guid: Some(guid),
+            device: device(ids.map(|at| at.and_then(|at| database_number(row[at])))),
             lid: None,
             port_count: port_number(*line, row[ports])?,
             line: *line,
@@ -204,6 +207,13 @@ fn nodes(section: &DatabaseSection<'_>) -> Result<(Vec<Record>, Vec<Guid>), Impo
         guids.push(guid);
     }
     Ok((records, guids))
+}
+
+fn device(ids: [Option<u64>; 2]) -> Option<DeviceId> {
+    let [vendor, device] = ids.map(|id| id.and_then(|id| u32::try_from(id).ok()));
+    vendor
+        .zip(device)
+        .map(|(vendor, device)| DeviceId { vendor, device })
 }
 
 type Ports = HashMap<(Guid, u8), Port>;
@@ -283,7 +293,7 @@ fn links(
                 let hint = "LinkWidthActv is 1, 2, 4, 8 or 16, LinkSpeedActv 1, 2, 4, 256 (FDR) to 2048 (NDR), 65536 (FDR10) or 16777216 (XDR)";
                 return Err(ImportError::new(*line, message, hint));
             }
-            let is_adapter = records[position].kind == RecordKind::Adapter;
+            let is_adapter = records[position].kind != RecordKind::Switch;
             records[position].ports.push(RecordPort {
                 number: end.1,
                 guid: port.guid.filter(|_| is_adapter),
@@ -292,6 +302,7 @@ fn links(
                 peer_port: other.1,
                 width: port.width,
                 speed: port.speed,
+                lacks_rate: false,
                 line: *line,
             });
         }

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use silvan_core::{Guid, HostId, Lid, NodeId, PortNumber, Sl, SwitchId};
 
 use crate::import::ImportError;
+use crate::import::capture::clean;
 use crate::import::levels::path_service_levels;
 use crate::import::line::lines;
 use crate::import::sl_to_vl::{self, Owner, OwnerKind};
@@ -67,7 +68,7 @@ struct Table {
 ///
 /// If a line cannot be understood, a table is for no node of the fabric, or a port has no cable.
 pub fn routes(text: &str, fabric: &Fabric) -> Result<ImportedRoutes, ImportError> {
-    let given = parse(text, fabric)?;
+    let given = parse(&clean(text), fabric)?;
     if given.tables.is_empty() {
         return Err(ImportError::new(
             None,

@@ -34,18 +34,6 @@ pub(crate) fn is_message(line: &str) -> bool {
     of_mad.iter().any(|start| line.starts_with(start)) || of_source() == Some(true)
 }
 
-/// Names such a message as left out.
-pub(crate) fn left_out(line: &str, number: usize) -> ImportWarning {
-    let cut = line.char_indices().nth(60).map(|(end, _)| &line[..end]);
-    ImportWarning {
-        line: number,
-        message: match cut {
-            Some(start) => format!("the message \"{start}...\" is left out"),
-            None => format!("the message {line:?} is left out"),
-        },
-    }
-}
-
 /// The speeds and widths that are known, for hints.
 pub(crate) fn known_rates() -> String {
     let speeds: Vec<&str> = Speed::ALL.iter().map(|speed| speed.name()).collect();
@@ -85,12 +73,65 @@ pub(crate) fn prefixed_guid(input: &mut &str) -> Piece<Guid> {
     preceded("0x", hex_guid).parse_next(input)
 }
 
-/// The unicast LID after the word `lid`; tools print 0 for ports without one.
-pub(crate) fn lid_in(comment: &str) -> Option<Lid> {
-    let mut words = comment.split_whitespace();
-    words.by_ref().find(|&word| word == "lid")?;
-    let lid = Lid::new(words.next()?.parse().ok()?);
-    lid.is_unicast().then_some(lid)
+/// LIDs of a file that are not unicast LIDs, although tools print 0 for ports without one.
+#[derive(Debug, Default)]
+pub(crate) struct InvalidLids {
+    first: Option<(usize, String)>,
+    count: usize,
+}
+
+impl InvalidLids {
+    /// The unicast LID that a line states; other values than 0 are counted.
+    pub fn unicast(&mut self, word: &str, line: usize) -> Option<Lid> {
+        let lid = word.parse().ok().map(Lid::new);
+        if let Some(lid) = lid.filter(|lid| lid.is_unicast()) {
+            return Some(lid);
+        }
+        if lid != Some(Lid::new(0)) {
+            self.count += 1;
+            self.first.get_or_insert_with(|| (line, word.to_owned()));
+        }
+        None
+    }
+
+    /// The LID after the word `lid`, as [`unicast`](Self::unicast) reads it.
+    pub fn read(&mut self, comment: &str, line: usize) -> Option<Lid> {
+        let mut words = comment.split_whitespace();
+        words.by_ref().find(|&word| word == "lid")?;
+        // Without a number the next word follows: `lid  lmc 0`.
+        let word = words.next().filter(|&word| word != "lmc");
+        self.unicast(word.unwrap_or(""), line)
+    }
+
+    pub fn warning(self) -> Option<ImportWarning> {
+        let (line, first) = self.first?;
+        let message = match self.count {
+            1 => format!("{first:?} is no unicast LID: the port gets the smallest free LID"),
+            count => format!(
+                "{first:?} is no unicast LID, and {} more LIDs are not: these ports get the smallest free LIDs",
+                count - 1
+            ),
+        };
+        Some(ImportWarning { line, message })
+    }
+}
+
+/// Width and speed as ibnetdiscover prints them: `4xFDR`, or `4x???`, `??FDR`, `?????` where it does not know a value.
+/// `None` if it is something else.
+pub(crate) fn stated_rate(text: &str) -> Option<(Option<Width>, Option<Speed>)> {
+    if let Some((width, speed)) = rate(text) {
+        return Some((Some(width), Some(speed)));
+    }
+    let (width, speed) = match text.find('x') {
+        Some(at) => text.split_at(at + 1),
+        None => ("?", text.trim_start_matches('?')),
+    };
+    let unknown = |part: &str| part.trim_matches(['?', 'x']).is_empty();
+    let (known_width, known_speed) = (width.parse().ok(), speed.parse().ok());
+    let is_rate = text.contains('?')
+        && (known_width.is_some() || unknown(width))
+        && (known_speed.is_some() || unknown(speed));
+    is_rate.then_some((known_width, known_speed))
 }
 
 /// `4xFDR`, as width and speed; `None` if it is neither.

@@ -2,7 +2,7 @@
 //!
 //! | file | read by | written by |
 //! |---|---|---|
-//! | `ibnetdiscover`, also with `-g` | [`topology`] | |
+//! | `ibnetdiscover`, also with `-g` and `-f`; ibdiagnet's `ibdiagnet2.ibnetdiscover` | [`topology`] | |
 //! | `ibnetdiscover -p` | [`ports`] | |
 //! | ibdiagnet's `ibdiagnet2.db_csv` | [`database`] | |
 //! | net file of ibsim | [`topology`] | [`ibsim_net`] |
@@ -18,7 +18,8 @@
 //! - Nodes of one name get their GUID, or their id in the file, behind it: `NAME (0x0002c903...)`.
 //! - A cable that only one end lists counts, unless the other end lists another one.
 //! - A link whose ends have different widths or speeds has the lower of each.
-//! - Cables from a switch to itself, and messages of the tools between the lines, are left out.
+//! - Cables from a switch to itself, messages of the tools between the lines, prompts and headers of terminal
+//!   recorders are left out.
 //! - GUIDs, LIDs, and port numbers stay as they are. With LMC above 0 only base LIDs count.
 //!
 //! The module reads no files: text in, fabric out.
@@ -38,6 +39,7 @@
 //! ```
 
 mod assemble;
+mod capture;
 mod error;
 mod export;
 mod ibdiagnet;
@@ -53,7 +55,7 @@ pub use error::{ImportError, ImportWarning};
 pub use export::ibsim_net;
 pub use ibdiagnet::{DatabaseSection, ImportedDatabase, database, database_number};
 pub use lfts::{ImportedRoutes, routes};
-pub use model::{ImportedCable, ImportedFabric, ImportedNode};
+pub use model::{DeviceId, ImportedCable, ImportedFabric, ImportedNode, NodeKind};
 pub use ports::ports;
 pub use sl_to_vl::sl_to_vl_dump;
 pub use topology::topology;

@@ -46,6 +46,44 @@ impl ImportedFabric {
         }
         builder.build()
     }
+
+    /// Leaves out aggregation nodes and their cables, with a warning: they change neither routes nor traffic of hosts.
+    #[must_use]
+    pub fn without_aggregation(mut self) -> Self {
+        let is_left_out = |node: &ImportedNode| node.kind == NodeKind::Aggregation;
+        let Some(first) = self.nodes.iter().find(|node| is_left_out(node)) else {
+            return self;
+        };
+        let line = first.line;
+        let mut kept = 0;
+        let positions: Vec<Option<usize>> = self
+            .nodes
+            .iter()
+            .map(|node| {
+                let position = (!is_left_out(node)).then_some(kept);
+                kept += usize::from(position.is_some());
+                position
+            })
+            .collect();
+        let count = self.nodes.len() - kept;
+        self.nodes.retain(|node| !is_left_out(node));
+        self.cables = self
+            .cables
+            .into_iter()
+            .filter_map(|mut cable| {
+                cable.from.0 = positions[cable.from.0]?;
+                cable.to.0 = positions[cable.to.0]?;
+                Some(cable)
+            })
+            .collect();
+        let nodes = if count == 1 { "node" } else { "nodes" };
+        self.warnings.push(ImportWarning {
+            line,
+            message: format!("{count} aggregation {nodes} of switches (SHARP) left out"),
+        });
+        self.warnings.sort_by_key(|warning| warning.line);
+        self
+    }
 }
 
 impl ImportedNode {
@@ -60,11 +98,57 @@ impl ImportedNode {
     }
 }
 
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Forwards packets.
+    Switch,
+    /// Sends and receives packets.
+    Adapter,
+    /// Receives the packets that leave the subnet.
+    Router,
+    /// Reduces data inside a switch (SHARP): a port of the switch's chip, which tools list as an adapter.
+    Aggregation,
+}
+
+impl NodeKind {
+    /// The device of aggregation nodes of NVIDIA's switches.
+    const AGGREGATION_DEVICE: u32 = 0xcf09;
+
+    /// Returns true if an adapter is an aggregation node.
+    pub(crate) fn is_aggregation(name: &str, device: Option<DeviceId>) -> bool {
+        let of_device = device.is_some_and(|id| {
+            id.vendor == DeviceId::MELLANOX && id.device == Self::AGGREGATION_DEVICE
+        });
+        of_device || name == "Mellanox Technologies Aggregation Node"
+    }
+}
+
+/// VendorID and DeviceID of NodeInfo (IBA volume 1, 14.2.5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceId {
+    /// VendorID.
+    pub vendor: u32,
+    /// DeviceID.
+    pub device: u32,
+}
+
+impl DeviceId {
+    /// The vendor of Mellanox's and NVIDIA's devices.
+    pub const MELLANOX: u32 = 0x2c9;
+}
+
 /// A switch, or a port of an adapter or router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedNode {
     /// Unique name.
     pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Vendor and device, if the file says.
+    pub device: Option<DeviceId>,
+    /// Line of the file that describes it; 0 if there is no file.
+    pub line: usize,
     /// Number of ports of a switch, `None` for a host.
     pub switch_ports: Option<u8>,
     /// Node GUID.

@@ -14,26 +14,29 @@ use silvan_core::{Guid, Lid};
 use winnow::Parser;
 use winnow::ascii::{dec_uint, space1};
 use winnow::combinator::{alt, opt, preceded};
-use winnow::token::take_till;
+use winnow::token::{take_till, take_while};
 
 use crate::import::assemble::{Record, RecordKind, RecordPort, assemble};
-use crate::import::line::{Piece, is_message, known_rates, left_out, lines, prefixed_guid, rate};
+use crate::import::capture::{clean, is_of_terminal, left_out, or_other_tool};
+use crate::import::line::{
+    InvalidLids, Piece, is_message, known_rates, lines, prefixed_guid, stated_rate,
+};
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
 /// One end of a cable.
-struct End {
+struct End<'t> {
     kind: RecordKind,
-    lid: Lid,
+    lid: &'t str,
     port: u8,
     guid: Guid,
 }
 
 /// A line.
 struct PortLine<'t> {
-    local: End,
+    local: End<'t>,
     rate: (&'t str, &'t str),
-    peer: Option<End>,
+    peer: Option<End<'t>>,
     /// What follows: the names.
     names: &'t str,
 }
@@ -44,12 +47,22 @@ struct PortLine<'t> {
 ///
 /// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
+    let text = clean(text);
+    read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover -p"))
+}
+
+fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut records: Vec<Record> = Vec::new();
     let mut positions: HashMap<String, usize> = HashMap::new();
+    let mut lids = InvalidLids::default();
     let mut warnings = Vec::new();
     for (number, line) in lines(text) {
         if is_message(line) {
-            warnings.push(left_out(line, number));
+            warnings.push(left_out("message", line, number));
+            continue;
+        }
+        if is_of_terminal(line) {
+            warnings.push(left_out("line", line, number));
             continue;
         }
         if line.trim().is_empty() || line.starts_with('#') {
@@ -63,9 +76,10 @@ pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
             )
         })?;
         let (width, speed) = port_rate(&parsed, number)?;
+        let lid = lids.unicast(parsed.local.lid, number);
         let id = record_id(&parsed.local);
         let position = *positions.entry(id.clone()).or_insert_with(|| {
-            records.push(new_record(&parsed, id, number));
+            records.push(new_record(&parsed, id, lid, number));
             records.len() - 1
         });
         let record = &mut records[position];
@@ -74,17 +88,18 @@ pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
             let local = &parsed.local;
             record.ports.push(RecordPort {
                 number: local.port,
-                guid: (local.kind == RecordKind::Adapter).then_some(local.guid),
-                lid: (local.kind == RecordKind::Adapter && local.lid.is_unicast())
-                    .then_some(local.lid),
+                guid: (local.kind != RecordKind::Switch).then_some(local.guid),
+                lid: lid.filter(|_| local.kind != RecordKind::Switch),
                 peer: record_id(peer),
                 peer_port: peer.port,
                 width,
                 speed,
+                lacks_rate: width.is_none() || speed.is_none(),
                 line: number,
             });
         }
     }
+    warnings.extend(lids.warning());
     assemble(records, warnings)
 }
 
@@ -101,21 +116,21 @@ fn port_line<'t>(input: &mut &'t str) -> Piece<PortLine<'t>> {
     })
 }
 
-fn end(input: &mut &str) -> Piece<End> {
+fn end<'t>(input: &mut &'t str) -> Piece<End<'t>> {
     let kind = alt((
         "SW".value(RecordKind::Switch),
         "CA".value(RecordKind::Adapter),
-        "RT".value(RecordKind::Adapter),
+        "RT".value(RecordKind::Router),
     ));
     (
         kind,
-        preceded(space1, dec_uint::<_, u16, _>),
+        preceded(space1, take_while(1.., ('0'..='9', '-'))),
         preceded(space1, dec_uint::<_, u8, _>),
         preceded(space1, prefixed_guid),
     )
         .map(|(kind, lid, port, guid)| End {
             kind,
-            lid: Lid::new(lid),
+            lid,
             port,
             guid,
         })
@@ -131,25 +146,24 @@ fn port_rate(
         return Ok((None, None));
     }
     let text = format!("{}{}", line.rate.0, line.rate.1);
-    let (width, speed) = rate(&text).ok_or_else(|| {
+    stated_rate(&text).ok_or_else(|| {
         ImportError::new(
             number,
             format!("{text:?} is no known width and speed"),
             known_rates(),
         )
-    })?;
-    Ok((Some(width), Some(speed)))
+    })
 }
 
 fn record_id(end: &End) -> String {
     let kind = match end.kind {
         RecordKind::Switch => 'S',
-        RecordKind::Adapter => 'H',
+        RecordKind::Adapter | RecordKind::Router => 'H',
     };
     format!("{kind}-{:016x}", end.guid.as_u64())
 }
 
-fn new_record(line: &PortLine<'_>, id: String, number: usize) -> Record {
+fn new_record(line: &PortLine<'_>, id: String, lid: Option<Lid>, number: usize) -> Record {
     let local = &line.local;
     let is_switch = local.kind == RecordKind::Switch;
     Record {
@@ -158,7 +172,8 @@ fn new_record(line: &PortLine<'_>, id: String, number: usize) -> Record {
         id,
         // The GUID of an adapter is not in the file.
         guid: is_switch.then_some(local.guid),
-        lid: (is_switch && local.lid.is_unicast()).then_some(local.lid),
+        device: None,
+        lid: lid.filter(|_| is_switch),
         port_count: local.port,
         line: number,
         ports: Vec::new(),

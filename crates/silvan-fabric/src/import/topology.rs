@@ -12,6 +12,8 @@
 //! [1](100004)     "S-0002c90200423e70"[1]         # lid 4 lmc 0 "leaf" lid 6 4xFDR
 //! ```
 //!
+//! With `-f`, `s=4 w=2 v=4` follow the rate. ibdiagnet writes `switchguid=SYSTEM(NODE)` and `[1](1)`.
+//!
 //! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a
 //! port.
 
@@ -21,11 +23,12 @@ use winnow::ascii::{alpha1, dec_uint, space0, space1};
 use winnow::combinator::{opt, preceded};
 
 use crate::import::assemble::{Record, RecordKind, RecordPort, assemble};
+use crate::import::capture::{clean, is_of_terminal, left_out, or_other_tool};
 use crate::import::line::{
-    Piece, bracketed_guid, bracketed_number, description, hex_guid, is_message, known_rates,
-    left_out, lid_in, lines, prefixed_guid, quoted, rate,
+    InvalidLids, Piece, bracketed_guid, bracketed_number, description, hex_guid, is_message,
+    known_rates, lines, prefixed_guid, quoted, stated_rate,
 };
-use crate::import::{ImportError, ImportedFabric};
+use crate::import::{DeviceId, ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
 /// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim.
@@ -34,13 +37,41 @@ use crate::{Speed, Width};
 ///
 /// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
 pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
+    let text = clean(text);
+    read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))
+}
+
+/// What lines before a node say of it.
+#[derive(Default)]
+struct Attributes {
+    guid: Option<AttributeGuid>,
+    vendor: Option<u32>,
+    device: Option<u32>,
+}
+
+/// `0x2c90200423e70(2c90200423e70)`.
+#[derive(Clone, Copy)]
+struct AttributeGuid {
+    guid: Guid,
+    /// A port GUID as ibnetdiscover writes it, a node GUID as ibdiagnet does.
+    is_followed: bool,
+}
+
+fn read(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut records: Vec<Record> = Vec::new();
-    let mut guid = None;
+    let mut attributes = Attributes::default();
+    let mut lids = InvalidLids::default();
     let mut in_record = false;
     let mut warnings = Vec::new();
+    // Greetings of a login stand before the first node; without a node they are the error.
+    let mut unknown = None;
     for (number, line) in lines(text) {
         if is_message(line) {
-            warnings.push(left_out(line, number));
+            warnings.push(left_out("message", line, number));
+            continue;
+        }
+        if is_of_terminal(line) {
+            warnings.push(left_out("line", line, number));
             continue;
         }
         let (body, comment) = split_comment(line);
@@ -55,25 +86,63 @@ pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
                     "a line such as 'Switch 36 \"S-...\"' opens the list of ports",
                 )
             })?;
-            let port = port(body, comment, number, record.kind)?;
+            let port = port(body, comment, number, record.kind, &mut lids)?;
             record.ports.push(port);
         } else if let Some((key, value)) = body.split_once('=') {
-            if matches!(key.trim(), "switchguid" | "caguid" | "hcaguid" | "rtguid") {
-                guid = Some(attribute_guid(value).ok_or_else(|| {
-                    ImportError::new(
-                        number,
-                        format!("{key} is not followed by a GUID"),
-                        "write e.g. switchguid=0x2c90200423e70",
-                    )
-                })?);
-            }
+            attribute(&mut attributes, key.trim(), value.trim(), number)?;
         } else if !is_chassis_heading(body) {
-            let record = node(body, comment, number, guid.take())?;
-            records.push(record);
+            let taken = std::mem::take(&mut attributes);
+            match node(body, comment, number, &taken, &mut lids) {
+                Ok(record) => records.push(record),
+                Err(error) if records.is_empty() && is_greeting(body) => {
+                    warnings.push(left_out("line", line, number));
+                    unknown.get_or_insert(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             in_record = true;
         }
     }
+    if let Some(error) = unknown.filter(|_| records.is_empty()) {
+        return Err(error);
+    }
+    warnings.extend(lids.warning());
     assemble(records, warnings)
+}
+
+/// Returns true for a line that no tool has written: it neither names a node nor starts as a node or port does.
+fn is_greeting(line: &str) -> bool {
+    let kind: String = line
+        .chars()
+        .take_while(|char| char.is_ascii_alphabetic())
+        .collect();
+    let kinds = ["switch", "ca", "hca", "rt", "router", "sw"];
+    !line.contains('"') && !kinds.contains(&kind.to_ascii_lowercase().as_str())
+}
+
+fn attribute(
+    attributes: &mut Attributes,
+    key: &str,
+    value: &str,
+    number: usize,
+) -> Result<(), ImportError> {
+    let hex = || u32::from_str_radix(value.trim_start_matches("0x"), 16).ok();
+    match key {
+        "vendid" => attributes.vendor = hex(),
+        "devid" => attributes.device = hex(),
+        "switchguid" | "caguid" | "hcaguid" | "rtguid" => {
+            attributes.guid = Some(attribute_guid(value).ok_or_else(|| {
+                ImportError::new(
+                    number,
+                    format!("{key} is not followed by a GUID"),
+                    "write e.g. switchguid=0x2c90200423e70",
+                )
+            })?);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The line before and after the `#` that starts a comment; a `#` in quotes starts none.
@@ -103,9 +172,23 @@ fn is_chassis_heading(line: &str) -> bool {
         .any(|heading| line.starts_with(heading.trim_end()))
 }
 
-fn attribute_guid(value: &str) -> Option<Guid> {
+fn attribute_guid(value: &str) -> Option<AttributeGuid> {
     let mut value = value.trim();
-    prefixed_guid(&mut value).ok()
+    let guid = prefixed_guid(&mut value).ok()?;
+    Some(AttributeGuid {
+        guid,
+        is_followed: bracketed_guid(&mut value).is_ok(),
+    })
+}
+
+/// The node GUID: that of the id in the files of tools, as ibdiagnet writes the GUID of the system before the node's.
+fn node_guid(attribute: Option<AttributeGuid>, id: &str) -> Option<Guid> {
+    let of_id = guid_of_id(id);
+    match attribute {
+        Some(attribute) if attribute.is_followed => of_id.or(Some(attribute.guid)),
+        Some(attribute) => Some(attribute.guid),
+        None => of_id,
+    }
 }
 
 /// `Switch 36 "S-0002c90200423e70"`, and its comment.
@@ -113,11 +196,12 @@ fn node(
     line: &str,
     comment: &str,
     number: usize,
-    guid: Option<Guid>,
+    attributes: &Attributes,
+    lids: &mut InvalidLids,
 ) -> Result<Record, ImportError> {
     let mut input = line;
     let parsed: Piece<(&str, u8, &str)> =
-        (alpha1, preceded(space1, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
+        (alpha1, preceded(space0, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
     // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port to a line.
     let is_of_ports = line
         .split_whitespace()
@@ -135,7 +219,7 @@ fn node(
     let kind = match kind.to_ascii_lowercase().as_str() {
         "switch" => RecordKind::Switch,
         "ca" | "hca" => RecordKind::Adapter,
-        "rt" | "router" => RecordKind::Adapter,
+        "rt" | "router" => RecordKind::Router,
         _ => return Err(bad(format!("unknown kind of node {kind:?}"))),
     };
     if ports == 0 || ports == 255 {
@@ -150,8 +234,12 @@ fn node(
         kind,
         id: id.to_owned(),
         name: name.to_owned(),
-        guid: guid.or_else(|| guid_of_id(id)),
-        lid: lid_in(facts),
+        guid: node_guid(attributes.guid, id),
+        device: attributes
+            .vendor
+            .zip(attributes.device)
+            .map(|(vendor, device)| DeviceId { vendor, device }),
+        lid: lids.read(facts, number),
         port_count: ports,
         line: number,
         ports: Vec::new(),
@@ -171,6 +259,7 @@ fn port(
     comment: &str,
     number: usize,
     kind: RecordKind,
+    lids: &mut InvalidLids,
 ) -> Result<RecordPort, ImportError> {
     let mut input = line;
     let external = || {
@@ -197,37 +286,48 @@ fn port(
         )
     })?;
     let (mut width, mut speed) = options(input, number)?;
-    if let Some(text) = comment.split_whitespace().last() {
-        match rate(text) {
-            Some((lanes, rate)) => (width, speed) = (Some(lanes), Some(rate)),
-            None if text.starts_with(|first: char| first.is_ascii_digit())
-                && text.contains('x') =>
-            {
-                return Err(ImportError::new(
-                    number,
-                    format!("{text:?} is no known width and speed"),
-                    format!("write e.g. 4xFDR; {}", known_rates()),
-                ));
-            }
-            None => {}
-        }
+    let mut lacks_rate = false;
+    if let Some(text) = rate_text(comment) {
+        let (lanes, rate) = stated_rate(text).ok_or_else(|| {
+            ImportError::new(
+                number,
+                format!("{text:?} is no known width and speed"),
+                format!("write e.g. 4xFDR; {}", known_rates()),
+            )
+        })?;
+        (width, speed) = (lanes.or(width), rate.or(speed));
+        lacks_rate = width.is_none() || speed.is_none();
+    } else if comment.contains('"') {
+        lacks_rate = width.is_none() || speed.is_none();
     }
     // The LID before the description is that of this port, which only adapters have.
     let own = comment.find('"').map_or(comment, |start| &comment[..start]);
     Ok(RecordPort {
         number: port,
         guid: port_guid,
-        lid: if kind == RecordKind::Adapter {
-            lid_in(own)
-        } else {
-            None
+        lid: match kind {
+            RecordKind::Switch => None,
+            RecordKind::Adapter | RecordKind::Router => lids.read(own, number),
         },
         peer: peer.to_owned(),
         peer_port,
         width,
         speed,
+        lacks_rate,
         line: number,
     })
+}
+
+/// The word for width and speed: behind the description and the LID, and before what `-f` adds.
+fn rate_text(comment: &str) -> Option<&str> {
+    let is_rate = |word: &&str| {
+        word.contains('?')
+            || word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('x')
+    };
+    match comment.rfind('"') {
+        Some(end) => comment[end + 1..].split_whitespace().find(is_rate),
+        None => comment.split_whitespace().last().filter(is_rate),
+    }
 }
 
 /// What ibsim has behind a port: `s=` and `w=`, the bits of LinkSpeedEnabled and LinkWidthEnabled, of

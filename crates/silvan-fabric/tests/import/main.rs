@@ -10,6 +10,7 @@
 
 mod database;
 mod drawn;
+mod forms;
 mod real;
 mod served;
 mod wrong;

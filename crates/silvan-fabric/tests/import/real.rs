@@ -46,7 +46,12 @@ fn ibnetdiscover() {
 fn grouped_by_chassis_and_with_the_line_ends_of_windows() {
     let expected = silvan_fabric::import::topology(NETWORK).unwrap();
     let grouped = include_str!("../samples/ibnetdiscover-g.txt");
-    assert_eq!(silvan_fabric::import::topology(grouped).unwrap(), expected);
+    let mut grouped = silvan_fabric::import::topology(grouped).unwrap();
+    // The headings move the lines.
+    for (node, other) in grouped.nodes.iter_mut().zip(&expected.nodes) {
+        node.line = other.line;
+    }
+    assert_eq!(grouped, expected);
     let windows = NETWORK.replace('\n', "\r\n");
     assert_eq!(silvan_fabric::import::topology(&windows).unwrap(), expected);
 }

@@ -43,7 +43,9 @@ pub(crate) fn import_fabric(
         }
         Some(FileFormat::IbnetdiscoverPorts) => silvan_fabric::import::ports(&text),
     };
-    let import = import.map_err(|error| in_file(&name, &error))?;
+    let import = import
+        .map_err(|error| in_file(&name, &error))?
+        .without_aggregation();
     // What the builder finds is about the file, not about the lists that it turns into.
     import.build(link.kind()).map_err(|error| {
         let hint = "correct the file, or leave the node out";

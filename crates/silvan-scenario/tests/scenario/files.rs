@@ -226,6 +226,53 @@ fn warnings_name_the_file() {
     }
 }
 
+/// Oracle: the network without its aggregation nodes, a fat tree of two leaves and two spines.
+#[test]
+fn aggregation_nodes_leave_the_shape_of_a_tree_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    let mut adapters = String::new();
+    let mut host = |switch: usize, port: usize, name: &str| {
+        let id = format!("H-00000000000000{switch}{port:x}");
+        adapters += &format!(
+            "Ca 1 \"{id}\" # \"{name}\"\n[1] \"S-000000000000000{switch}\"[{port}] # lid 0 lmc 0 \"s\" lid 0 4xHDR\n\n"
+        );
+        format!("[{port}] \"{id}\"[1] # \"{name}\" lid 0 4xHDR\n")
+    };
+    for switch in 1..=4 {
+        text += &format!(
+            "Switch 9 \"S-000000000000000{switch}\" # \"s{switch}\" base port 0 lid 0 lmc 0\n"
+        );
+        for port in [1, 2] {
+            // Port `port + 2` of a leaf leads to the spine of this number, whose port has the leaf's.
+            let near = if switch < 3 { port + 2 } else { port };
+            let (peer, far) = (near, switch);
+            text += &format!("[{near}] \"S-000000000000000{peer}\"[{far}] # \"s\" lid 0 4xHDR\n");
+            if switch < 3 {
+                text += &host(switch, port, &format!("host-{switch}{port}"));
+            }
+        }
+        text += &host(switch, 9, "Mellanox Technologies Aggregation Node");
+        text += "\n";
+    }
+    fs::write(folder.path().join("net.txt"), text + &adapters).unwrap();
+    let scenario =
+        "[fabric]\nfile = \"net.txt\"\nrouting = \"d-mod-k\"\n[run]\nduration = \"1 ms\"\n";
+    let place = folder.path().join("test.toml");
+    let read = Scenario::from_toml(scenario, place.to_str().unwrap(), &[]).unwrap();
+    assert_eq!(
+        (read.fabric().host_count(), read.fabric().links.len()),
+        (4, 8)
+    );
+    let [warning] = read.warnings() else {
+        panic!("{:?}", read.warnings());
+    };
+    assert!(
+        warning.ends_with("4 aggregation nodes of switches (SHARP) left out"),
+        "{warning}"
+    );
+}
+
 #[test]
 fn compressed_files_are_named_as_such() {
     let folder = tempfile::tempdir().unwrap();
