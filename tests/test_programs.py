@@ -255,7 +255,13 @@ _CUT = bytes.fromhex("070a05302e302e34") + bytes([90, 8, 3])
             },
             r"t\.0\.json:2: entry 0: node 4: num_ops is -1: whole numbers from 0 are supported",
         ),
+        (
+            "chakra",
+            {"t.0.json": b'{"schema": "1.1.1-chakra.0.0.4",\n"nodes": []}'},
+            r"t\.0\.json:2: a PyTorch execution trace of the host, not a Chakra trace",
+        ),
         ("connections", {"t": b"Nodes 2\n0->1 start 0 size 1\nNodes 1"}, r"t:3: the number of"),
+        ("connections", {"t": b"Nodes 2\n0->1 start 10 size 9"}, r"t:2: all starts are below"),
         ("connections", {"t": b"Nodes 9\nConnections 1\n0->1 start 0"}, r"t:3: it has no size"),
         ("aicb", {"t": b"[rank0 ~ rank3]\ncomm_type\n"}, r"t:2: there is no column"),
         ("goal", {"t": (4223).to_bytes(8, "little")}, r"t: byte 8: the data end within 4 bytes"),
