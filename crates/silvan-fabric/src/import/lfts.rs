@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use silvan_core::{Guid, HostId, Lid, NodeId, PortNumber, Sl, SwitchId};
 
-use crate::import::ImportError;
 use crate::import::capture::clean;
 use crate::import::levels::path_service_levels;
 use crate::import::line::lines;
 use crate::import::sl_to_vl::{self, Owner, OwnerKind};
+use crate::import::{ImportError, NodeKind};
 use crate::routing::{PathServiceLevels, SlToVlTables};
 use crate::{Fabric, ForwardingTables, Node};
 
@@ -174,6 +174,11 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
             section = Section::Table;
         } else if let Some((kind, heading)) = sl_to_vl::heading(line) {
             let what = "SL to VL tables";
+            // Scenarios leave aggregation nodes out.
+            if heading.name == Some(NodeKind::AGGREGATION_NAME) {
+                section = Section::None;
+                continue;
+            }
             section = Section::Lanes(match kind {
                 OwnerKind::Switch => {
                     Owner::Switch(find_switch(fabric, &nodes, heading, number, what)?)

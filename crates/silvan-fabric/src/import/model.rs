@@ -76,10 +76,14 @@ impl ImportedFabric {
                 Some(cable)
             })
             .collect();
-        let nodes = if count == 1 { "node" } else { "nodes" };
+        let nodes = if count == 1 {
+            "node of a switch (SHARP) is"
+        } else {
+            "nodes of switches (SHARP) are"
+        };
         self.warnings.push(ImportWarning {
             line,
-            message: format!("{count} aggregation {nodes} of switches (SHARP) left out"),
+            message: format!("{count} aggregation {nodes} left out"),
         });
         self.warnings.sort_by_key(|warning| warning.line);
         self
@@ -115,12 +119,15 @@ impl NodeKind {
     /// The device of aggregation nodes of NVIDIA's switches.
     const AGGREGATION_DEVICE: u32 = 0xcf09;
 
+    /// The description of aggregation nodes, unless someone has changed it.
+    pub(crate) const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
+
     /// Returns true if an adapter is an aggregation node.
     pub(crate) fn is_aggregation(name: &str, device: Option<DeviceId>) -> bool {
         let of_device = device.is_some_and(|id| {
             id.vendor == DeviceId::MELLANOX && id.device == Self::AGGREGATION_DEVICE
         });
-        of_device || name == "Mellanox Technologies Aggregation Node"
+        of_device || name == Self::AGGREGATION_NAME
     }
 }
 

@@ -61,20 +61,21 @@ fn read(text: &str) -> Result<ImportedFabric, ImportError> {
             warnings.push(left_out("message", line, number));
             continue;
         }
-        if is_of_terminal(line) {
-            warnings.push(left_out("line", line, number));
-            continue;
-        }
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
-        let parsed = port_line(&mut line.trim_start()).map_err(|_| {
-            ImportError::new(
+        let Ok(parsed) = port_line(&mut line.trim_start()) else {
+            // Names may look like a prompt, so that only lines that are no ports are compared.
+            if is_of_terminal(line) {
+                warnings.push(left_out("line", line, number));
+                continue;
+            }
+            return Err(ImportError::new(
                 number,
                 format!("{line:?} is not a port as ibnetdiscover -p prints them"),
                 "lines look like \"SW 6 34 0x0002c90200423e70 4x SDR 'leaf'\"",
-            )
-        })?;
+            ));
+        };
         let (width, speed) = port_rate(&parsed, number)?;
         let lid = lids.unicast(parsed.local.lid, number);
         let id = record_id(&parsed.local);

@@ -95,6 +95,23 @@ fn captures_are_the_plain_network() {
     }
 }
 
+#[test]
+fn captures_of_ports_are_read() {
+    let text = "\u{feff}[root@n1 ~]# ibnetdiscover -p\r\n\
+        SW 1 1 0x00000000000000a1 4x NDR - CA 2 1 0x00000000000000b1 ( 'a@leaf # 1' - 'one' )\r\n\
+        CA 2 1 0x00000000000000b1 4x NDR - SW 1 1 0x00000000000000a1 ( 'one' - 'a@leaf # 1' )\r\n\
+        \r\n[root@n1 ~]#";
+    let import = ports(text).unwrap();
+    assert_eq!(cables(&import), ["a@leaf # 1:1 - one:1 4xNDR"]);
+    assert_eq!(
+        warnings(&import),
+        [
+            "1: the line \"[root@n1 ~]# ibnetdiscover -p\" is left out",
+            "5: the line \"[root@n1 ~]#\" is left out",
+        ]
+    );
+}
+
 /// Oracle: the plain form.
 #[test]
 fn full_form_has_the_same_rates() {
@@ -273,7 +290,7 @@ fn aggregation_nodes_are_known_and_left_out() {
     assert_eq!(cables(&without), CABLES);
     assert_eq!(
         warnings(&without),
-        ["20: 1 aggregation node of switches (SHARP) left out"]
+        ["20: 1 aggregation node of a switch (SHARP) is left out"]
     );
     // A renamed one is known by its device; an adapter is not.
     let renamed =

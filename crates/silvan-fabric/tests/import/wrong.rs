@@ -213,6 +213,10 @@ fn tables_errors() {
 #[test]
 fn sl_to_vl_errors() {
     let fabric = build(&topology(NETWORK).unwrap());
+    let tables = include_str!("../samples/dump_lfts.txt");
+    let aggregation = "Channel Adapter 0x0000000000100099, base LID 9, \"Mellanox Technologies Aggregation Node\"\n0 0 : 0 1\n";
+    let both = routes(&format!("{tables}{aggregation}"), &fabric).unwrap();
+    assert_eq!(both.tables, routes(tables, &fabric).unwrap().tables);
     let switch = "Switch 0x0002c90200423e70, base LID 6, \"leaf-2\"\n";
     let host = "Channel Adapter 0x0000000000100006, base LID 5, \"it's \"2\"\"\n";
     let vls = "0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 15";

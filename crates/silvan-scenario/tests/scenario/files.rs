@@ -268,7 +268,7 @@ fn aggregation_nodes_leave_the_shape_of_a_tree_alone() {
         panic!("{:?}", read.warnings());
     };
     assert!(
-        warning.ends_with("4 aggregation nodes of switches (SHARP) left out"),
+        warning.ends_with("4 aggregation nodes of switches (SHARP) are left out"),
         "{warning}"
     );
 }
