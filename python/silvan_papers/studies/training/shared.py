@@ -80,8 +80,6 @@ def scenario(case: str, scheme: str, layers: int) -> silvan.Scenario:
             "server-link": {"rate": "3.6 Tbit/s", "latency": "100 ns"},
         },
         link={"width": "4x", "speed": "NDR", "length": "2 m"},
-        switch={"buffer": "64 KiB"},
-        host={"receive-buffer": "16 KiB"},
         packet={"mtu": "4 KiB"},
         traffic=traffic,
         control={"scheme": scheme},
