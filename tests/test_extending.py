@@ -38,6 +38,7 @@ HOMONYMS = {
     ("incast", "silvan-subnet/src/fake"): "what a fake subnet shows",
     ("ring", "silvan-workload/src/programs"): "an algorithm of collective operations",
     ("ring", "silvan-fabric/src/generators"): "a topology",
+    ("nodes", "silvan-workload/src/programs/trace/chakra"): "a key of PyTorch's traces",
     ("tree", "silvan-sim/src/trees"): "a column with the number of a congestion tree",
     ("incast", "silvan-diagnose/src/verdict/tree.rs"): "a cause of a congestion tree",
     ("flow", "silvan-emulator/src"): "a flow that is started on the live fabric",

@@ -144,7 +144,8 @@ class Emulation:
     Parameters
     ----------
     scenario : Scenario
-        What to emulate. Its duration plays no role.
+        What to emulate. Its duration plays no role. A scheme in a Python file has
+        no effect.
     sockname : str, optional
         Name of the sockets (IBSIM_SOCKNAME of the tools).
     udp_port : int, optional
@@ -199,6 +200,8 @@ class Emulation:
         require_linux("the live fabric")
         self._udp_port = udp_port
         self.sockname = sockname if udp_port is None else f"udp-{udp_port}"
+        if scenario.has_python_scheme:
+            scenario = scenario.override({"control.scheme": "none"})
         self._inner = _silvan.Emulation(
             scenario._native,
             sockname=sockname if udp_port is None else None,

@@ -56,7 +56,7 @@ SCHEME = {
 }
 COMPARISON = {
     **{"scenario": "a", "hash": "0", "version": "0", "build": "0", "command": "silvan"},
-    "schemes": [SCHEME],
+    **{"schemes": [SCHEME], "measures": []},
 }
 
 
@@ -129,6 +129,7 @@ def test_a_figure_that_is_gone_cannot_be_read(
         ("schemes.0.scheme", 3, "is no text"),
         ("schemes.0.failure", {"a": float("inf")}, "Infinity is no number"),
         ("schemes", None, "no readable comparison"),
+        ("measures", ["nothing"], "no readable comparison: 'nothing'"),
     ],
 )
 def test_place_in_a_comparison_is_named(
