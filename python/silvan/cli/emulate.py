@@ -317,9 +317,7 @@ def emulate(
         raise typer.BadParameter("needs a command or a shell", param_hint="--mount")
     loaded = load(path, set_)
     if loaded.has_python_scheme:
-        note(
-            "warning: the live fabric calls no functions of a Python file; their scheme has no effect"
-        )
+        note("warning: a scheme in a Python file has no effect in the live fabric")
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
     if remark := fewer_threads(wanted_threads(loaded), 1, "the live fabric runs on one"):
