@@ -200,7 +200,7 @@ fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
     }
 }
 
-/// What a device counts, by the capability masks of its ClassPortInfo (IBA volume 1, 16.1.3.1).
+/// Counters that a device has, by the capability masks of its ClassPortInfo (IBA volume 1, 16.1.3.1).
 #[derive(Clone, Copy, Debug)]
 struct Capabilities {
     /// PortCounters has PortXmitWait.
@@ -528,7 +528,7 @@ pub fn diagnose_files(
         let hint = "give --tick, such as 10.24 ns for a Switch-IB at EDR, or a topology with devices: ibnetdiscover without -p";
         return Err((FileRole::Topology, DumpError::new(None, message, hint)));
     }
-    // Where the tick is not known, no port has waited.
+    // Ports with an unknown tick have not waited.
     let tick = |port: PortId| ticks[port].unwrap_or(Span::from_ns(1));
     let observation = Observation::with_ticks(&fabric, &before, &after, tick);
     let capable = match &database {

@@ -19,7 +19,7 @@ const EMULATED: DeviceId = DeviceId {
     device: 1,
 };
 
-/// What a device counts as a tick.
+/// Rule for the tick of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TickRule {
     /// 8 bytes at the data rate of the port.

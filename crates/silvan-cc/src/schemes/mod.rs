@@ -59,9 +59,9 @@ impl Control {
 /// Both parts of a scheme that is separate for each Port VL and each host.
 #[derive(Debug)]
 pub struct Separate {
-    /// What runs at the switches.
+    /// Part at the switches.
     pub switch: SeparateSwitch,
-    /// What runs at the hosts.
+    /// Part at the hosts.
     pub source: SeparateSource,
 }
 
@@ -156,7 +156,7 @@ impl SchemeName {
         self.parts().contains(&part)
     }
 
-    /// What is in force besides a part: the other one of a chain, no scheme for the part itself, and else all.
+    /// The scheme without a part: the other part of a chain, no scheme for the part itself, or the whole scheme without that part.
     pub fn besides(self, part: Self) -> Self {
         if !self.includes(part) {
             return self;

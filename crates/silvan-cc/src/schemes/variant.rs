@@ -36,7 +36,7 @@ pub struct FabricFacts<'a> {
     pub header: Bytes,
     /// Input buffer of a switch port, per lane.
     pub switch_buffer: Bytes,
-    /// What a lane needs of that for a cable to carry its rate.
+    /// Smallest input buffer of a lane with which a cable carries its rate.
     pub needed_buffer: Bytes,
     /// Number of hosts.
     pub hosts: usize,

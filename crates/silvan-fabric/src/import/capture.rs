@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::import::{ImportError, ImportWarning};
 
-/// How recorders of terminals and logins start their lines.
+/// Starts of the lines of terminal recorders and logins.
 const RECORDERS: [&str; 6] = [
     "Script started on ",
     "Script done on ",

@@ -102,7 +102,7 @@ impl ImportedNode {
     }
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Forwards packets.
@@ -150,7 +150,7 @@ impl DeviceId {
 pub struct ImportedNode {
     /// Unique name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
     /// Vendor and device, if the file says.
     pub device: Option<DeviceId>,

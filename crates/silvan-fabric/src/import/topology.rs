@@ -41,7 +41,7 @@ pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     read(&text).map_err(|error| or_other_tool(error, &text, "ibnetdiscover"))
 }
 
-/// What lines before a node say of it.
+/// Attributes of a node from the lines before it.
 #[derive(Default)]
 struct Attributes {
     guid: Option<AttributeGuid>,

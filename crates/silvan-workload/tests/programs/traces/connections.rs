@@ -1,9 +1,11 @@
 //! Connection matrices.
 
+use std::sync::Arc;
+
 use silvan_core::{Span, Time};
-use silvan_workload::programs::Action;
 use silvan_workload::programs::trace::connections::{Connections, StartUnit};
 use silvan_workload::programs::trace::{TraceError, TracePlace};
+use silvan_workload::programs::{Action, Schedule};
 
 use super::{read, sent, settings, traced};
 use crate::common::{messaging, run, wire};
@@ -15,6 +17,16 @@ fn text(connections: &[&str], triggers: &[&str]) -> String {
         triggers.len(),
         connections.join("\n"),
         triggers.join("\n")
+    )
+}
+
+/// Reads a matrix of four nodes with the default keys.
+fn read_matrix(text: String) -> Result<Vec<Arc<Schedule>>, TraceError> {
+    read(
+        &Connections::DEFAULT,
+        &[text.into_bytes()],
+        None,
+        &settings(4),
     )
 }
 
@@ -31,13 +43,7 @@ fn connections_start_at_their_time_or_trigger() {
         ],
         &["trigger id 1 oneshot", "trigger id 2 barrier count 2"],
     );
-    let schedules = read(
-        &Connections::DEFAULT,
-        &[text.into_bytes()],
-        None,
-        &settings(4),
-    )
-    .unwrap();
+    let schedules = read_matrix(text).unwrap();
     assert_eq!(sent(&schedules[0], 4), [0, 1000, 10, 0]);
     let outcome = run(4, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
@@ -202,13 +208,7 @@ fn mistakes_are_located() {
     ];
     for (connections, triggers, line, message) in cases {
         let text = text(connections, triggers);
-        let error = read(
-            &Connections::DEFAULT,
-            &[text.into_bytes()],
-            None,
-            &settings(4),
-        )
-        .unwrap_err();
+        let error = read_matrix(text).unwrap_err();
         assert!(error.message.contains(message), "{connections:?}: {error}");
         assert_eq!(
             error.place,
@@ -221,13 +221,7 @@ fn mistakes_are_located() {
         &["0->1 trigger 1 size 9 send_done_trigger 1"; 2],
         &["trigger id 1 barrier count 2"],
     );
-    let error = read(
-        &Connections::DEFAULT,
-        &[both.into_bytes()],
-        None,
-        &settings(4),
-    )
-    .unwrap_err();
+    let error = read_matrix(both).unwrap_err();
     assert_eq!(
         error.message,
         "the connection waits for a trigger that it activates itself"
@@ -255,26 +249,14 @@ fn a_barrier_of_many_connections_costs_as_much_as_it_has_lines() {
         text += "2->3 trigger 1 size 10\n";
     }
     text += &format!("trigger id 1 barrier count {activators}\n");
-    let schedules = read(
-        &Connections::DEFAULT,
-        &[text.into_bytes()],
-        None,
-        &settings(4),
-    )
-    .unwrap();
+    let schedules = read_matrix(text).unwrap();
     let waits = schedules.iter().flat_map(|schedule| schedule.waits());
     let waits: u64 = waits.map(|count| u64::from(*count)).sum();
     assert_eq!(waits, activators + waiters);
     assert_eq!(sent(&schedules[2], 4), [0, 0, 0, 10 * waiters]);
 
     let text = text_of_barrier();
-    let schedules = read(
-        &Connections::DEFAULT,
-        &[text.into_bytes()],
-        None,
-        &settings(4),
-    )
-    .unwrap();
+    let schedules = read_matrix(text).unwrap();
     let outcome = run(4, vec![traced(&schedules)], messaging());
     assert_eq!((outcome.fault, outcome.finished), (None, true));
     let last = Span::from_us(3) + messaging().overhead + wire(100);
@@ -300,13 +282,7 @@ fn text_of_barrier() -> String {
 #[test]
 fn waiting_for_a_start_is_no_computing() {
     let text = text(&["0->1 start 5000000 size 1000"], &[]);
-    let schedules = read(
-        &Connections::DEFAULT,
-        &[text.into_bytes()],
-        None,
-        &settings(4),
-    )
-    .unwrap();
+    let schedules = read_matrix(text).unwrap();
     let computed = schedules
         .iter()
         .flat_map(|schedule| schedule.ops())

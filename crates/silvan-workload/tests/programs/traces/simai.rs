@@ -244,7 +244,7 @@ fn layers_after_a_checkpoint_are_computed_again() {
     }
 }
 
-/// What is not read is named.
+/// Errors name each form that is refused.
 #[test]
 fn other_texts_are_refused_by_name() {
     let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";
