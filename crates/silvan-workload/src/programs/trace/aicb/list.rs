@@ -159,7 +159,9 @@ fn ranks(text: &str) -> Option<(u32, u32)> {
     }
     if inner.contains(',') {
         let ranks: Vec<u32> = inner.split(',').map(rank).collect::<Option<_>>()?;
-        let is_range = ranks.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        let is_range = ranks
+            .windows(2)
+            .all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         return is_range.then_some((*ranks.first()?, *ranks.last()?));
     }
     match inner.split_once('~') {
@@ -380,7 +382,11 @@ fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceE
     let is_embedding = row.group == EMBEDDING && sizes.pipeline > 1;
     if is_embedding && size != 2 {
         let message = format!("{EMBEDDING} has {size} ranks: the first and the last stage have 2");
-        return Err(TraceError::line(row.line, message, "write 2 as comm_group_size"));
+        return Err(TraceError::line(
+            row.line,
+            message,
+            "write 2 as comm_group_size",
+        ));
     }
     if !is_embedding && !groups.divides(ranks) {
         let message = format!(

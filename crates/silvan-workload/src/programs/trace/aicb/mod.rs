@@ -53,7 +53,10 @@ impl TraceFormat for Aicb {
 
     fn warnings(&self, text: &str) -> Vec<String> {
         let ignored = match list::is_list(text) {
-            true => (list::ignored(text), "only one stage of their group has them"),
+            true => (
+                list::ignored(text),
+                "only one stage of their group has them",
+            ),
             false => (
                 simai::ignored(text),
                 "the parallelism of the file does not have them",
@@ -62,7 +65,9 @@ impl TraceFormat for Aicb {
         match ignored {
             (0, _) => Vec::new(),
             (count, reason) => {
-                vec![format!("{count} collective operations are ignored: {reason}")]
+                vec![format!(
+                    "{count} collective operations are ignored: {reason}"
+                )]
             }
         }
     }
@@ -307,9 +312,7 @@ impl<'a> Writer<'a> {
         let (_, end) = self.draft.collective(collective, pipeline, &member, after);
         match step.then.is_zero() {
             true => Ok(end),
-            false => Ok(self
-                .draft
-                .add(Action::Delay(step.then), HOST, line, &[end])),
+            false => Ok(self.draft.add(Action::Delay(step.then), HOST, line, &[end])),
         }
     }
 }

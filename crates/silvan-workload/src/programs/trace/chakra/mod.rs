@@ -184,8 +184,6 @@ fn check_version(version: &str) -> Result<(), String> {
     let is_known = version.is_empty() || version.starts_with("0.0.") || version.starts_with("1.");
     match is_known {
         true => Ok(()),
-        false => Err(format!(
-            "version {version:?}: 0.0.4 to 1.0.0 are supported"
-        )),
+        false => Err(format!("version {version:?}: 0.0.4 to 1.0.0 are supported")),
     }
 }

@@ -217,9 +217,7 @@ impl Fields {
             1 => uint64::merge(wire, &mut self.id, bytes, context),
             2 => string::merge(wire, &mut self.name, bytes, context),
             3 => int32::merge(wire, &mut self.kind, bytes, context),
-            4 | 5
-                if self.after.len() + self.control.len() + numbers(wire, bytes) > MOST_WAITS =>
-            {
+            4 | 5 if self.after.len() + self.control.len() + numbers(wire, bytes) > MOST_WAITS => {
                 let message = format!("it waits for more than {MOST_WAITS} others");
                 self.wrong.get_or_insert(message);
                 skip_field(wire, tag, bytes, context)

@@ -351,10 +351,7 @@ fn connection(
                     }
                     _ => {
                         return wrong(
-                            format!(
-                                "{text:?} is no start in {}, at most {LONGEST}",
-                                unit.name()
-                            ),
+                            format!("{text:?} is no start in {}, at most {LONGEST}", unit.name()),
                             "write e.g. start 0",
                         );
                     }
@@ -377,7 +374,9 @@ fn connection(
             }
             // A label, whose number may be missing.
             "msg" => {
-                let next = words.get(place + 1).and_then(|word| word.parse::<u64>().ok());
+                let next = words
+                    .get(place + 1)
+                    .and_then(|word| word.parse::<u64>().ok());
                 if next.is_none() {
                     place += 1;
                     continue;

@@ -135,12 +135,14 @@ fn recompute(
     }
     let start = checkpoints.range(..number).next_back();
     let Some(&start) = start.filter(|_| !checkpoints.contains(&number)) else {
-        let message = format!("checkpoint_initiates has layer {number}, before which is no checkpoint");
+        let message =
+            format!("checkpoint_initiates has layer {number}, before which is no checkpoint");
         let hint = "a layer that initiates comes after its checkpoint; layers are numbered from 0";
         return Err(TraceError::line(1, message, hint));
     };
     if let Some(between) = initiates.range(start + 1..number).next() {
-        let message = format!("checkpoint_initiates has layers {between} and {number} after one checkpoint");
+        let message =
+            format!("checkpoint_initiates has layers {between} and {number} after one checkpoint");
         let hint = "write a checkpoint between them";
         return Err(TraceError::line(1, message, hint));
     }

@@ -83,10 +83,9 @@ impl Policy {
             (Self::Inference, pass) => pass == Pass::Forward,
             (Self::Dlrm, Pass::Forward) => word == "ALLTOALL",
             (Self::Dlrm, Pass::Inputs) => layer == 0,
-            (
-                Self::Model | Self::DataModel | Self::ModelData | Self::Customized,
-                Pass::Inputs,
-            ) => layer > 0,
+            (Self::Model | Self::DataModel | Self::ModelData | Self::Customized, Pass::Inputs) => {
+                layer > 0
+            }
             _ => true,
         }
     }
@@ -121,7 +120,11 @@ impl Parallelism {
             word.parse()
                 .map_err(|_| TraceError::line(1, format!("{key} is {word:?}, not a number"), HINT))
         };
-        let value = |key: &str| place_of(key).map(|place| number(key, place + 1)).transpose();
+        let value = |key: &str| {
+            place_of(key)
+                .map(|place| number(key, place + 1))
+                .transpose()
+        };
         let layers = |key: &str| -> Result<BTreeSet<usize>, TraceError> {
             let Some(place) = place_of(key) else {
                 return Ok(BTreeSet::new());
@@ -239,12 +242,19 @@ impl Parallelism {
                 "" => groups(tensor, 1),
                 "EP" => groups(expert, tensor),
                 "DP_EP" => groups(ranks / (tensor * expert), tensor * expert),
-                _ => return Err(no_group(line, word, "write e.g. ALLREDUCE_EP or ALLREDUCE_DP_EP")),
+                _ => {
+                    return Err(no_group(
+                        line,
+                        word,
+                        "write e.g. ALLREDUCE_EP or ALLREDUCE_DP_EP",
+                    ));
+                }
             },
             (_, "") if !scope.has_group(pass) => return Ok(None),
             (Policy::DataModel | Policy::ModelData, "") => {
                 if server < 2 || ranks % server != 0 {
-                    let hint = "give the program server-ranks, the ranks of the network's first dimension";
+                    let hint =
+                        "give the program server-ranks, the ranks of the network's first dimension";
                     return Err(no_group(line, word, hint));
                 }
                 match is_weights == (scope == Policy::ModelData) {
