@@ -78,10 +78,14 @@ pub enum PortSelection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkingMode {
+    /// Gaps of geometric length from a shuffled table, counted per Port VL: Marking_Rate is their mean. No input that is
+    /// served in turn gets all marks, as with `counter`, and nothing is drawn while the run goes on.
+    #[default]
+    Dithered,
     // The count goes on over the times between congestion; the first packet to be marked is number
     // Marking_Rate + 1.
-    /// Exactly that many between two marked ones, counted per Port VL.
-    #[default]
+    /// Exactly that many between two marked ones, counted per Port VL. Where inputs are served in turn, all marks can fall
+    /// on the packets of one of them.
     Counter,
     // Each is marked with probability 1 / (Marking_Rate + 1), so the gaps are geometric. Every Port VL
     // draws from a stream of its own.

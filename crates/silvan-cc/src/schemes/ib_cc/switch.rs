@@ -31,11 +31,12 @@ use super::threshold::ThresholdMap;
 use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, SwitchControl};
 use crate::schemes::SwitchPort;
 use silvan_core::prefetch::prefetch;
-use silvan_core::stream::SplitMix64;
 
 mod changes;
+mod gaps;
 mod record;
 
+use gaps::Gaps;
 use record::{PortVlRecord, StarvationRecord};
 
 /// Everything about the switches that must be known before the fabric is.
@@ -71,8 +72,7 @@ pub struct IbSwitch {
     port_vls: Vec<PortVlRecord>,
     /// Touched by eligible packets only.
     counters: Vec<MarkingCounters>,
-    /// One stream per Port VL in random mode, empty otherwise.
-    streams: Vec<SplitMix64>,
+    gaps: Gaps,
     /// Per port: what starves its neighbour of credits.
     starvation: Vec<StarvationRecord>,
     /// How many of them ever do.
@@ -113,12 +113,7 @@ impl IbSwitch {
         let mut switch = Self {
             port_vls: vec![PortVlRecord::IDLE; port_vls],
             counters: vec![MarkingCounters::default(); port_vls],
-            streams: match parameters.marking_mode {
-                MarkingMode::Counter => Vec::new(),
-                MarkingMode::Random => (0..port_vls as u64)
-                    .map(|stream| SplitMix64::for_stream(seed, stream))
-                    .collect(),
-            },
+            gaps: Gaps::new(parameters.marking_mode, port_vls, seed),
             starvation: vec![StarvationRecord::NEVER; ports.len()],
             starving: 0,
             ports: ports
@@ -138,8 +133,8 @@ impl IbSwitch {
         for port in 0..ports.len() {
             switch.refresh(port);
         }
-        for record in &mut switch.port_vls {
-            record.gap = record.marking_rate;
+        for (index, record) in switch.port_vls.iter_mut().enumerate() {
+            record.gap = switch.gaps.after(index, 0);
         }
         Ok(switch)
     }
@@ -244,8 +239,11 @@ impl IbSwitch {
             return;
         };
         let first = port * self.data_vls;
-        for record in &mut self.port_vls[first..first + self.data_vls] {
+        for index in first..first + self.data_vls {
+            let record = &mut self.port_vls[index];
             record.configure(&effective, &self.threshold_map);
+            let (marks, rate) = (self.counters[index].marked, effective.marking.marking_rate);
+            record.gap = self.gaps.set_rate(index, marks, rate, record.gap);
         }
         let record = StarvationRecord::new(&effective, &self.threshold_map);
         let before = std::mem::replace(&mut self.starvation[port], record);
@@ -265,13 +263,17 @@ impl IbSwitch {
         if wire_bytes < u32::from(record.packet_bytes) {
             return false;
         }
-        let marked = match self.streams.get_mut(index) {
-            Some(stream) => stream.one_in(u32::from(record.marking_rate) + 1),
-            None => record.count_down(),
-        };
         let counters = &mut self.counters[index];
+        let marked = match self.gaps.draw(index) {
+            Some(marked) => marked,
+            None => record.gap == 0,
+        };
         counters.eligible += 1;
         counters.marked += u64::from(marked);
+        record.gap = match marked {
+            true => self.gaps.after(index, counters.marked),
+            false => record.gap.saturating_sub(1),
+        };
         marked
     }
 }

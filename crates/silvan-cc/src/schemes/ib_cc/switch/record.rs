@@ -20,9 +20,8 @@ pub(super) struct PortVlRecord {
     pub(super) threshold_bytes: u32,
     /// Smallest packet that is marked, in bytes.
     pub(super) packet_bytes: u16,
-    pub(super) marking_rate: u16,
-    /// Counter mode: eligible packets that still go unmarked before the next mark.
-    pub(super) gap: u16,
+    /// Eligible packets that stay unmarked before the next mark, unless marks are drawn.
+    pub(super) gap: u32,
     victim: bool,
     pub(super) in_congestion: bool,
     /// How often the state has begun.
@@ -43,7 +42,6 @@ impl PortVlRecord {
         congested: Span::ZERO,
         threshold_bytes: NEVER,
         packet_bytes: 0,
-        marking_rate: 0,
         gap: 0,
         victim: false,
         in_congestion: false,
@@ -69,29 +67,11 @@ impl PortVlRecord {
         }
     }
 
-    /// Counter mode: whether the next eligible packet is the one that the count is for.
-    #[inline]
-    pub(super) fn count_down(&mut self) -> bool {
-        match self.gap.checked_sub(1) {
-            Some(gap) => {
-                self.gap = gap;
-                false
-            }
-            None => {
-                self.gap = self.marking_rate;
-                true
-            }
-        }
-    }
-
     /// Takes over the settings of the port.
     pub(super) fn configure(&mut self, port: &EffectivePortSetting, map: &ThresholdMap) {
         let marking = &port.marking;
         self.threshold_bytes = map.limit(marking.threshold);
         self.packet_bytes = u16::from(marking.packet_size) * PACKET_SIZE_UNIT;
-        self.marking_rate = marking.marking_rate;
-        // A lower rate must not wait for the end of a longer gap begun before.
-        self.gap = self.gap.min(marking.marking_rate);
         self.victim = port.victim;
     }
 }

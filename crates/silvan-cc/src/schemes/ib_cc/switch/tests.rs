@@ -206,6 +206,61 @@ proptest! {
     }
 }
 
+/// Oracle: the geometric distribution. Over a cycle of the table, gaps are at least `n` with probability
+/// (1 - p)^n, p = 1 / (Marking_Rate + 1), up to one quantile in 1,024; their mean is Marking_Rate.
+#[test]
+fn dithered_gaps_are_geometric() {
+    for rate in [0u16, 1, 2, 3, 15, 128, 2_048] {
+        let mut parameters = parameters(15, 0, rate);
+        parameters.marking_mode = MarkingMode::Dithered;
+        let mut switch = build(&parameters);
+        let (mut gaps, mut gap) = (Vec::new(), 0u32);
+        while gaps.len() < 1_024 {
+            if departs(&mut switch, TO_SWITCH, 2_000, true) {
+                gaps.push(gap);
+                gap = 0;
+            } else {
+                gap += 1;
+            }
+        }
+        let rate = f64::from(rate);
+        let mean = gaps.iter().map(|&gap| f64::from(gap)).sum::<f64>() / 1_024.0;
+        assert!((mean - rate).abs() <= 0.01 * rate, "rate {rate}: {mean}");
+        let unmarked = rate / (rate + 1.0);
+        for least in [1u32, 2, 5, 20, 300, 5_000] {
+            let share = gaps.iter().filter(|&&gap| gap >= least).count() as f64 / 1_024.0;
+            let expected = unmarked.powf(f64::from(least));
+            assert!((share - expected).abs() <= 1.0 / 1_024.0, "rate {rate}, {least}: {share}");
+        }
+    }
+}
+
+/// Oracle: the binomial distribution, since the inputs are independent of geometric gaps: of `n` marks on packets of
+/// inputs served in turn, each of `k` inputs has n / k, within five standard deviations. The counter gives all to one.
+#[test]
+fn dithered_marks_fall_on_all_inputs_served_in_turn() {
+    for (rate, inputs) in [(1u16, 2usize), (3, 2), (3, 4), (7, 4), (15, 2), (15, 16), (5, 3)] {
+        let marks = |mode| {
+            let mut parameters = parameters(15, 0, rate);
+            parameters.marking_mode = mode;
+            let mut switch = build(&parameters);
+            let mut marks = vec![0f64; inputs];
+            for packet in 0..4_000 * (usize::from(rate) + 1) {
+                let marked = departs(&mut switch, TO_SWITCH, 2_000, true);
+                marks[packet % inputs] += f64::from(u8::from(marked));
+            }
+            marks
+        };
+        assert!(marks(MarkingMode::Counter).contains(&4_000.0));
+        let dithered = marks(MarkingMode::Dithered);
+        let (n, p) = (dithered.iter().sum::<f64>(), 1.0 / inputs as f64);
+        let bound = 5.0 * (n * p * (1.0 - p)).sqrt();
+        for count in &dithered {
+            assert!((count - n * p).abs() <= bound, "{rate}, {inputs}: {dithered:?}");
+        }
+    }
+}
+
 /// Oracle: the binomial distribution. Marks among n eligible packets have mean n p and variance
 /// n p (1 - p), p = 1 / (Marking_Rate + 1); unmarked gaps are geometric with mean Marking_Rate and
 /// variance (1 - p) / p^2. The seed is fixed; the bounds are five standard deviations wide.

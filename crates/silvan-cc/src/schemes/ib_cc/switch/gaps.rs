@@ -1,0 +1,120 @@
+//! Eligible packets that stay unmarked between two marked ones.
+//!
+//! [`MarkingMode::Dithered`] has the gaps of random marking, which are geometric, without a draw for each packet: the gap of
+//! a Port VL after its n-th mark is quantile `n + start` of a shuffled table. Over a cycle of the table each quantile
+//! comes once, so the mean is Marking_Rate.
+
+use silvan_core::stream::SplitMix64;
+
+use crate::schemes::ib_cc::settings::MarkingMode;
+
+/// Quantiles in the table; a power of two.
+const QUANTILES: usize = 1_024;
+/// Bits behind the point of a quantile, the largest of which is 7.6.
+const QUANTILE_BITS: u32 = 28;
+/// Bits behind the point of a scale, the largest of which is 65,535.5.
+const SCALE_BITS: u32 = 16;
+/// Seed of the order of the quantiles. No run draws from it.
+const ORDER: u64 = 1_024;
+
+/// The gaps of all Port VLs.
+#[derive(Clone, Debug)]
+pub(super) struct Gaps {
+    mode: MarkingMode,
+    port_vls: Vec<PortVlGaps>,
+    /// Quantiles of the exponential distribution with mean 1 in a fixed order; empty in other modes.
+    quantiles: Vec<u32>,
+    /// One stream per Port VL in random mode, empty otherwise.
+    streams: Vec<SplitMix64>,
+}
+
+/// The gaps of one Port VL. Used when a packet is marked.
+#[derive(Clone, Copy, Debug, Default)]
+struct PortVlGaps {
+    marking_rate: u16,
+    /// Place in the table before the first mark.
+    start: u16,
+    /// Mean of the exponential distribution whose whole parts are geometric with mean Marking_Rate.
+    scale: u32,
+}
+
+impl Gaps {
+    pub(super) fn new(mode: MarkingMode, port_vls: usize, seed: u64) -> Self {
+        let streams = (0..port_vls as u64).map(|stream| SplitMix64::for_stream(seed, stream));
+        let mut gaps = Self {
+            mode,
+            port_vls: vec![PortVlGaps::default(); port_vls],
+            quantiles: Vec::new(),
+            streams: Vec::new(),
+        };
+        match mode {
+            MarkingMode::Counter => {}
+            MarkingMode::Random => gaps.streams = streams.collect(),
+            MarkingMode::Dithered => {
+                gaps.quantiles = quantiles();
+                for (port_vl, mut stream) in gaps.port_vls.iter_mut().zip(streams) {
+                    port_vl.start = stream.next() as u16;
+                }
+            }
+        }
+        gaps
+    }
+
+    /// Sets Marking_Rate after so many marks, and returns the packets still to come of a gap of which `left` were.
+    pub(super) fn set_rate(&mut self, index: usize, marks: u64, rate: u16, left: u32) -> u32 {
+        let port_vl = &mut self.port_vls[index];
+        if port_vl.marking_rate == rate {
+            return left;
+        }
+        port_vl.marking_rate = rate;
+        port_vl.scale = scale(rate);
+        match self.mode {
+            // A lower rate does not wait for the end of a longer gap.
+            MarkingMode::Counter => left.min(u32::from(rate)),
+            // Geometric gaps have no memory: the next one replaces this one.
+            MarkingMode::Dithered => self.after(index, marks),
+            MarkingMode::Random => left,
+        }
+    }
+
+    /// The gap after so many marks.
+    pub(super) fn after(&self, index: usize, marks: u64) -> u32 {
+        let port_vl = &self.port_vls[index];
+        if self.quantiles.is_empty() {
+            return u32::from(port_vl.marking_rate);
+        }
+        let place = (marks as usize).wrapping_add(usize::from(port_vl.start)) % QUANTILES;
+        let scaled = u64::from(self.quantiles[place]) * u64::from(port_vl.scale);
+        (scaled >> (QUANTILE_BITS + SCALE_BITS)) as u32
+    }
+
+    /// In random mode, draws if the next eligible packet is marked.
+    #[inline]
+    pub(super) fn draw(&mut self, index: usize) -> Option<bool> {
+        let stream = self.streams.get_mut(index)?;
+        Some(stream.one_in(u32::from(self.port_vls[index].marking_rate) + 1))
+    }
+}
+
+/// Midpoints of equally likely parts, shuffled.
+fn quantiles() -> Vec<u32> {
+    let one = f64::from(1 << QUANTILE_BITS);
+    let mut quantiles: Vec<u32> = (0..QUANTILES)
+        .map(|part| (part as f64 + 0.5) / QUANTILES as f64)
+        .map(|below| (-libm::log(1.0 - below) * one) as u32)
+        .collect();
+    let mut order = SplitMix64::new(ORDER);
+    for last in (1..QUANTILES).rev() {
+        quantiles.swap(last, (order.next() % (last as u64 + 1)) as usize);
+    }
+    quantiles
+}
+
+/// 1 / ln(1 + 1 / rate): an exponential gap of this mean is at least n with the probability that n packets stay unmarked.
+fn scale(rate: u16) -> u32 {
+    if rate == 0 {
+        return 0;
+    }
+    let mean = 1.0 / libm::log1p(1.0 / f64::from(rate));
+    (mean * f64::from(1 << SCALE_BITS)) as u32
+}
