@@ -32,6 +32,9 @@ pub struct Marks<'a> {
     pub seen: &'a Seen,
     /// A source with less sends nothing through them.
     pub least: f64,
+    /// Marked packets are in proportion to what is sent, so a flow of which none was seen is not there. Otherwise they
+    /// are a sample, as where every n-th packet is marked and inputs are served in turn: a flow that was seen is there.
+    pub are_complete: bool,
 }
 
 /// Marked packets that switches have logged.

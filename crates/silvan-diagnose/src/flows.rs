@@ -192,6 +192,26 @@ impl Flows {
         self.solve(fabric, &rates(fabric, observation), Some(marks));
     }
 
+    /// Part of all loads that the flows do not explain, or exceed.
+    pub fn unexplained(&self, fabric: &Fabric, observation: &Observation) -> f64 {
+        let rates = rates(fabric, observation);
+        let mut sums = IdVec::filled(0.0, rates.len());
+        for flow in &self.flows {
+            for &port in self.path(flow) {
+                sums[port] += flow.bits_per_s;
+            }
+        }
+        let (mut unexplained, mut total) = (0.0, 1.0);
+        for (port, &rate) in rates.iter_enumerated() {
+            let is_complete = self.complete.as_ref().is_none_or(|complete| complete[port]);
+            if let Some(rate) = rate.filter(|_| is_complete) {
+                unexplained += f64::abs(rate - sums[port]);
+                total += rate;
+            }
+        }
+        unexplained / total
+    }
+
     /// First what there is no choice about, then the likeliest of the rest.
     fn solve(
         &mut self,
@@ -202,7 +222,7 @@ impl Flows {
         let (flows, steps) = (&self.flows, &self.steps);
         let path = |flow: usize| &steps[flows[flow].start as usize..flows[flow].end as usize];
         let excluded = |flow: usize| {
-            let Some(marks) = marks else {
+            let Some(marks) = marks.filter(|marks| marks.are_complete) else {
                 return false;
             };
             let (source, destination) = (flows[flow].source, flows[flow].destination);

@@ -47,6 +47,20 @@ const MARKING: f64 = 0.5;
 /// A link is degraded if it carries less than this part of what its ports can.
 const DEGRADED: f64 = 0.99;
 
+/// Marks that leave so much more of all loads unexplained do not tell of all senders.
+const NOT_EXPLAINED: f64 = 0.01;
+
+/// Part that notifications have in a verdict.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MarksUsed {
+    /// There are none.
+    None,
+    /// They name some senders.
+    Sample,
+    /// They name all senders.
+    All,
+}
+
 /// A port of a tree, while trees are built.
 #[derive(Clone, Copy)]
 struct Membership {
@@ -92,11 +106,11 @@ pub fn diagnose(facts: Facts<'_>) -> Verdict {
     };
     let mut flows = Flows::estimate(fabric, facts.tables, facts.observation, waiting);
     let mut trees = Trees::grow(facts, &flows);
-    let used_marks = trees.use_marks(&mut flows);
-    if used_marks {
+    let used = trees.use_marks(&mut flows);
+    if used != MarksUsed::None {
         trees = Trees::grow(facts, &flows);
     }
-    trees.finish(&flows, used_marks)
+    trees.finish(&flows, used)
 }
 
 impl<'a> Trees<'a> {
@@ -276,21 +290,22 @@ impl<'a> Trees<'a> {
             .map(|(output, _)| output)
     }
 
-    /// Restricts the flows by the notifications that hosts have received. `false` if there are none.
-    fn use_marks(&self, flows: &mut Flows) -> bool {
+    /// Restricts the flows by the notifications that hosts have received, unless the loads contradict: a switch that
+    /// marks every n-th packet can mark those of some inputs alone.
+    fn use_marks(&self, flows: &mut Flows) -> MarksUsed {
         let fabric = self.facts.fabric;
         let ports = &self.facts.observation.ports;
         let becn = |host: HostId| ports[fabric.host_port(host)].becn_per_s;
         let total: f64 = fabric.host_ids().filter_map(becn).sum();
         if total < LEAST_MARKS {
-            return false;
+            return MarksUsed::None;
         }
         // Switches mark packets at roots; without one, nothing says which flows were marked.
         let is_root = |port: PortId| self.members[port].is_some_and(|member| member.depth == 0);
         let roots = fabric.ports.ids().filter(|&port| is_root(port));
         let sum: f64 = roots.map(|port| self.sent(port)).sum();
         if sum == 0.0 {
-            return false;
+            return MarksUsed::None;
         }
         let through: IdVec<HostId, Option<f64>> = fabric
             .host_ids()
@@ -303,7 +318,7 @@ impl<'a> Trees<'a> {
             .map(|host| Some(fecn(host)? / total.max(1.0) * sum).filter(|_| total >= LEAST_MARKS))
             .collect();
         let seen = Seen::new(&self.facts.observation.logs);
-        let marks = Marks {
+        let mut marks = Marks {
             through: &through,
             arriving: &arriving,
             is_marking: &is_root,
@@ -311,9 +326,17 @@ impl<'a> Trees<'a> {
             least: LEAST_SHARE
                 * data_rate(fabric, fabric.host_port(HostId::new(0)))
                     .map_or(1.0, |rate| rate.bits_per_sec() as f64),
+            are_complete: true,
         };
-        flows.refine(fabric, self.facts.observation, &marks);
-        true
+        let observation = self.facts.observation;
+        let allowed = flows.unexplained(fabric, observation) + NOT_EXPLAINED;
+        flows.refine(fabric, observation, &marks);
+        if flows.unexplained(fabric, observation) <= allowed {
+            return MarksUsed::All;
+        }
+        marks.are_complete = false;
+        flows.refine(fabric, observation, &marks);
+        MarksUsed::Sample
     }
 
     /// What a port sends, in bit/s.
@@ -341,21 +364,18 @@ impl<'a> Trees<'a> {
         }
     }
 
-    fn confidence(&self, root: PortId, used_marks: bool, has_senders: bool) -> Confidence {
+    fn confidence(&self, root: PortId, used: MarksUsed, has_senders: bool) -> Confidence {
         let load = &self.facts.observation.ports[root];
         let is_clear =
             load.load.is_some_and(|load| load >= BUSY) || self.cause(root) == Cause::SlowReceiver;
-        match (
-            self.facts.assumed_tables || !is_clear || !has_senders,
-            used_marks,
-        ) {
+        match (self.facts.assumed_tables || !is_clear || !has_senders, used) {
             (true, _) => Confidence::Low,
-            (false, true) => Confidence::High,
-            (false, false) => Confidence::Medium,
+            (false, MarksUsed::All) => Confidence::High,
+            (false, _) => Confidence::Medium,
         }
     }
 
-    fn finish(self, flows: &Flows, used_marks: bool) -> Verdict {
+    fn finish(self, flows: &Flows, used: MarksUsed) -> Verdict {
         let fabric = self.facts.fabric;
         let ports = &self.facts.observation.ports;
         type Sent = BTreeMap<HostId, (f64, BTreeMap<HostId, f64>)>;
@@ -446,7 +466,7 @@ impl<'a> Trees<'a> {
                 Tree {
                     root,
                     cause: self.cause(root),
-                    confidence: self.confidence(root, used_marks, !contributors.is_empty()),
+                    confidence: self.confidence(root, used, !contributors.is_empty()),
                     branches,
                     senders,
                     contributors,
@@ -460,7 +480,7 @@ impl<'a> Trees<'a> {
             .ids()
             .filter(|&port| is_blocked(&self.facts, port) && self.members[port].is_none());
         Verdict {
-            used_marks,
+            used_marks: used != MarksUsed::None,
             is_partial: flows.is_partial,
             unroutable: flows.unroutable,
             unexplained: unexplained.collect(),

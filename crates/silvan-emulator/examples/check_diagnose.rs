@@ -19,6 +19,7 @@ mod table {
 
     use silvan_scenario::Scenario;
 
+    use super::scene::Conditions;
     use super::score::{Score, run, score};
 
     /// A part with three digits, or a dash where there is nothing to be right or wrong about.
@@ -52,11 +53,11 @@ mod table {
     }
 
     /// Runs scenarios and prints their rows.
-    pub fn print(title: &str, first: u64, count: u64) {
+    pub fn print(title: &str, conditions: Conditions, first: u64, count: u64) {
         let mut rows: BTreeMap<String, Score> = BTreeMap::new();
         let mut all = Score::default();
         for seed in first..first + count {
-            let (scene, survey, verdict, truth) = run(seed);
+            let (scene, survey, verdict, truth) = run(seed, conditions);
             let scenario = Scenario::from_toml(&scene.toml, "scene.toml", &[]).expect("it has run");
             let own = score(&survey, &verdict, &truth, scenario.fabric());
             let names = [scene.kind.name(), scene.control.name()];
@@ -96,15 +97,33 @@ mod table {
 fn main() {
     #[cfg(target_os = "linux")]
     {
+        use scene::Conditions;
+
         let numbers: Vec<u64> = std::env::args()
             .skip(1)
             .filter_map(|text| text.parse().ok())
             .collect();
-        for (title, range) in ["scenarios", "held out"]
-            .iter()
-            .zip(numbers.chunks_exact(2))
-        {
-            table::print(title, range[0], range[1]);
+        let rates = [0, 15, 31].map(|rate| {
+            let conditions = Conditions {
+                marking_rate: Some(rate),
+                ..Conditions::default()
+            };
+            (format!("Marking_Rate {rate}"), conditions)
+        });
+        let narrow = Conditions {
+            lacks_wide_counters: true,
+            ..Conditions::default()
+        };
+        let drawn = ("as drawn".to_owned(), Conditions::default());
+        let narrow = ("half without wide counters".to_owned(), narrow);
+        for (conditions_title, conditions) in [drawn].into_iter().chain(rates).chain([narrow]) {
+            for (title, range) in ["scenarios", "held out"]
+                .iter()
+                .zip(numbers.chunks_exact(2))
+            {
+                let title = format!("{conditions_title}: {title}");
+                table::print(&title, conditions, range[0], range[1]);
+            }
         }
     }
 }

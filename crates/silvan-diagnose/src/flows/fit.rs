@@ -32,7 +32,7 @@ impl Flows {
                 flows.map(is_marked).collect()
             }
         };
-        if let Some(marks) = marks.filter(|marks| marks.seen.is_empty()) {
+        if let Some(marks) = marks.filter(|marks| marks.are_complete && marks.seen.is_empty()) {
             for flow in &self.flows {
                 known[flow.source.index()] = marks.known(flow.source);
             }

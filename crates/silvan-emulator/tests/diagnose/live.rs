@@ -7,7 +7,8 @@ use std::rc::Rc;
 use silvan_core::{Bytes, Lid, MonotonicTime, Span, Time};
 use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
 use silvan_instances::Fastest;
-use silvan_mad::{MAD_LEN, Method, Packet};
+use silvan_mad::performance::PortCountersExtended;
+use silvan_mad::{Class, ClassPortInfo, MAD_LEN, Method, Packet, Status};
 use silvan_model::Forest;
 use silvan_scenario::Scenario;
 use silvan_subnet::transport::{Incoming, Outgoing, Transport, TransportError};
@@ -39,6 +40,8 @@ pub struct World {
     pub in_flight: (usize, usize),
     /// When each request was sent.
     pub sent_at: Vec<Time>,
+    /// Nodes with odd LIDs refuse PortCountersExtended.
+    pub lacks_wide_counters: bool,
 }
 
 /// The world, shared by the transport and the test.
@@ -68,6 +71,7 @@ impl World {
             sets: 0,
             in_flight: (0, 0),
             sent_at: Vec::new(),
+            lacks_wide_counters: false,
         }
     }
 
@@ -94,6 +98,9 @@ impl World {
                 continue;
             }
             self.in_flight.0 = self.in_flight.0.saturating_sub(1);
+            if self.lacks_wide_counters && message[5] % 2 == 1 {
+                refuse_wide_counters(&mut mad);
+            }
             self.arrived.push_back(Incoming {
                 source: Lid::new(u16::from_be_bytes([message[4], message[5]])),
                 unanswered: message[16..20] != [0; 4],
@@ -114,6 +121,21 @@ impl World {
 
     pub fn take_answer(&mut self) -> Option<Incoming> {
         self.arrived.pop_front()
+    }
+}
+
+/// Makes the answer to PortCountersExtended that of a device without it, in ClassPortInfo, too.
+fn refuse_wide_counters(mad: &mut [u8; MAD_LEN]) {
+    let (class, attribute) = (mad[1], u16::from_be_bytes([mad[16], mad[17]]));
+    if u32::from(class) != Class::PERFORMANCE.code() {
+        return;
+    }
+    if attribute == PortCountersExtended::ID {
+        mad[4..6].copy_from_slice(&Status::UNSUPPORTED_ATTRIBUTE.as_u16().to_be_bytes());
+        mad[64..].fill(0);
+    } else if attribute == ClassPortInfo::ID {
+        // CapabilityMask and CapabilityMask2.
+        mad[66..72].fill(0);
     }
 }
 

@@ -23,6 +23,7 @@ use silvan_scenario::Scenario;
 use silvan_subnet::client::{Client, Limits};
 
 use live::{Live, World};
+use scene::Conditions;
 use score::Score;
 
 /// Two hosts at each of two leaves: a and d send to c, b to d, so that b is held up at left:3.
@@ -59,7 +60,11 @@ load = "1.5 Gbit/s"
 
 /// Diagnoses the line while an incident happens between the sweeps, and this part of all datagrams is lost.
 fn diagnosed(incident: Option<fn(&mut World)>, loss: f64) -> Report {
-    let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
+    diagnosed_scenario(LINE, incident, loss)
+}
+
+fn diagnosed_scenario(toml: &str, incident: Option<fn(&mut World)>, loss: f64) -> Report {
+    let scenario = Scenario::from_toml(toml, "scenario.toml", &[]).unwrap();
     let world = Rc::new(RefCell::new(World::new(&scenario)));
     world.borrow_mut().advance(Span::from_ms(20));
     world.borrow_mut().incident = incident;
@@ -118,6 +123,65 @@ fn an_incast_is_found_with_its_contributors_and_its_victim() {
         assert!((one.gbps - 2.0).abs() < 0.1, "{one:?}");
     }
     assert!(says(&report, "no subnet manager"), "{:?}", report.health);
+}
+
+/// Every 16th or 32nd packet of two inputs served in turn is of one input, and the logs name its senders alone.
+/// Oracle: the arbitration, which gives each input of leaf-00 half of the root, and each of three senders behind one a third
+/// of that.
+#[test]
+fn contributors_whose_packets_are_never_marked_are_found() {
+    for (rate, marking) in [
+        (15, "counter"),
+        (31, "counter"),
+        (31, "dithered"),
+        (15, "random"),
+    ] {
+        let toml = format!(
+            r#"
+[fabric]
+generator = "leaf-spine"
+leaf-hosts = [4, 4]
+spine-cables = [2, 2]
+[link]
+width = "2x"
+speed = "SDR"
+[packet]
+mtu = "4 KiB"
+[[traffic.incast]]
+to = "host-0000"
+from = ["host-0001", "host-0004", "host-0005", "host-0006"]
+[control]
+scheme = "ib-cc"
+[control.ib-cc]
+switch = {{ marking-rate = {rate}, marking = "{marking}", threshold = 11 }}
+adapter = {{ ccti-increase = 0 }}
+"#
+        );
+        let report = diagnosed_scenario(&toml, None, 0.0);
+        let [tree] = &report.trees[..] else {
+            panic!("{report:?}");
+        };
+        assert_eq!(
+            (tree.root.as_str(), tree.contributors.len()),
+            ("leaf-00:1", 4)
+        );
+        let expected = match marking {
+            "counter" => "medium",
+            _ => "high",
+        };
+        assert_eq!(tree.confidence, expected, "{rate} {marking}");
+        for one in &tree.contributors {
+            let right = if one.host == "host-0001" {
+                2.0
+            } else {
+                2.0 / 3.0
+            };
+            assert!(
+                (one.gbps - right).abs() < 0.02 * right,
+                "{rate} {marking}: {one:?}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -179,7 +243,7 @@ fn drawn_scenarios_are_diagnosed_as_the_ground_truth_has_them() {
     let mut all = Score::default();
     let mut controls = BTreeSet::new();
     for seed in 2..=11 {
-        let (scene, survey, verdict, truth) = score::run(seed);
+        let (scene, survey, verdict, truth) = score::run(seed, Conditions::default());
         let scenario = Scenario::from_toml(&scene.toml, "scene.toml", &[]).unwrap();
         controls.insert(scene.control);
         all.add(&score::score(&survey, &verdict, &truth, scenario.fabric()));

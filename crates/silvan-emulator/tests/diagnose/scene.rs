@@ -66,6 +66,16 @@ impl Control {
     }
 }
 
+/// Conditions of all scenarios of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conditions {
+    /// Marking_Rate with the default marking, in place of random marks at 31 where adapters do not react and of the default
+    /// where they do.
+    pub marking_rate: Option<u16>,
+    /// Every second node has no PortCountersExtended.
+    pub lacks_wide_counters: bool,
+}
+
 /// A scenario.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -139,7 +149,7 @@ fn topology(draw: &mut Draw) -> (String, usize) {
 }
 
 /// Draws a scenario; `names` lists the hosts of the fabric of a scenario without traffic.
-pub fn draw(seed: u64, names: impl Fn(&str) -> Vec<String>) -> Scene {
+pub fn draw(seed: u64, conditions: Conditions, names: impl Fn(&str) -> Vec<String>) -> Scene {
     let mut draw = Draw(SplitMix64::for_stream(seed, 1));
     let kind = KINDS[draw.below(KINDS.len())];
     let control = [Control::Off, Control::Marking, Control::On][draw.below(3)];
@@ -150,12 +160,17 @@ pub fn draw(seed: u64, names: impl Fn(&str) -> Vec<String>) -> Scene {
     if kind == Kind::SlowReceiver {
         let _ = writeln!(toml, "[host]\nsink-rate = \"{SINK_GBPS} Gbit/s\"");
     }
+    let switch = match (conditions.marking_rate, control) {
+        (Some(rate), _) => format!("marking-rate = {rate}"),
+        (None, Control::Marking) => "marking-rate = 31, marking = \"random\"".to_owned(),
+        (None, _) => String::new(),
+    };
+    let scheme =
+        format!("[control]\nscheme = \"ib-cc\"\n[control.ib-cc]\nswitch = {{ {switch} }}\n");
     match control {
         Control::Off => {}
-        Control::Marking => toml.push_str(
-            "[control]\nscheme = \"ib-cc\"\n[control.ib-cc]\nswitch = { marking-rate = 31, marking = \"random\" }\nadapter = { ccti-increase = 0 }\n",
-        ),
-        Control::On => toml.push_str("[control]\nscheme = \"ib-cc\"\n"),
+        Control::Marking => toml.push_str(&(scheme + "adapter = { ccti-increase = 0 }\n")),
+        Control::On => toml.push_str(&scheme),
     }
     let hosts = names(&toml);
     assert_eq!(hosts.len(), count, "{toml}");

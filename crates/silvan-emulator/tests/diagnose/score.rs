@@ -17,7 +17,7 @@ use silvan_scenario::Scenario;
 use silvan_subnet::client::{Client, Limits};
 
 use super::live::{Live, World};
-use super::scene::{Control, Kind, Scene, draw};
+use super::scene::{Conditions, Control, Kind, Scene, draw};
 
 /// A root that is there in at least this part of the samples is true.
 const MOSTLY: f64 = 0.5;
@@ -215,14 +215,15 @@ fn host_names(toml: &str) -> Vec<String> {
 }
 
 /// Runs the scenario of a seed and diagnoses it.
-pub fn run(seed: u64) -> (Scene, Survey, Verdict, Truth) {
-    let scene = draw(seed, host_names);
+pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth) {
+    let scene = draw(seed, conditions, host_names);
     let scenario = scenario(&scene.toml);
     let world = Rc::new(RefCell::new(World::new(&scenario)));
     let fabric = world.borrow().plane.fabric().clone();
     let degraded = scene
         .degraded
         .and_then(|number| degrade(&mut world.borrow_mut(), &fabric, number));
+    world.borrow_mut().lacks_wide_counters = conditions.lacks_wide_counters;
     world.borrow_mut().advance(WARM_UP);
     world.borrow_mut().plane.lose(LOSS, seed);
     let before = world.borrow().plane.delivered();
