@@ -36,8 +36,8 @@ class SubnetWatcher:
         The adapter; by default the first with an active port.
     port : int
         Its port; 0 is the first active one.
-    tick : str
-        What PortXmitWait counts.
+    tick : str, optional
+        Length of a tick of PortXmitWait of all ports; by default that of each port's device.
     link_percent : float
         The part of a management link that requests take at most, as answers do the other way, in
         percent of its data rate: of the slowest among the link of this port and the cables between
@@ -58,7 +58,7 @@ class SubnetWatcher:
         *,
         device: str | None = None,
         port: int = 0,
-        tick: str = "4 ns",
+        tick: str | None = None,
         link_percent: float = LINK_PERCENT,
         clock: FabricClock | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class SubnetWatcher:
         self._watch = _silvan.SubnetWatch(
             device=device,
             port=port,
-            tick_ps=span_ps("tick", tick),
+            tick_ps=None if tick is None else span_ps("tick", tick),
             link_share=link_percent / 100,
         )
         self._clock = clock
@@ -158,7 +158,7 @@ def diagnose_subnet(
     device: str | None = None,
     port: int = 0,
     interval: str = "1 s",
-    tick: str = "4 ns",
+    tick: str | None = None,
     link_percent: float = LINK_PERCENT,
     clock: FabricClock | None = None,
 ) -> Moment:

@@ -164,6 +164,10 @@ class Emulation:
     blank : bool
         Start without LIDs, forwarding tables and active ports, as a fabric that waits for a
         subnet manager.
+    devices : str
+        Devices that the switches show, which decide the tick of PortXmitWait: ``emulated``,
+        ``switch-x``, ``switch-ib``, ``switch-ib-2``, ``quantum``, ``quantum-2``, ``quantum-3``, or
+        ``by-speed`` for the device that has the speed of the switch's fastest link.
     paused : bool
         Start with simulated time paused.
     faults : path, optional
@@ -192,6 +196,7 @@ class Emulation:
         time_scale: float = 1.0,
         host: str | None = None,
         blank: bool = False,
+        devices: str = "emulated",
         paused: bool = False,
         faults: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -211,6 +216,7 @@ class Emulation:
             time_scale=time_scale,
             host=host,
             blank=blank,
+            devices=devices,
             paused=paused,
             faults=None if faults is None else (_faults(faults), os.fspath(faults)),
         )

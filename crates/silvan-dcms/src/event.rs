@@ -51,11 +51,11 @@ impl fmt::Display for Name {
 pub struct Counters {
     /// Time between the two readings, in seconds.
     pub span_s: f64,
-    /// Growth of PortXmitWait, in ticks.
+    /// Growth of PortXmitWait, in ticks of the thresholds.
     pub xmit_wait: Option<u64>,
     /// Growth of PortXmitData, in words of four bytes.
     pub xmit_data: Option<u64>,
-    /// Growth of PortXmitTimeCong, in ticks.
+    /// Growth of PortXmitTimeCong, in ticks of the thresholds.
     pub xmit_time_cong: Option<u64>,
 }
 

@@ -106,7 +106,8 @@ pub struct SubnetWatch(Mutex<Watching>);
 struct Watching {
     client: Client<UmadTransport>,
     watch: Watch,
-    tick: Span,
+    /// Tick of PortXmitWait of all ports; `None` for that of each port's device.
+    tick: Option<Span>,
     /// What the last sweep has found, until it is reported.
     survey: Option<Survey>,
     /// The topology that was laid out last, and its layout.
@@ -130,7 +131,6 @@ impl Watching {
                 answers,
                 observation: &observation,
                 report: &report,
-                tick: self.tick,
                 statistics: client.statistics(),
             });
         }
@@ -170,7 +170,7 @@ impl SubnetWatch {
         py: Python<'_>,
         device: Option<&str>,
         port: u8,
-        tick_ps: u64,
+        tick_ps: Option<u64>,
         link_share: f64,
     ) -> PyResult<Self> {
         let transport = py
@@ -179,7 +179,7 @@ impl SubnetWatch {
         Ok(Self(Mutex::new(Watching {
             client: Client::new(transport, Limits::DEFAULT),
             watch: Watch::with_link_share(link_share),
-            tick: Span::from_ps(tick_ps),
+            tick: tick_ps.map(Span::from_ps),
             survey: None,
             map: None,
             exporter: None,

@@ -29,7 +29,7 @@ def exporter(
     interval: Annotated[
         str, typer.Option(metavar="TIME", help="Time from one sweep of the counters to the next.")
     ] = "10 s",
-    tick: WaitTick = "4 ns",
+    tick: WaitTick = None,
     device: AdapterName = None,
     port: AdapterPort = 0,
     sockname: EmulatedFabric = None,

@@ -68,7 +68,7 @@ def watch_subnet(
     *,
     device: str | None,
     port: int,
-    tick: str,
+    tick: str | None,
     link_percent: float,
     clock: FabricClock | None,
 ) -> None:

@@ -9,6 +9,7 @@ mod logs;
 mod pace;
 mod scene;
 mod score;
+mod ticks;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -66,7 +67,7 @@ fn diagnosed(incident: Option<fn(&mut World)>, loss: f64) -> Report {
     world.borrow_mut().plane.lose(loss, 1);
     let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(500)).unwrap();
-    let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
+    let (report, _) = survey.diagnose(None, 1.0, || client.now());
     assert_eq!(world.borrow().sets, 0, "nothing is set");
     report
 }

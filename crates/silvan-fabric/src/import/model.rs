@@ -1,6 +1,6 @@
 //! What an importer hands over.
 
-use silvan_core::{Guid, Lid, PortNumber};
+use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
 use crate::import::ImportWarning;
 use crate::{Cable, Fabric, FabricBuilder, FabricError, Identity, LinkKind, Speed, Width};
@@ -129,20 +129,6 @@ impl NodeKind {
         });
         of_device || name == Self::AGGREGATION_NAME
     }
-}
-
-/// VendorID and DeviceID of NodeInfo (IBA volume 1, 14.2.5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DeviceId {
-    /// VendorID.
-    pub vendor: u32,
-    /// DeviceID.
-    pub device: u32,
-}
-
-impl DeviceId {
-    /// The vendor of Mellanox's and NVIDIA's devices.
-    pub const MELLANOX: u32 = 0x2c9;
 }
 
 /// A switch, or a port of an adapter or router.
