@@ -119,8 +119,8 @@ impl NodeKind {
     /// The device of aggregation nodes of NVIDIA's switches.
     const AGGREGATION_DEVICE: u32 = 0xcf09;
 
-    /// The description of aggregation nodes, unless someone has changed it.
-    pub(crate) const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
+    /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.
+    pub const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
 
     /// Returns true if an adapter is an aggregation node.
     pub(crate) fn is_aggregation(name: &str, device: Option<DeviceId>) -> bool {
