@@ -145,7 +145,10 @@ class SubnetWatcher:
         before, self._read = self._read, middle
         if self._clock is None or before is None:
             return 1.0
-        if middle[0] <= before[0]:
+        if middle[0] < before[0]:
+            # Another fabric has the name by now, whose counters are compared with no other.
+            return 1.0
+        if middle[0] == before[0]:
             raise EmulationError(
                 "the fabric is paused, so its counters stand still",
                 "silvan ctl resume lets its time pass",
@@ -316,15 +319,26 @@ class FabricClock:
     def __init__(self, sockname: str) -> None:
         from silvan.emulation import ControlChannel
 
-        self._channel = ControlChannel(sockname)
+        self._sockname = sockname
+        self._channel: ControlChannel | None = ControlChannel(sockname)
 
     def seconds(self) -> float:
-        """Return the simulated time."""
-        return float(self._channel.answer("status")["simulated_s"])
+        """Return the simulated time. After an error, the next call connects again."""
+        from silvan.emulation import ControlChannel
+
+        if self._channel is None:
+            self._channel = ControlChannel(self._sockname)
+        try:
+            return float(self._channel.answer("status")["simulated_s"])
+        except EmulationError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the connection."""
-        self._channel.close()
+        if self._channel is not None:
+            self._channel.close()
+        self._channel = None
 
 
 def span_ps(name: str, text: str) -> int:

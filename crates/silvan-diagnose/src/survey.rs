@@ -223,10 +223,15 @@ impl Watch {
         }
     }
 
+    /// Drops topology and counters, because another subnet may be behind a port that was opened again.
+    pub fn invalidate(&mut self) {
+        self.known = None;
+    }
+
     /// Reads all counters of each port from now on, not only those that the diagnosis uses.
     pub fn want_all_counters(&mut self) {
         self.wants_all = true;
-        self.known = None;
+        self.invalidate();
     }
 
     /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology

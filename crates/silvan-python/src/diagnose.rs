@@ -26,6 +26,8 @@ use silvan_subnet::endpoint::{Endpoint, EndpointEvent, EndpointLimits};
 #[cfg(target_os = "linux")]
 use silvan_subnet::log::{Format, Level, LineLog};
 #[cfg(target_os = "linux")]
+use silvan_subnet::transport::TransportError;
+#[cfg(target_os = "linux")]
 use silvan_subnet::umad::UmadTransport;
 
 use crate::errors::diagnosis_error;
@@ -105,6 +107,11 @@ pub struct SubnetWatch(Mutex<Watching>);
 #[cfg(target_os = "linux")]
 struct Watching {
     client: Client<UmadTransport>,
+    /// The adapter and the port that are opened.
+    device: Option<String>,
+    port: u8,
+    /// The port has failed, and is to be opened again.
+    is_lost: bool,
     watch: Watch,
     /// Tick of PortXmitWait of all ports; `None` for that of each port's device.
     tick: Option<Span>,
@@ -118,6 +125,40 @@ struct Watching {
 
 #[cfg(target_os = "linux")]
 impl Watching {
+    /// Acts on the subnet. A port that fails, or has failed before, is opened again, and what was to be done is done again.
+    fn act<R>(
+        &mut self,
+        act: impl Fn(&mut Self) -> Result<R, SurveyError>,
+    ) -> Result<R, SurveyError> {
+        let mut lost = None;
+        if !self.is_lost {
+            match act(self) {
+                Err(SurveyError::Transport(error @ TransportError::Lost(_))) => {
+                    self.lose();
+                    lost = Some(error);
+                }
+                done => return done,
+            }
+        }
+        match UmadTransport::open(self.device.as_deref(), self.port) {
+            Ok(transport) => *self.client.transport() = transport,
+            Err(error) => return Err(lost.unwrap_or(error).into()),
+        }
+        self.is_lost = false;
+        let done = act(self);
+        if let Err(SurveyError::Transport(TransportError::Lost(_))) = &done {
+            self.lose();
+        }
+        done
+    }
+
+    /// Notes that the port has failed.
+    fn lose(&mut self) {
+        self.is_lost = true;
+        self.survey = None;
+        self.watch.invalidate();
+    }
+
     /// Diagnoses the last sweep. Gives the report, the loads, and whether the subnet is laid out again.
     fn report(&mut self, time_scale: f64) -> Option<(Report, Vec<u8>, bool)> {
         let survey = self.survey.take()?;
@@ -150,11 +191,11 @@ impl SubnetWatch {
     fn with<R: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&mut Watching) -> Result<R, SurveyError> + Send,
+        act: impl Fn(&mut Watching) -> Result<R, SurveyError> + Send,
     ) -> PyResult<R> {
         let done = py.detach(|| {
             let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            act(&mut watching)
+            watching.act(act)
         });
         done.map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))
     }
@@ -178,6 +219,9 @@ impl SubnetWatch {
             .map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
         Ok(Self(Mutex::new(Watching {
             client: Client::new(transport, Limits::DEFAULT),
+            device: device.map(str::to_owned),
+            port,
+            is_lost: false,
             watch: Watch::with_link_share(link_share),
             tick: tick_ps.map(Span::from_ps),
             survey: None,
