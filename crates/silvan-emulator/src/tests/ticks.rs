@@ -124,8 +124,9 @@ fn a_link_that_changes_its_speed_keeps_what_it_has_counted() {
         ..silvan_fabric::CableLimit::default()
     };
     clients.subnet.limit_cable(port, limit);
-    assert_eq!(wait(&mut clients, me), before);
+    // Requests to a LID need an active link.
     clients.subnet.activate(port);
+    assert_eq!(wait(&mut clients, me), before);
     pass(&mut clients, Span::from_us(200));
     let waited = waited_ps(&clients) - before_ps;
     assert!(waited > 50_000_000, "{waited}");
