@@ -129,6 +129,14 @@ def test_a_folder_of_somebody_elses_is_refused(tmp_path: Path, command: Command)
     assert list(folder.iterdir()) == []
 
 
+def test_the_unit_of_the_exporter_calls_the_command_as_it_is(command: Command) -> None:
+    unit = (ROOT / "examples" / "silvan-exporter.service").read_text()
+    (call,) = re.findall(r"^ExecStart=\S+/silvan exporter (.*)$", unit, re.MULTILINE)
+    options = command("exporter", "--help").stdout
+    for option in re.findall(r"--\w+", call):
+        assert option in options
+
+
 def test_the_unit_calls_the_command_as_it_is(command: Command) -> None:
     unit = (ROOT / "examples" / "silvan-dcms.service").read_text()
     calls = re.findall(r"^Exec\w+=\S+/silvan (dcms .*)$", unit, re.MULTILINE)
@@ -141,8 +149,9 @@ def test_the_unit_calls_the_command_as_it_is(command: Command) -> None:
 
 
 @pytest.mark.needs("systemd")
-def test_the_unit_has_few_rights() -> None:
-    unit = ROOT / "examples" / "silvan-dcms.service"
+@pytest.mark.parametrize("service", ["dcms", "exporter"])
+def test_the_unit_has_few_rights(service: str) -> None:
+    unit = ROOT / "examples" / f"silvan-{service}.service"
     words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)]
     # The threshold is in tenths.
     done = subprocess.run(words, capture_output=True, text=True, check=False)

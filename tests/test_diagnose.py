@@ -41,6 +41,15 @@ def test_an_incast_is_found_in_files(files: list[str | Path], command: Command) 
     assert "2 hosts send to c HCA-1, whose link of 8 Gbit/s is 100 % full" in page.stdout
 
 
+def test_captures_of_powershell_are_read(files: list[str | Path], command: Command) -> None:
+    """Oracle: the same files in UTF-8."""
+    before = command("diagnose", *files, "--json")
+    for path in (word for word in files if isinstance(word, Path)):
+        path.write_bytes(path.read_text().replace("\n", "\r\n").encode("utf-16"))
+    after = command("diagnose", *files, "--json")
+    assert (after.status, after.stdout) == (1, before.stdout)
+
+
 def test_jobs_are_named(files: list[str | Path], command: Command, tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text("host,job\na,4711\nb,4712\nb,4713\n")
     outcome = command("diagnose", *files, "--jobs", tmp_path / "jobs.csv")

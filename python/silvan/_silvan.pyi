@@ -148,7 +148,7 @@ def diagnose_dumps(
 @final
 class SubnetWatch:
     def __new__(
-        cls, *, device: str | None, port: int, tick_ps: int, link_share: float
+        cls, *, device: str | None, port: int, tick_ps: int | None, link_share: float
     ) -> SubnetWatch: ...
     def prepare(self) -> None: ...
     def sweep(self) -> None: ...
@@ -169,6 +169,7 @@ class Emulation:
         time_scale: float,
         host: str | None,
         blank: bool,
+        devices: str,
         paused: bool,
         faults: tuple[str, str] | None,
     ) -> Emulation: ...

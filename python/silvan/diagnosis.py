@@ -36,8 +36,8 @@ class SubnetWatcher:
         The adapter; by default the first with an active port.
     port : int
         Its port; 0 is the first active one.
-    tick : str
-        What PortXmitWait counts.
+    tick : str, optional
+        Length of a tick of PortXmitWait of all ports; by default that of each port's device.
     link_percent : float
         The part of a management link that requests take at most, as answers do the other way, in
         percent of its data rate: of the slowest among the link of this port and the cables between
@@ -58,7 +58,7 @@ class SubnetWatcher:
         *,
         device: str | None = None,
         port: int = 0,
-        tick: str = "4 ns",
+        tick: str | None = None,
         link_percent: float = LINK_PERCENT,
         clock: FabricClock | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class SubnetWatcher:
         self._watch = _silvan.SubnetWatch(
             device=device,
             port=port,
-            tick_ps=span_ps("tick", tick),
+            tick_ps=None if tick is None else span_ps("tick", tick),
             link_share=link_percent / 100,
         )
         self._clock = clock
@@ -145,7 +145,10 @@ class SubnetWatcher:
         before, self._read = self._read, middle
         if self._clock is None or before is None:
             return 1.0
-        if middle[0] <= before[0]:
+        if middle[0] < before[0]:
+            # Another fabric has the name by now, whose counters are compared with no other.
+            return 1.0
+        if middle[0] == before[0]:
             raise EmulationError(
                 "the fabric is paused, so its counters stand still",
                 "silvan ctl resume lets its time pass",
@@ -158,7 +161,7 @@ def diagnose_subnet(
     device: str | None = None,
     port: int = 0,
     interval: str = "1 s",
-    tick: str = "4 ns",
+    tick: str | None = None,
     link_percent: float = LINK_PERCENT,
     clock: FabricClock | None = None,
 ) -> Moment:
@@ -316,15 +319,26 @@ class FabricClock:
     def __init__(self, sockname: str) -> None:
         from silvan.emulation import ControlChannel
 
-        self._channel = ControlChannel(sockname)
+        self._sockname = sockname
+        self._channel: ControlChannel | None = ControlChannel(sockname)
 
     def seconds(self) -> float:
-        """Return the simulated time."""
-        return float(self._channel.answer("status")["simulated_s"])
+        """Return the simulated time. After an error, the next call connects again."""
+        from silvan.emulation import ControlChannel
+
+        if self._channel is None:
+            self._channel = ControlChannel(self._sockname)
+        try:
+            return float(self._channel.answer("status")["simulated_s"])
+        except EmulationError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the connection."""
-        self._channel.close()
+        if self._channel is not None:
+            self._channel.close()
+        self._channel = None
 
 
 def span_ps(name: str, text: str) -> int:

@@ -164,6 +164,10 @@ class Emulation:
     blank : bool
         Start without LIDs, forwarding tables and active ports, as a fabric that waits for a
         subnet manager.
+    devices : str
+        Devices that the switches show, which decide the tick of PortXmitWait: ``emulated``,
+        ``switch-x``, ``switch-ib``, ``switch-ib-2``, ``quantum``, ``quantum-2``, ``quantum-3``, or
+        ``by-speed`` for the device that has the speed of the switch's fastest link.
     paused : bool
         Start with simulated time paused.
     faults : path, optional
@@ -177,7 +181,7 @@ class Emulation:
     ScenarioError
         If the file of faults cannot be read, or does not hold.
     EmulationError
-        If the name or port is in use, or there is no such host.
+        If the name or port is in use, or there is no such host or device.
     """
 
     def __init__(
@@ -192,6 +196,7 @@ class Emulation:
         time_scale: float = 1.0,
         host: str | None = None,
         blank: bool = False,
+        devices: str = "emulated",
         paused: bool = False,
         faults: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -211,6 +216,7 @@ class Emulation:
             time_scale=time_scale,
             host=host,
             blank=blank,
+            devices=devices,
             paused=paused,
             faults=None if faults is None else (_faults(faults), os.fspath(faults)),
         )
@@ -341,6 +347,7 @@ class ControlChannel:
     def __init__(self, sockname: str, *, server_user: int | None = None) -> None:
         require_linux("the live fabric")
         self._sockname = sockname
+        self._server_user = server_user
         self._has_answered = False
         self._stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -386,7 +393,7 @@ class ControlChannel:
         except OSError as error:
             raise self._failure(error) from error
         if len(numbers) < count:
-            raise _ended(self._sockname)
+            raise _cut_off(self._sockname, self._server_user)
         return numbers
 
     def close(self) -> None:
@@ -411,9 +418,9 @@ class ControlChannel:
                 f"the fabric {self._sockname!r} has not answered for {_PATIENCE_S} s"
             )
         if isinstance(error, ConnectionResetError | BrokenPipeError):
-            if self._has_answered:
-                return _ended(self._sockname)
-            return _refused(self._sockname)
+            if not self._has_answered:
+                return _refused(self._sockname)
+            return _cut_off(self._sockname, self._server_user)
         return EmulationError(
             f"no emulated fabric answers under the name {shown(repr(self._sockname))}"
             f" ({error.strerror or error})",
@@ -421,10 +428,18 @@ class ControlChannel:
         )
 
 
-def _ended(sockname: str) -> EmulationError:
+def _cut_off(sockname: str, server_user: int | None) -> EmulationError:
+    """Say why a connection that has answered is closed: the fabric has ended, or it lives on."""
+    try:
+        with ControlChannel(sockname, server_user=server_user) as again:
+            again.answer("status")
+    except EmulationError:
+        return EmulationError(
+            f"the fabric {sockname!r} has ended",
+            "start it again with silvan emulate, then repeat this command",
+        )
     return EmulationError(
-        f"the fabric {sockname!r} has ended",
-        "start it again with silvan emulate, then repeat this command",
+        f"the fabric {sockname!r} has closed the connection, and goes on", "repeat this command"
     )
 
 

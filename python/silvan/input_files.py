@@ -6,6 +6,7 @@ never end, so that what is read of them is limited. A named pipe would wait for 
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from pathlib import Path
@@ -75,7 +76,9 @@ def read_bytes(path: str | Path, limit: int, what: str, hint: str) -> bytes:
 
 
 def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
-    """Read a file of UTF-8 text, as :func:`read_bytes` does.
+    """Read a file of text, as :func:`read_bytes` does.
+
+    The text is UTF-8, or UTF-16 with a byte order mark, as PowerShell's redirection writes it.
 
     Returns
     -------
@@ -85,9 +88,12 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
     Raises
     ------
     ScenarioError
-        As those of :func:`read_bytes`, or the file is not UTF-8 text.
+        As those of :func:`read_bytes`, or the file is no such text.
     """
     data = read_bytes(path, limit, what, hint)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = data.decode("utf-16", "replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

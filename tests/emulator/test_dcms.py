@@ -57,6 +57,8 @@ congestion-threshold = {0.14 * TICKS:.0f}
 rate-reduction-threshold = {0.48 * TICKS:.0f}
 utilization-change-threshold = 4000000
 low-duration = "3 s"
+[counters]
+tick = "{TICK_NS:.0f} ns"
 [state]
 folder = "state"
 [metrics]

@@ -136,14 +136,41 @@ def test_a_watched_fabric_is_kept_in_a_ring_file_and_shown_in_a_browser(
     assert report["congested_moments"] >= 3
 
 
-def test_the_guides_commands_write_files_that_suffice(serve: Serve, tmp_path: Path) -> None:
-    """Oracle: the traffic. The fabric's clock stands while counters are read."""
+def leaves(left: str, right: str) -> str:
+    """Write the fabric with links of these speeds, of one lane."""
+    text = LINE
+    for port, speed in (("left:1", left), ("left:2", left), ("right:1", right), ("right:2", right)):
+        text = text.replace(f'to = "{port}" }}', f'to = "{port}", speed = "{speed}" }}')
+    slower = min((left, right), key=["SDR", "EDR", "HDR", "NDR"].index)
+    text = re.sub(r'to = "(right:[68])" }', rf'to = "\1", speed = "{slower}" }}', text)
+    return text + TRAFFIC.replace('speed = "SDR"\n', "")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "devices", "ticks"),
+    [
+        ("SDR", "SDR", "emulated", {4.0}),
+        ("HDR", "HDR", "emulated", {4.0}),
+        ("HDR", "HDR", "by-speed", {1.28}),
+        ("NDR", "NDR", "by-speed", {0.64}),
+        ("HDR", "NDR", "by-speed", {1.28, 0.64}),
+        ("EDR", "HDR", "by-speed", {10.24, 2.56, 1.28}),
+    ],
+)
+def test_the_guides_commands_and_a_live_diagnosis_agree(
+    serve: Serve, tmp_path: Path, left: str, right: str, devices: str, ticks: set[float]
+) -> None:
+    """Oracle: the traffic, and the ticks of one lane by hand.
+
+    The fabric's clock stands while counters are read for files.
+    """
     guide = (ROOT / "docs/guide/diagnose.md").read_text("utf-8")
     pattern = r"```sh\n(counters\(\) \{.*?)sleep 60\n(.*?)(silvan .*?)```"
     block = re.search(pattern, guide, re.DOTALL)
     assert block
     first, second, diagnosis = block.groups()
-    fabric = serve(LINE + TRAFFIC)
+    scale = 1.0 if left == "SDR" else 0.02
+    fabric = serve(leaves(left, right), devices=devices, time_scale=scale)
 
     def read(commands: str) -> float:
         fabric.emulation.control("pause")
@@ -157,8 +184,6 @@ def test_the_guides_commands_write_files_that_suffice(serve: Serve, tmp_path: Pa
     fabric.pass_time(0.05)
     end = read(f"{first.split('ibnetdiscover')[0]}{second}")
     words = shlex.split(diagnosis.replace("60 s", f"{round((end - start) * 1e9)} ns"))
-    # The topology of the guide names no devices, and an emulated one counts by this tick.
-    words += ["--tick", "4 ns"]
     done = subprocess.run(
         [sys.executable, "-m", *words, "--json"],
         capture_output=True,
@@ -173,3 +198,11 @@ def test_the_guides_commands_write_files_that_suffice(serve: Serve, tmp_path: Pa
     assert (tree["root"], tree["cause"]) == ("right:1", "incast")
     assert tree["load"] == pytest.approx(1.0, abs=0.02)
     assert {one["host"] for one in tree["contributors"]} == {"a", "d"}
+    assert {one["ns"] for one in report["ticks"]} == ticks
+    live = json.loads(fabric.tool(sys.executable, "-m", "silvan", "diagnose", "--json", status=1))
+    assert live["ticks"] == report["ticks"]
+    (seen,) = live["trees"]
+    assert (seen["root"], seen["cause"]) == (tree["root"], tree["cause"])
+    assert {one["host"] for one in seen["contributors"]} == {"a", "d"}
+    waits = {one["port"]: one["wait"] for one in seen["branches"]}
+    assert waits == pytest.approx({one["port"]: one["wait"] for one in tree["branches"]}, abs=0.1)

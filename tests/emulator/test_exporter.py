@@ -44,17 +44,28 @@ adapter = { ccti-increase = 0 }
 """A and d send to c, whose link of 2 Gbit/s they share."""
 
 
+def exporting_process(
+    fabric: Fabric, *options: str
+) -> tuple[subprocess.Popen[str], tuple[str, int]]:
+    """Start the exporter on a fabric, and give its address."""
+    words = [sys.executable, "-m", "silvan", "exporter", "--listen", "127.0.0.1:0"]
+    process = fabric.popen(*words, "--interval", "200 ms", *options)
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    found = re.search(r"http://([\d.]+):(\d+)/metrics", said)
+    if not found:
+        process.kill()
+        raise AssertionError(said)
+    return process, (found[1], int(found[2]))
+
+
 @contextmanager
 def exporting(fabric: Fabric, *options: str) -> Iterator[tuple[str, int]]:
     """Run the exporter on a fabric, and give its address."""
-    words = [sys.executable, "-m", "silvan", "exporter", "--listen", "127.0.0.1:0"]
-    with fabric.popen(*words, "--interval", "200 ms", *options) as process:
+    process, place = exporting_process(fabric, *options)
+    with process:
         try:
-            assert process.stderr is not None
-            said = process.stderr.readline()
-            found = re.search(r"http://([\d.]+):(\d+)/metrics", said)
-            assert found, said
-            yield found[1], int(found[2])
+            yield place
             process.send_signal(signal.SIGTERM)
             _, rest = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 0, rest

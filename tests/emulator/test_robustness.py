@@ -69,6 +69,7 @@ def test_only_the_listed_users_are_served() -> None:
         controllers=[UNPRIVILEGED],
         time_scale=1.0,
         host=None,
+        devices="emulated",
         blank=False,
         paused=False,
         faults=None,

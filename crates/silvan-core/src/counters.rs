@@ -12,7 +12,7 @@ pub const DATA_WORD: u64 = 4;
 /// Bytes of a packet that no counter of data includes: its VCRC.
 pub const VCRC: u64 = 2;
 
-/// The tick of PortXmitWait and PortXmitTimeCong at emulated ports: what a symbol takes at 2.5 Gbit/s.
+/// The tick of PortXmitWait and PortXmitTimeCong of emulated switches that show no other device; a symbol at 2.5 Gbit/s.
 pub const EMULATED_TICK: Span = Span::from_ns(4);
 
 /// A result table that has a counter.

@@ -144,6 +144,23 @@ pub struct CounterGrowth {
     pub counters: [Option<u64>; PortCounters::COUNT],
 }
 
+impl CounterGrowth {
+    /// Converts growth of counters of time from ticks of this length to others.
+    #[must_use]
+    pub fn in_ticks(mut self, from: Span, to: Span) -> Self {
+        let convert = |ticks: u64| {
+            let ps = u128::from(ticks) * u128::from(from.as_ps());
+            u64::try_from(ps / u128::from(to.as_ps().max(1))).unwrap_or(u64::MAX)
+        };
+        for (growth, counter) in self.counters.iter_mut().zip(PortCounters::ALL) {
+            if matches!(counter.unit, CounterUnit::Time) {
+                *growth = growth.map(convert);
+            }
+        }
+        self
+    }
+}
+
 /// Growth of the counters that tell of congestion, from one reading to the next; `None` where it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CongestionGrowth {
@@ -171,22 +188,19 @@ impl From<CounterGrowth> for CongestionGrowth {
 /// The last reading of every port.
 #[derive(Debug, Clone)]
 pub struct CounterTracker<T = Time> {
-    tick: Span,
     last: Vec<Option<CounterReading<T>>>,
 }
 
-impl<T: Instant> CounterTracker<T> {
-    /// A tracker for counters of time with this tick.
-    pub fn new(tick: Span) -> Self {
-        Self {
-            tick,
-            last: Vec::new(),
-        }
+impl<T> Default for CounterTracker<T> {
+    fn default() -> Self {
+        Self { last: Vec::new() }
     }
+}
 
+impl<T: Instant> CounterTracker<T> {
     /// Takes a reading, and returns the growth since the reading before.
     ///
-    /// `words_per_second` is the capacity of the port's link. `None` without an earlier reading, if time has not
+    /// `words_per_second` is the capacity of the port's link, `tick` that of its counters of time. `None` without an earlier reading, if time has not
     /// advanced, or if a counter was reset in between: a program that resets one counter resets its neighbours too, so
     /// nothing of this interval is known.
     pub fn observe(
@@ -194,13 +208,13 @@ impl<T: Instant> CounterTracker<T> {
         port: PortId,
         reading: CounterReading<T>,
         words_per_second: u64,
+        tick: Span,
     ) -> Option<CounterGrowth> {
         if self.last.len() <= port.index() {
             self.last.resize(port.index() + 1, None);
         }
         let before = self.last[port.index()].replace(reading)?;
-        let interval =
-            ReadingInterval::between(before.at, reading.at, words_per_second, self.tick)?;
+        let interval = ReadingInterval::between(before.at, reading.at, words_per_second, tick)?;
         let mut growth = CounterGrowth {
             span: interval.span,
             counters: [None; PortCounters::COUNT],
@@ -305,6 +319,7 @@ mod tests {
 
     /// Words per second of a 4x QDR link.
     const QDR: u64 = 1_000_000_000;
+    const TICK: Span = Span::from_ns(22);
 
     /// Oracle: the counters' definitions.
     #[test]
@@ -329,31 +344,43 @@ mod tests {
             ((0, 0), (4_000_000_000, 7), Some((None, Some(7)))),
         ];
         for (before, now, expected) in cases {
-            let mut tracker = CounterTracker::new(Span::from_ns(22));
+            let mut tracker = CounterTracker::default();
             assert_eq!(
-                tracker.observe(port, reading(1, before.0, before.1), QDR),
+                tracker.observe(port, reading(1, before.0, before.1), QDR, TICK),
                 None
             );
-            let growth = tracker.observe(port, reading(2, now.0, now.1), QDR);
+            let growth = tracker.observe(port, reading(2, now.0, now.1), QDR, TICK);
             let growth = growth.map(of_wait_and_data);
             assert_eq!(growth, expected, "{before:?} to {now:?}");
         }
+    }
+
+    /// Oracle: 3,000 ticks of 0.32 ns are 43 of 22 ns; counters of data stay.
+    #[test]
+    fn counters_of_time_are_converted_to_other_ticks() {
+        let port = PortId::new(0);
+        let mut tracker = CounterTracker::default();
+        let tick = Span::from_ps(320);
+        tracker.observe(port, reading(1, 0, 0), QDR, tick);
+        let growth = tracker.observe(port, reading(2, 3_000, 70), QDR, tick);
+        let growth = growth.map(|growth| of_wait_and_data(growth.in_ticks(tick, TICK)));
+        assert_eq!(growth, Some((Some(43), Some(70))));
     }
 
     /// Oracle: the definitions of the tracker's other questions.
     #[test]
     fn trackers_tell_of_full_counters_and_forget() {
         let port = PortId::new(0);
-        let mut tracker = CounterTracker::new(Span::from_ns(22));
-        tracker.observe(port, reading(1, 1 << 30, 0), QDR);
+        let mut tracker = CounterTracker::default();
+        tracker.observe(port, reading(1, 1 << 30, 0), QDR, TICK);
         assert!(!tracker.is_filling(port));
-        tracker.observe(port, reading(2, (1 << 31) + 1, 0), QDR);
+        tracker.observe(port, reading(2, (1 << 31) + 1, 0), QDR, TICK);
         assert!(tracker.is_filling(port));
         tracker.invalidate(port);
         assert!(!tracker.is_filling(port));
-        assert_eq!(tracker.observe(port, reading(3, 5, 0), QDR), None);
+        assert_eq!(tracker.observe(port, reading(3, 5, 0), QDR, TICK), None);
         // The clock stands still.
-        assert_eq!(tracker.observe(port, reading(3, 6, 0), QDR), None);
+        assert_eq!(tracker.observe(port, reading(3, 6, 0), QDR, TICK), None);
     }
 
     proptest! {
@@ -364,9 +391,9 @@ mod tests {
             steps in proptest::collection::vec((0..40_000_000u32, 0..1_000_000_000u64, any::<bool>()), 1..40),
         ) {
             let port = PortId::new(0);
-            let mut tracker = CounterTracker::new(Span::from_ns(22));
+            let mut tracker = CounterTracker::default();
             let (mut wait, mut data) = (0u32, start);
-            tracker.observe(port, reading(0, wait, data), QDR);
+            tracker.observe(port, reading(0, wait, data), QDR, TICK);
             for (second, (ticks, words, reset)) in (1..).zip(steps) {
                 // Another tool clears the counters just before the port is read.
                 let was_reset = reset && wait > 0;
@@ -375,7 +402,7 @@ mod tests {
                 } else {
                     (wait.saturating_add(ticks), data.wrapping_add(words))
                 };
-                let growth = tracker.observe(port, reading(second, wait, data), QDR);
+                let growth = tracker.observe(port, reading(second, wait, data), QDR, TICK);
                 prop_assert!(!(was_reset && growth.is_some()));
                 if let Some(growth) = growth.map(of_wait_and_data) {
                     prop_assert!(growth.0.is_none_or(|known| known == u64::from(ticks)));

@@ -45,6 +45,8 @@ mod quantity;
 mod rate;
 pub mod schema;
 pub mod stream;
+mod text;
+mod tick;
 mod time;
 mod wire;
 
@@ -55,5 +57,7 @@ pub use length::Length;
 pub use monotonic::{Instant, MonotonicTime};
 pub use quantity::{ParseQuantityError, ParseQuantityReason};
 pub use rate::Rate;
+pub use text::decode_text;
+pub use tick::{DeviceId, TickRule};
 pub use time::{Span, Time};
 pub use wire::{Guid, Lid, ParseWireIdError, PortNumber, Sl, Vl, WireIdRangeError};

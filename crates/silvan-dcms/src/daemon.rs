@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use silvan_subnet::endpoint::{Endpoint, EndpointEvent, EndpointLimits};
 use silvan_subnet::observer::Observer;
@@ -20,6 +20,9 @@ use crate::settings::ManagerSettings;
 
 /// Time from one look at the lease to the next while another instance is in charge.
 const NAP: Duration = Duration::from_millis(100);
+/// The first and the longest time from one try to open a port that has failed to the next.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Why a manager cannot start. Nothing was sent then.
 #[derive(Debug, Error)]
@@ -45,6 +48,14 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The error of the port, if it is one.
+    fn into_transport(self) -> Result<TransportError, Self> {
+        match self {
+            Self::Transport(error) | Self::Manager(ManagerError::Transport(error)) => Ok(error),
+            other => Err(other),
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -168,8 +179,8 @@ impl Daemon {
     }
 
     /// Waits until this instance is in charge, if it has a lease, and does the task; waits again when
-    /// the lease is lost. See [`Manager::run`]. Restoring is left to another instance that is in charge; it
-    /// gives the number of changes in the journal then.
+    /// the lease is lost, and opens the port again when it fails while the manager runs. See [`Manager::run`].
+    /// Restoring is left to another instance that is in charge; it gives the number of changes in the journal then.
     ///
     /// # Errors
     ///
@@ -186,15 +197,65 @@ impl Daemon {
                     return Ok(pending);
                 }
             }
-            let mut manager = match self.next.take() {
-                Some(manager) => manager,
-                None => self.manager()?,
-            };
-            match manager.run(task, stop) {
-                Err(ManagerError::Transport(TransportError::NotInCharge)) => {
-                    self.log.take(&Event::LeaseLost);
+            let done = self.term(task, stop);
+            match done.map_err(StartError::into_transport) {
+                Err(Ok(TransportError::NotInCharge)) => self.log.take(&Event::LeaseLost),
+                Err(Ok(error)) if task == Task::Run => {
+                    if !self.await_port(&error, stop) {
+                        let pending = self.pending()?;
+                        self.log.take(&Event::Stopped { pending });
+                        return Ok(pending);
+                    }
                 }
-                done => return Ok(done?),
+                Err(Ok(error)) => return Err(error.into()),
+                Err(Err(error)) => return Err(error),
+                Ok(pending) => return Ok(pending),
+            }
+        }
+    }
+
+    /// Runs a manager to its end.
+    fn term(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
+        let mut manager = match self.next.take() {
+            Some(manager) => manager,
+            None => self.manager()?,
+        };
+        Ok(manager.run(task, stop)?)
+    }
+
+    /// Waits until the port can be opened again after an error; returns false if it was stopped before. Another instance
+    /// may take over meanwhile.
+    fn await_port(&self, error: &TransportError, stop: &AtomicBool) -> bool {
+        if let Some(candidate) = &self.candidate {
+            candidate.release();
+        }
+        let mut log = self.log.clone();
+        let mut wait = FIRST_WAIT;
+        let mut tell = |error: &TransportError, still, wait: Duration| {
+            log.take(&Event::PortLost {
+                why: error.to_string(),
+                still,
+                retry_in_s: wait.as_secs_f64(),
+            });
+        };
+        tell(error, false, wait);
+        loop {
+            let began = Instant::now();
+            while began.elapsed() < wait {
+                if stop.load(Ordering::Relaxed) {
+                    return false;
+                }
+                std::thread::sleep(NAP);
+            }
+            match self.transport() {
+                Ok(_) => {
+                    self.log.clone().take(&Event::PortBack);
+                    return true;
+                }
+                Err(error) => {
+                    wait = LONGEST_WAIT.min(wait * 2);
+                    tell(&error, true, wait);
+                }
             }
         }
     }

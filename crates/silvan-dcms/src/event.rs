@@ -51,11 +51,11 @@ impl fmt::Display for Name {
 pub struct Counters {
     /// Time between the two readings, in seconds.
     pub span_s: f64,
-    /// Growth of PortXmitWait, in ticks.
+    /// Growth of PortXmitWait, in ticks of the thresholds.
     pub xmit_wait: Option<u64>,
     /// Growth of PortXmitData, in words of four bytes.
     pub xmit_data: Option<u64>,
-    /// Growth of PortXmitTimeCong, in ticks.
+    /// Growth of PortXmitTimeCong, in ticks of the thresholds.
     pub xmit_time_cong: Option<u64>,
 }
 
@@ -162,6 +162,17 @@ pub enum Event {
     },
     /// This instance is not in charge any more. What was changed is left to the one that is.
     LeaseLost,
+    /// The port has failed, or cannot be opened again yet. What was changed is restored when it is back.
+    PortLost {
+        /// Why.
+        why: String,
+        /// An earlier event has said so.
+        still: bool,
+        /// When it is opened again, in seconds from now.
+        retry_in_s: f64,
+    },
+    /// The port is open again: the manager starts over.
+    PortBack,
     /// Another instance is in charge and renews its lease, so that this one restores nothing.
     OtherInCharge {
         /// What the other one has written as its name.
@@ -343,7 +354,7 @@ impl LogEvent for Event {
             | Self::SwitchMoved { .. }
             | Self::LinkFlapped { .. } => Level::Warning,
             Self::Discovered { complete, .. } if !complete => Level::Warning,
-            Self::JournalFailed { .. } => Level::Error,
+            Self::JournalFailed { .. } | Self::PortLost { .. } => Level::Error,
             Self::OtherInCharge { pending, .. } if *pending > 0 => Level::Warning,
             Self::Stopped { pending } if *pending > 0 => Level::Error,
             Self::Endpoint(event) => event.level(),

@@ -55,8 +55,7 @@ pub fn sweep<T: Transport>(
             extended: data == DataCounter::Wide && port.abilities.extended,
             congestion: port.abilities.time_cong && wants_time_cong(port.id),
             notifications: false,
-            // Few switches have the additional counters. Those of 32 bits are reset in time.
-            has_additional: false,
+            has_additional: data == DataCounter::Wide && port.abilities.additional,
         });
     }
     let CounterSweep {
@@ -125,11 +124,13 @@ pub struct Meter {
     counters: Vec<MeteredCounter>,
     tracker: CounterTracker<MonotonicTime>,
     links_downed: Vec<Option<u64>>,
+    tick: Span,
     interval: Span,
 }
 
 impl Meter {
-    /// A meter for counters of time with this tick, read at about this interval.
+    /// A meter that is read at about this interval. It gives the growth of counters of time in ticks of this length,
+    /// whatever the tick of the port is.
     pub fn new(tick: Span, interval: Span) -> Self {
         let declared = silvan_core::PortCounters::ALL.iter().enumerate();
         let exported = declared.filter(|(_, counter)| counter.metric.is_some());
@@ -139,8 +140,9 @@ impl Meter {
         });
         Self {
             counters: counters.collect(),
-            tracker: CounterTracker::new(tick),
+            tracker: CounterTracker::default(),
             links_downed: Vec::new(),
+            tick,
             interval,
         }
     }
@@ -169,9 +171,9 @@ impl Meter {
         }
         match self
             .tracker
-            .observe(port.id, reading, port.words_per_second)
+            .observe(port.id, reading, port.words_per_second, port.tick)
         {
-            Some(growth) => Observed::Growth(growth),
+            Some(growth) => Observed::Growth(growth.in_ticks(port.tick, self.tick)),
             None => Observed::Unknown,
         }
     }

@@ -100,7 +100,7 @@ impl CounterMetric {
                 registry.register_with_unit(self.name, help("bytes"), Unit::Bytes, family);
             }
             CounterUnit::Packets => registry.register(self.name, help("packets"), family),
-            CounterUnit::Time => registry.register(self.name, help("ticks"), family),
+            CounterUnit::Time => registry.register(self.name, help("ticks of dcms.tick"), family),
         }
     }
 }

@@ -19,13 +19,13 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// The same for an emulated fabric that runs at `time_scale` simulated seconds per second, with a
 /// subnet manager or without one, and with its state in the folder of the configuration.
 pub fn emulated_example(time_scale: f64) -> String {
-    // The same parts of an interval, counted in the ticks of an emulated switch.
+    // The same parts of an interval, counted in the ticks of an emulated switch. Switches know no time scale.
     let paper = DcmsParameters::mizero2017();
     let tick = Span::from_ps((EMULATED_TICK.as_ps() as f64 / time_scale).round() as u64);
     let shorter = paper.tick.as_ps() as f64 / tick.as_ps() as f64;
     let ticks = |threshold: u64| (threshold as f64 * shorter).round().max(1.0).to_string();
     let words = paper.utilization_change_threshold as f64 * time_scale;
-    let values = [
+    let mut values = vec![
         ("tick", format!("\"{tick}\"")),
         ("congestion-threshold", ticks(paper.congestion_threshold)),
         (
@@ -39,12 +39,18 @@ pub fn emulated_example(time_scale: f64) -> String {
         ("require-sm", "false".to_owned()),
         ("folder", "\"dcms-state\"".to_owned()),
     ];
+    if time_scale != 1.0 {
+        values.push(("# tick", format!("\"{tick}\"")));
+    }
     let lines = EXAMPLE.lines().map(|line| {
         let key = line.split_once(" = ").map(|(key, _)| key);
         let value = values.iter().find(|(name, _)| Some(*name) == key);
         let comment = line.split_once('#').map_or("", |(_, comment)| comment);
         match value {
-            Some((name, value)) => format!("{:<35} #{comment}", format!("{name} = {value}")),
+            Some((name, value)) => {
+                let name = name.trim_start_matches("# ");
+                format!("{:<35} #{comment}", format!("{name} = {value}"))
+            }
             None => line.to_owned(),
         }
     });
@@ -154,6 +160,7 @@ impl Default for MarkingSection {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct CounterSection {
     data: DataCounter,
+    tick: Option<Span>,
     reset: bool,
 }
 
@@ -161,6 +168,7 @@ impl Default for CounterSection {
     fn default() -> Self {
         Self {
             data: DataCounter::default(),
+            tick: None,
             reset: true,
         }
     }
@@ -240,6 +248,8 @@ pub struct ManagerSettings {
     pub cc_key: Option<CcKey>,
     /// Which counter of data is read.
     pub data_counter: DataCounter,
+    /// Tick of the counters of time of all ports; `None` for that of each port's device.
+    pub tick: Option<Span>,
     /// Whether counters that are about to stop are reset.
     pub reset_counters: bool,
     /// Time from one discovery to the next.
@@ -345,6 +355,7 @@ impl ManagerSettings {
             ),
             cc_key,
             data_counter: file.counters.data,
+            tick: file.counters.tick,
             reset_counters: file.counters.reset,
             rediscover: file.subnet.rediscover,
             sm_check: file.subnet.sm_check,
@@ -374,6 +385,10 @@ fn check(document: &Document, file: &File) -> Result<(), DocumentError> {
         ("datagrams.in-flight", file.datagrams.in_flight == 0),
         ("datagrams.per-switch", file.datagrams.per_switch == 0),
         ("datagrams.timeout", file.datagrams.timeout.is_zero()),
+        (
+            "counters.tick",
+            file.counters.tick.is_some_and(Span::is_zero),
+        ),
         ("subnet.rediscover", file.subnet.rediscover.is_zero()),
         ("subnet.sm-check", file.subnet.sm_check.is_zero()),
         ("subnet.sm-lost-after", file.subnet.sm_lost_after.is_zero()),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use silvan_cc::dcms::{DcmsTopology, MarkingScope, Neighbour, SwitchPortInfo};
-use silvan_core::{Guid, Lid, PortId, SwitchId};
-use silvan_subnet::discovery::{Peer, Subnet, Switch, data_bytes_per_second};
+use silvan_core::{Guid, Lid, PortId, Span, SwitchId};
+use silvan_subnet::discovery::{Peer, Subnet, Switch, SwitchPort, data_bytes_per_second};
 
 use crate::rights::Rights;
 
@@ -13,6 +13,8 @@ use crate::rights::Rights;
 pub struct Abilities {
     /// It has PortCountersExtended.
     pub extended: bool,
+    /// Its PortCountersExtended has PortXmitWait and the counters of errors, too.
+    pub additional: bool,
     /// It has PortXmitConCtrl.
     pub time_cong: bool,
     /// What a change of Marking_Rate reaches; `None` if there is none to change.
@@ -36,6 +38,8 @@ pub struct WatchedPort {
     pub words_per_second: u64,
     /// The data that its link carries, in bytes per second.
     pub bytes_per_second: u64,
+    /// Length of a tick of its counters of time.
+    pub tick: Span,
     /// What its switch can do.
     pub abilities: Abilities,
 }
@@ -161,31 +165,43 @@ impl Registry {
         }
     }
 
-    /// The ports to sweep: active, cabled, of switches that have a LID and have told what they can
-    /// do.
-    pub fn watched(&self, subnet: &Subnet) -> Vec<WatchedPort> {
-        let mut watched = Vec::new();
-        for switch in &subnet.switches {
-            let Some((number, lid, abilities)) = self.reachable(switch) else {
-                continue;
-            };
-            for (port, location) in switch.ports.iter().zip(1..) {
-                if !port.is_active || port.peer == Peer::Unknown {
-                    continue;
-                }
-                watched.push(WatchedPort {
-                    id: self.port_numbers[&(number, location)],
-                    switch: number,
-                    guid: switch.guid,
-                    lid,
-                    number: location,
-                    words_per_second: port.words_per_second,
-                    bytes_per_second: data_bytes_per_second(&port.info),
-                    abilities,
-                });
-            }
-        }
-        watched
+    /// The ports to sweep, each with its switch and number: active, cabled, of switches that have a LID and have told what
+    /// they can do.
+    pub fn swept<'a>(
+        &'a self,
+        subnet: &'a Subnet,
+    ) -> impl Iterator<Item = (SwitchId, &'a Switch, &'a SwitchPort, u8)> + 'a {
+        let reachable = |switch| Some((self.reachable(switch)?.0, switch));
+        let switches = subnet.switches.iter().filter_map(reachable);
+        switches.flat_map(|(number, switch)| {
+            let ports = switch.ports.iter().zip(1..);
+            let ports = ports.filter(|(port, _)| port.is_active && port.peer != Peer::Unknown);
+            ports.map(move |(port, location)| (number, switch, port, location))
+        })
+    }
+
+    /// The ports to sweep. `tick` gives that of a port.
+    pub fn watched(
+        &self,
+        subnet: &Subnet,
+        tick: impl Fn(SwitchId, &Switch, &SwitchPort) -> Span,
+    ) -> Vec<WatchedPort> {
+        let ports = self.swept(subnet);
+        let watched = ports.filter_map(|(number, switch, port, location)| {
+            let (_, lid, abilities) = self.reachable(switch)?;
+            Some(WatchedPort {
+                id: self.port_numbers[&(number, location)],
+                switch: number,
+                guid: switch.guid,
+                lid,
+                number: location,
+                words_per_second: port.words_per_second,
+                bytes_per_second: data_bytes_per_second(&port.info),
+                tick: tick(number, switch, port),
+                abilities,
+            })
+        });
+        watched.collect()
     }
 
     fn reachable(&self, switch: &Switch) -> Option<(SwitchId, Lid, Abilities)> {

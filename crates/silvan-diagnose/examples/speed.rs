@@ -69,6 +69,7 @@ fn observed(
     }
     Observation {
         growth: IdVec::filled(TrafficGrowth::UNREAD, fabric.ports.len()),
+        ticks: IdVec::filled(None, fabric.ports.len()),
         ports,
         span: Span::from_secs(1),
         logs: Logs::default(),

@@ -513,7 +513,10 @@ pub fn diagnose_files(
     let after = read(FileRole::After, files.after, start.saturating_add(interval))?;
     let ticks = match tick {
         Some(tick) => IdVec::filled(Some(tick), fabric.ports.len()),
-        None => ticks(&fabric, &imported),
+        None => {
+            let codes = IdVec::filled(None, fabric.ports.len());
+            ticks(&fabric, &imported, &codes)
+        }
     };
     let waits = |port: &PortId| {
         let counts = before[*port].xmit_wait.zip(after[*port].xmit_wait);
@@ -528,9 +531,7 @@ pub fn diagnose_files(
         let hint = "give --tick, such as 10.24 ns for a Switch-IB at EDR, or a topology with devices: ibnetdiscover without -p";
         return Err((FileRole::Topology, DumpError::new(None, message, hint)));
     }
-    // Ports with an unknown tick have not waited.
-    let tick = |port: PortId| ticks[port].unwrap_or(Span::from_ns(1));
-    let observation = Observation::with_ticks(&fabric, &before, &after, tick);
+    let observation = Observation::new(&fabric, &before, &after, ticks);
     let capable = match &database {
         Some(database) => supported_rates(&fabric, database),
         // The other files do not say what ports support.

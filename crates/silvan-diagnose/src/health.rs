@@ -416,6 +416,17 @@ fn counters(
         let what = format!("a counter {}", cause.phrase());
         findings.about(Severity::Warning, &names, &what, advice);
     }
+    let is_without_tick = |port: &PortId| {
+        let waits = observation.growth[*port].xmit_wait.is_ok_and(|by| by > 0);
+        waits && observation.ticks[*port].is_none()
+    };
+    let names: Vec<String> = cabled()
+        .filter(is_without_tick)
+        .map(|port| fabric.port_name(port).to_string())
+        .collect();
+    let what = "waits for a time that is not known, because device and PortSamplesControl do not say the tick of PortXmitWait";
+    let advice = "give --tick, such as 0.32 ns for HDR";
+    findings.about(Severity::Warning, &names, what, advice);
 }
 
 fn routes(findings: &mut HealthList, fabric: &Fabric, tables: &ForwardingTables) {

@@ -133,6 +133,7 @@ impl ManagedSubnet {
             growth: IdVec::filled(TrafficGrowth::UNREAD, self.fabric.ports.len()),
             span: Span::ZERO,
             logs: Logs::default(),
+            ticks: IdVec::filled(None, self.fabric.ports.len()),
         };
         let low = round.low.iter().map(|low| LowPort {
             port: self.name(low.port),

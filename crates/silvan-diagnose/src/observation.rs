@@ -33,6 +33,8 @@ pub struct Observation {
     pub span: Span,
     /// What the logs of switches have; nothing where they were not read.
     pub logs: Logs,
+    /// The tick of PortXmitWait and PortXmitTimeCong by port; `None` if it is not known.
+    pub ticks: IdVec<PortId, Option<Span>>,
 }
 
 /// The rate of a port's link, `None` without a cable.
@@ -42,30 +44,17 @@ pub fn data_rate(fabric: &Fabric, port: PortId) -> Option<Rate> {
 }
 
 impl Observation {
-    /// Compares two sweeps, port by port. `tick` is that of PortXmitWait and PortXmitTimeCong.
+    /// Compares two sweeps, port by port. `ticks` has the tick of PortXmitWait and PortXmitTimeCong of each port. A port
+    /// that waits and whose tick is not known has an unknown waiting time.
     ///
     /// # Panics
     ///
-    /// If a sweep does not have as many ports as the fabric.
+    /// If a sweep or `ticks` does not have as many ports as the fabric.
     pub fn new(
         fabric: &Fabric,
         before: &IdVec<PortId, TrafficReading>,
         now: &IdVec<PortId, TrafficReading>,
-        tick: Span,
-    ) -> Self {
-        Self::with_ticks(fabric, before, now, |_| tick)
-    }
-
-    /// Compares two sweeps of devices whose ticks differ. `tick` gives that of a port.
-    ///
-    /// # Panics
-    ///
-    /// If a sweep does not have as many ports as the fabric.
-    pub fn with_ticks(
-        fabric: &Fabric,
-        before: &IdVec<PortId, TrafficReading>,
-        now: &IdVec<PortId, TrafficReading>,
-        tick: impl Fn(PortId) -> Span,
+        ticks: IdVec<PortId, Option<Span>>,
     ) -> Self {
         let growth: IdVec<PortId, TrafficGrowth> = fabric
             .ports
@@ -75,13 +64,15 @@ impl Observation {
                     return TrafficGrowth::UNREAD;
                 };
                 let words = fabric.links[link].signalling_rate().bits_per_sec() / (8 * DATA_WORD);
-                TrafficGrowth::between(&before[port], &now[port], words, tick(port))
+                // Without a tick, any growth is possible.
+                let tick = ticks[port].unwrap_or(Span::from_ps(1));
+                TrafficGrowth::between(&before[port], &now[port], words, tick)
             })
             .collect();
         let ports = fabric
             .ports
             .ids()
-            .map(|port| load(fabric, &growth, port, tick(port)));
+            .map(|port| load(fabric, &growth, port, ticks[port]));
         let spans = growth
             .iter()
             .map(|grown| grown.span)
@@ -94,6 +85,7 @@ impl Observation {
             span: Span::from_ps((sum / count.max(1)) as u64),
             growth,
             logs: Logs::default(),
+            ticks,
         }
     }
 
@@ -111,7 +103,7 @@ fn load(
     fabric: &Fabric,
     growth: &IdVec<PortId, TrafficGrowth>,
     port: PortId,
-    tick: Span,
+    tick: Option<Span>,
 ) -> PortLoad {
     let Some(rate) = data_rate(fabric, port) else {
         return PortLoad::default();
@@ -121,7 +113,10 @@ fn load(
     let share = |words: u64, span: Span| {
         (words * DATA_WORD * 8) as f64 / (rate.bits_per_sec() as f64 * seconds(span))
     };
-    let part = |ticks: u64| ticks as f64 * seconds(tick) / seconds(own.span);
+    let part = |ticks: u64| match ticks {
+        0 => Some(0.0),
+        _ => Some(ticks as f64 * seconds(tick?) / seconds(own.span)),
+    };
     let sent = own.xmit_data.ok().map(|words| share(words, own.span));
     // The far end has received what this end has sent.
     let received = || {
@@ -130,8 +125,8 @@ fn load(
     };
     PortLoad {
         load: sent.or_else(received),
-        wait: own.xmit_wait.ok().map(part),
-        congested: own.xmit_cong.ok().map(part),
+        wait: own.xmit_wait.ok().and_then(part),
+        congested: own.xmit_cong.ok().and_then(part),
         fecn_per_s: own.fecn.ok().map(|count| count as f64 / seconds(own.span)),
         becn_per_s: own.becn.ok().map(|count| count as f64 / seconds(own.span)),
     }

@@ -45,6 +45,8 @@ pub struct Report {
     pub unknown_ports: usize,
     /// Seconds between the sweeps.
     pub interval_s: f64,
+    /// Ticks of PortXmitWait by which waiting times were computed, the shortest first.
+    pub ticks: Vec<TickReport>,
     /// Congestion trees, the largest first.
     pub trees: Vec<TreeReport>,
     /// Ports that lose bandwidth by waiting, the largest loss first.
@@ -57,6 +59,15 @@ pub struct Report {
     pub analysis_s: Option<f64>,
     /// Datagrams of a live survey.
     pub datagrams: Option<Datagrams>,
+}
+
+/// A tick of PortXmitWait.
+#[derive(Clone, Debug, Serialize)]
+pub struct TickReport {
+    /// Its length in nanoseconds.
+    pub ns: f64,
+    /// Number of cabled ports that have it.
+    pub ports: usize,
 }
 
 /// What a live survey has sent.
@@ -176,12 +187,21 @@ impl Report {
             .collect();
         losses.sort_by(|a, b| b.lost_gbps.total_cmp(&a.lost_gbps));
         let name = |port: &PortId| fabric.port_name(*port).to_string();
+        let mut ticks: BTreeMap<Span, usize> = BTreeMap::new();
+        for tick in cabled().filter_map(|port| input.observation.ticks[port]) {
+            *ticks.entry(tick).or_default() += 1;
+        }
+        let ticks = ticks.into_iter().map(|(tick, ports)| TickReport {
+            ns: tick.as_ps() as f64 / 1e3,
+            ports,
+        });
         Self {
             switches: fabric.switch_count(),
             hosts: fabric.host_count(),
             ports: cabled().count(),
             unknown_ports: input.observation.unknown_ports(fabric).count(),
             interval_s: seconds(input.observation.span),
+            ticks: ticks.collect(),
             trees: verdict
                 .trees
                 .iter()

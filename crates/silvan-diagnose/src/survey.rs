@@ -136,11 +136,11 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Diagnoses what was read. `tick` is that of PortXmitWait; `time_scale` that of an emulated fabric, 1 of
-    /// a real one. `clock` measures how long that takes.
+    /// Diagnoses what was read. `tick` is that of PortXmitWait of all ports; without it, ports have the tick of their
+    /// device. `time_scale` is that of an emulated fabric, 1 of a real one. `clock` measures how long that takes.
     pub fn diagnose(
         &self,
-        tick: Span,
+        tick: Option<Span>,
         time_scale: f64,
         mut clock: impl FnMut() -> MonotonicTime,
     ) -> (Report, Observation) {
@@ -156,7 +156,11 @@ impl Survey {
         };
         let topology = &self.topology;
         let (before, now) = (scaled(&self.before), scaled(&self.now));
-        let mut observation = Observation::new(&topology.fabric, &before, &now, tick);
+        let ticks = match tick {
+            Some(tick) => IdVec::filled(Some(tick), topology.fabric.ports.len()),
+            None => topology.ticks.clone(),
+        };
+        let mut observation = Observation::new(&topology.fabric, &before, &now, ticks);
         observation.logs = self.logs.clone();
         let began = clock();
         let mut report = Report::new(Input {
@@ -219,10 +223,15 @@ impl Watch {
         }
     }
 
+    /// Drops topology and counters, because another subnet may be behind a port that was opened again.
+    pub fn invalidate(&mut self) {
+        self.known = None;
+    }
+
     /// Reads all counters of each port from now on, not only those that the diagnosis uses.
     pub fn want_all_counters(&mut self) {
         self.wants_all = true;
-        self.known = None;
+        self.invalidate();
     }
 
     /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology

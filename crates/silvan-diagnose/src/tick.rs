@@ -1,79 +1,46 @@
-//! The tick of PortXmitWait of each port, by its device.
+//! The tick of PortXmitWait of each port, by its device and its PortSamplesControl.Tick.
 //!
-//! | device | tick |
-//! |---|---|
-//! | Quantum, Quantum-2, Quantum-3 | 8 bytes at the data rate of the port |
-//! | SwitchX, Switch-IB, Switch-IB 2 | 32 bytes at the data rate of a lane |
-//!
-//! NVIDIA's ibdiagnet manual 2.13, "Congestion Assessment on InfiniBand Links". It lists switches only: the port of a
-//! host counts as the switch at the other end of its cable.
+//! The list of devices, [`TickRule`], has switches only. An adapter's Tick decides for its port; where it is not known, the
+//! port counts as the switch at the other end of its cable.
 
-use silvan_core::counters::EMULATED_TICK;
-use silvan_core::{IdVec, PortId, Rate, Span, SwitchId};
-use silvan_fabric::import::{DeviceId, ImportedFabric};
-use silvan_fabric::{Fabric, Speed};
+use std::collections::BTreeMap;
 
-/// The device that emulated fabrics name.
-const EMULATED: DeviceId = DeviceId {
-    vendor: 0,
-    device: 1,
-};
+use silvan_core::{IdVec, NodeId, PortId, Span, SwitchId, TickRule};
+use silvan_fabric::import::ImportedFabric;
+use silvan_fabric::{Fabric, LinkKind, Speed, Width};
+use silvan_subnet::client::Client;
+use silvan_subnet::ticks::{TickQuery, read_ticks};
+use silvan_subnet::transport::{Transport, TransportError};
 
-/// Rule for the tick of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TickRule {
-    /// 8 bytes at the data rate of the port.
-    Port,
-    /// 32 bytes at the data rate of a lane.
-    Lane,
-    /// A time that does not depend on the link.
-    Fixed(Span),
+/// PortSamplesControl.Tick by port; `None` where it is not known.
+pub(crate) type TickCodes = IdVec<PortId, Option<u8>>;
+
+fn kind(fabric: &Fabric, port: PortId) -> Option<LinkKind> {
+    Some(fabric.links[fabric.ports[port].link?].kind)
 }
 
-impl TickRule {
-    /// The rule of a switch, by its DeviceID.
-    fn of_device(id: DeviceId) -> Option<Self> {
-        Some(match id.device {
-            // Quantum, Quantum-2, Quantum-3.
-            0xd2f0 | 0xd2f2 | 0xd2f4 => Self::Port,
-            // SwitchX, Switch-IB, Switch-IB 2.
-            0xc738 | 0xcb20 | 0xcf08 => Self::Lane,
-            _ if id == EMULATED => Self::Fixed(EMULATED_TICK),
-            _ => return None,
-        })
-    }
-
-    /// The rule of a switch of which only its fastest link is known. Switch-IB and Quantum both have EDR.
-    fn of_fastest(speed: Speed) -> Option<Self> {
-        match speed {
-            Speed::Hdr | Speed::Ndr | Speed::Xdr => Some(Self::Port),
-            Speed::Fdr | Speed::Fdr10 => Some(Self::Lane),
-            _ => None,
-        }
-    }
-
-    fn tick(self, rate: Rate, lanes: u64) -> Span {
-        let at_rate = |bytes: u64, rate: u64| {
-            let ps = u128::from(bytes) * 8 * 1_000_000_000_000 / u128::from(rate.max(1));
-            Span::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
-        };
-        match self {
-            Self::Port => at_rate(8, rate.bits_per_sec()),
-            Self::Lane => at_rate(32, rate.bits_per_sec() / lanes.max(1)),
-            Self::Fixed(tick) => tick,
-        }
+/// The rule of a switch of which only its fastest link is known. Switch-IB and Quantum both have EDR.
+fn rule_of_fastest(speed: Speed) -> Option<TickRule> {
+    match speed {
+        Speed::Hdr | Speed::Ndr | Speed::Xdr => Some(TickRule::Port),
+        Speed::Fdr | Speed::Fdr10 => Some(TickRule::Lane),
+        _ => None,
     }
 }
 
-/// The tick of each port; `None` without a cable, and where neither device nor speed says it.
-pub(crate) fn ticks(fabric: &Fabric, imported: &ImportedFabric) -> IdVec<PortId, Option<Span>> {
-    let kind = |port: PortId| Some(fabric.links[fabric.ports[port].link?].kind);
+/// The tick of each port; `None` without a cable, and where neither device nor Tick nor speed says it.
+pub(crate) fn ticks(
+    fabric: &Fabric,
+    imported: &ImportedFabric,
+    codes: &TickCodes,
+) -> IdVec<PortId, Option<Span>> {
     let mut rules: IdVec<SwitchId, Option<TickRule>> = fabric
         .switch_ids()
         .map(|switch| {
-            let ports = fabric.switch(switch).ports();
-            let fastest = ports.filter_map(|port| Some(kind(port)?.speed)).max();
-            fastest.and_then(TickRule::of_fastest)
+            let ports = || fabric.switch(switch).ports();
+            let code = ports().find_map(|port| codes[port]).map(TickRule::of_code);
+            let fastest = ports().filter_map(|port| Some(kind(fabric, port)?.speed));
+            code.or_else(|| rule_of_fastest(fastest.max()?))
         })
         .collect();
     for node in &imported.nodes {
@@ -85,14 +52,42 @@ pub(crate) fn ticks(fabric: &Fabric, imported: &ImportedFabric) -> IdVec<PortId,
             rules[switch] = Some(rule);
         }
     }
+    let rule_of_switch = |port: PortId| rules[fabric.nodes[fabric.ports[port].node].as_switch()?];
     let tick = |port: PortId| {
-        let ends = [Some(port), fabric.ports[port].peer];
-        let switch = ends
-            .into_iter()
-            .flatten()
-            .find_map(|end| fabric.nodes[fabric.ports[end].node].as_switch())?;
-        let kind = kind(port)?;
-        Some(rules[switch]?.tick(kind.data_rate(), kind.width.lanes()))
+        let is_host = fabric.nodes[fabric.ports[port].node].as_host().is_some();
+        let own = match (is_host, codes[port]) {
+            (true, code) => code.map(TickRule::of_code),
+            (false, _) => rule_of_switch(port),
+        };
+        let rule = own.or_else(|| rule_of_switch(fabric.ports[port].peer?))?;
+        let kind = kind(fabric, port)?;
+        let (rate, lanes) = (kind.data_rate().bits_per_sec(), kind.width.lanes());
+        let code = codes[port].unwrap_or_else(|| rule.code(rate, lanes));
+        Some(rule.tick(code, rate, lanes))
     };
     fabric.ports.ids().map(tick).collect()
+}
+
+/// Reads the Tick of one port for each node, width and speed.
+pub(crate) fn read_codes<T: Transport>(
+    client: &mut Client<T>,
+    fabric: &Fabric,
+) -> Result<TickCodes, TransportError> {
+    let key = |port: PortId| -> Option<(NodeId, Width, Speed)> {
+        let kind = kind(fabric, port)?;
+        Some((fabric.ports[port].node, kind.width, kind.speed))
+    };
+    let query = |port: PortId| {
+        let key = key(port)?;
+        let node = &fabric.nodes[key.0];
+        let query = TickQuery {
+            node: key.0.index() as u32,
+            lid: node.lid,
+            port: node.adapter_port.unwrap_or(fabric.ports[port].number),
+        };
+        Some((key, query))
+    };
+    let read: BTreeMap<_, _> = read_ticks(client, fabric.ports.ids().filter_map(query))?;
+    let code = |port| read.get(&key(port)?)?.ok();
+    Ok(fabric.ports.ids().map(code).collect())
 }

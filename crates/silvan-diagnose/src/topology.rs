@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
+use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate, Span};
 use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode, NodeKind};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Node, Speed, Width};
 use silvan_mad::congestion::{
@@ -23,6 +23,7 @@ use silvan_subnet::transport::{Transport, TransportError};
 use crate::dumps::assumed;
 use crate::observation::data_rate;
 use crate::survey::{AdapterControl, ManagerState, SurveyError, SwitchControl};
+use crate::tick::{read_codes, ticks};
 
 /// A subnet without its counters.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct LiveSubnet {
     pub without_table: Vec<String>,
     /// Nodes whose PortCountersExtended has PortXmitWait and the counters of errors.
     pub has_additional: IdVec<NodeId, bool>,
+    /// The tick of PortXmitWait by port; `None` without a cable, and where it is not known.
+    pub ticks: IdVec<PortId, Option<Span>>,
     /// Data rate of the local port's link.
     pub local_rate: Option<Rate>,
 }
@@ -91,6 +94,7 @@ impl LiveSubnet {
             adapters,
             is_complete: subnet.is_complete && lids.len() == subnet.adapters.len(),
             has_additional: additional(client, &fabric)?,
+            ticks: ticks(&fabric, &imported, &read_codes(client, &fabric)?),
             local_rate: rate_of(&subnet.local),
             without_table,
             tables,
@@ -174,7 +178,7 @@ fn import(subnet: &Subnet, lids: Option<&HostLids>) -> ImportedFabric {
         fabric.nodes.push(ImportedNode {
             name: unique(&switch.name, switch.guid),
             kind: NodeKind::Switch,
-            device: None,
+            device: Some(switch.device),
             line: 0,
             switch_ports: Some(switch.ports.len() as u8),
             guid: Some(switch.guid),

@@ -44,6 +44,9 @@ pub enum EmulatorError {
     /// There is no node of this name.
     #[error("there is no host or switch named {0:?}")]
     NoSuchNode(String),
+    /// Switches cannot show these devices.
+    #[error(transparent)]
+    Devices(#[from] crate::subnet::UnknownDevices),
     /// Simulated time cannot run at this speed.
     #[error("a time scale of {0}; it must be a number above 0")]
     TimeScale(f64),

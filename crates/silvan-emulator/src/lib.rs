@@ -36,4 +36,4 @@ pub use faults::FaultSchedule;
 pub use management::{ControlAnswer, ManagementPlane};
 pub use server::sockets::{Address, AllowedUsers};
 pub use server::{Notices, Options, Server};
-pub use subnet::{Sources, Start};
+pub use subnet::{Setup, Sources, Start, SwitchDevices, UnknownDevices};

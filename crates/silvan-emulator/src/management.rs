@@ -8,7 +8,7 @@ use silvan_workload::programs::{Driver, Request};
 
 use crate::clients::{Clients, ControlAction};
 use crate::error::EmulatorError;
-use crate::subnet::{Start, Subnet};
+use crate::subnet::{Setup, Subnet};
 use crate::wire::{CONTROL_LEN, DATA_LEN};
 
 /// An emulated fabric that is handed the bytes of its clients, and hands out those for them: for
@@ -38,9 +38,9 @@ impl ManagementPlane {
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
-        start: Start,
+        setup: impl Into<Setup>,
     ) -> Result<Self, EmulatorError> {
-        Self::build(engines, scenario, start, None)
+        Self::build(engines, scenario, setup.into(), None)
     }
 
     /// The fabric of a scenario, at time zero, with a driver that sends next to the scenario's load.
@@ -51,19 +51,19 @@ impl ManagementPlane {
     pub fn driven(
         engines: &dyn Engines,
         scenario: &Scenario,
-        start: Start,
+        setup: impl Into<Setup>,
         driver: Box<dyn Driver>,
     ) -> Result<Self, EmulatorError> {
-        Self::build(engines, scenario, start, Some(driver))
+        Self::build(engines, scenario, setup.into(), Some(driver))
     }
 
     fn build(
         engines: &dyn Engines,
         scenario: &Scenario,
-        start: Start,
+        setup: Setup,
         driver: Option<Box<dyn Driver>>,
     ) -> Result<Self, EmulatorError> {
-        let subnet = Subnet::new(engines, scenario, start, driver)?;
+        let subnet = Subnet::new(engines, scenario, setup, driver)?;
         let clients = Clients::new(subnet, None)?;
         Ok(Self { clients })
     }

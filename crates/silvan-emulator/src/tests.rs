@@ -27,6 +27,7 @@ mod faults;
 mod load;
 mod paths;
 mod schedule;
+mod ticks;
 
 /// Hosts a, b at left, c, d at right; two cables between the switches.
 const LINE: &str = r#"

@@ -26,6 +26,8 @@ use silvan_subnet::endpoint::{Endpoint, EndpointEvent, EndpointLimits};
 #[cfg(target_os = "linux")]
 use silvan_subnet::log::{Format, Level, LineLog};
 #[cfg(target_os = "linux")]
+use silvan_subnet::transport::TransportError;
+#[cfg(target_os = "linux")]
 use silvan_subnet::umad::UmadTransport;
 
 use crate::errors::diagnosis_error;
@@ -105,8 +107,14 @@ pub struct SubnetWatch(Mutex<Watching>);
 #[cfg(target_os = "linux")]
 struct Watching {
     client: Client<UmadTransport>,
+    /// The adapter and the port that are opened.
+    device: Option<String>,
+    port: u8,
+    /// The port has failed, and is to be opened again.
+    is_lost: bool,
     watch: Watch,
-    tick: Span,
+    /// Tick of PortXmitWait of all ports; `None` for that of each port's device.
+    tick: Option<Span>,
     /// What the last sweep has found, until it is reported.
     survey: Option<Survey>,
     /// The topology that was laid out last, and its layout.
@@ -117,6 +125,40 @@ struct Watching {
 
 #[cfg(target_os = "linux")]
 impl Watching {
+    /// Acts on the subnet. A port that fails, or has failed before, is opened again, and what was to be done is done again.
+    fn act<R>(
+        &mut self,
+        act: impl Fn(&mut Self) -> Result<R, SurveyError>,
+    ) -> Result<R, SurveyError> {
+        let mut lost = None;
+        if !self.is_lost {
+            match act(self) {
+                Err(SurveyError::Transport(error @ TransportError::Lost(_))) => {
+                    self.lose();
+                    lost = Some(error);
+                }
+                done => return done,
+            }
+        }
+        match UmadTransport::open(self.device.as_deref(), self.port) {
+            Ok(transport) => *self.client.transport() = transport,
+            Err(error) => return Err(lost.unwrap_or(error).into()),
+        }
+        self.is_lost = false;
+        let done = act(self);
+        if let Err(SurveyError::Transport(TransportError::Lost(_))) = &done {
+            self.lose();
+        }
+        done
+    }
+
+    /// Notes that the port has failed.
+    fn lose(&mut self) {
+        self.is_lost = true;
+        self.survey = None;
+        self.watch.invalidate();
+    }
+
     /// Diagnoses the last sweep. Gives the report, the loads, and whether the subnet is laid out again.
     fn report(&mut self, time_scale: f64) -> Option<(Report, Vec<u8>, bool)> {
         let survey = self.survey.take()?;
@@ -130,7 +172,6 @@ impl Watching {
                 answers,
                 observation: &observation,
                 report: &report,
-                tick: self.tick,
                 statistics: client.statistics(),
             });
         }
@@ -150,11 +191,11 @@ impl SubnetWatch {
     fn with<R: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&mut Watching) -> Result<R, SurveyError> + Send,
+        act: impl Fn(&mut Watching) -> Result<R, SurveyError> + Send,
     ) -> PyResult<R> {
         let done = py.detach(|| {
             let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            act(&mut watching)
+            watching.act(act)
         });
         done.map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))
     }
@@ -170,7 +211,7 @@ impl SubnetWatch {
         py: Python<'_>,
         device: Option<&str>,
         port: u8,
-        tick_ps: u64,
+        tick_ps: Option<u64>,
         link_share: f64,
     ) -> PyResult<Self> {
         let transport = py
@@ -178,8 +219,11 @@ impl SubnetWatch {
             .map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
         Ok(Self(Mutex::new(Watching {
             client: Client::new(transport, Limits::DEFAULT),
+            device: device.map(str::to_owned),
+            port,
+            is_lost: false,
             watch: Watch::with_link_share(link_share),
-            tick: Span::from_ps(tick_ps),
+            tick: tick_ps.map(Span::from_ps),
             survey: None,
             map: None,
             exporter: None,

@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
 use silvan_emulator::{
-    Address, AllowedUsers, EmulatorError, FaultSchedule, Notices, Options, Server, Start,
+    Address, AllowedUsers, EmulatorError, FaultSchedule, Notices, Options, Server, Setup, Start,
+    SwitchDevices, UnknownDevices,
 };
 use silvan_instances::Fastest;
 
@@ -32,7 +33,7 @@ impl Emulation {
     /// Opens the sockets and starts to serve. Without a socket name, over UDP from that port on;
     /// without users, everybody may attach; only the controllers may control the fabric.
     #[new]
-    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, paused, faults))]
+    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, devices, paused, faults))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
         py: Python<'_>,
@@ -44,19 +45,26 @@ impl Emulation {
         time_scale: f64,
         host: Option<String>,
         blank: bool,
+        devices: &str,
         paused: bool,
         faults: Option<(String, String)>,
     ) -> PyResult<Self> {
+        let devices: SwitchDevices = devices
+            .parse()
+            .map_err(|error: UnknownDevices| emulator_error(py, &error.into()))?;
         let address = sockname.map_or(Address::Udp(udp_port), Address::Unix);
         let options = Options {
             users: users.map_or(AllowedUsers::Everybody, AllowedUsers::Ids),
             controllers: AllowedUsers::Ids(controllers),
             time_scale,
             host,
-            start: if blank {
-                Start::Blank
-            } else {
-                Start::Configured
+            setup: Setup {
+                start: if blank {
+                    Start::Blank
+                } else {
+                    Start::Configured
+                },
+                devices,
             },
             paused,
             faults: faults.map(|(text, name)| FaultSchedule { text, name }),

@@ -94,6 +94,7 @@ pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
         }
         EmulatorError::Run(error) => return run_error(py, error),
         EmulatorError::AddressInUse(_) => Some("choose another --sockname or --udp port"),
+        EmulatorError::Devices(_) => Some("give --devices by-speed for the device of each speed"),
         EmulatorError::NoSuchNode(_) => Some("silvan show prints the scenario with its names"),
         _ => None,
     };

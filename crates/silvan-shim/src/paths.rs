@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use crate::fabric;
 
@@ -22,8 +21,8 @@ pub(crate) enum Location {
     Other { real: CString },
 }
 
-/// The folder that the server has made for this program's node.
-static ROOT: OnceLock<Vec<u8>> = OnceLock::new();
+/// The folder that the server has made for this program's node; null before the first request.
+static ROOT: AtomicPtr<Vec<u8>> = AtomicPtr::new(std::ptr::null_mut());
 
 /// How the names of the server's folders start.
 const FOLDER: &[u8] = b"/silvan-fabric-";
@@ -32,12 +31,38 @@ static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const ELSEWHERE: u8 = 1;
 
+fn known_root() -> Option<&'static [u8]> {
+    // SAFETY: the pointer is null, or to a folder's name that is never freed.
+    let root = unsafe { ROOT.load(Ordering::Acquire).as_ref() };
+    root.map(Vec::as_slice)
+}
+
+/// The folder, asked again when it is gone: a fabric that ended and came back has another one.
 fn root() -> Result<&'static [u8], c_int> {
-    if let Some(root) = ROOT.get() {
+    if let Some(root) = known_root().filter(|root| exists(root)) {
         return Ok(root);
     }
-    let root = fabric::tree()?;
-    Ok(ROOT.get_or_init(|| root))
+    // Other threads may use the old name, so it is never freed.
+    let root = Box::leak(Box::new(fabric::tree()?));
+    ROOT.store(root, Ordering::Release);
+    Ok(root)
+}
+
+/// Asks the kernel itself, because this library replaces the functions of libc.
+fn exists(path: &[u8]) -> bool {
+    let Ok(path) = CString::new(path) else {
+        return false;
+    };
+    // SAFETY: the path ends with a zero.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_faccessat,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::F_OK,
+        )
+    };
+    done == 0
 }
 
 fn below_root(name: &[u8]) -> Option<CString> {
@@ -71,7 +96,7 @@ pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     // Nearly all paths of a program end here.
     let is_ours = |path: &[u8]| path.starts_with(b"/sys/") || path.starts_with(b"/dev/");
-    match ROOT.get() {
+    match known_root() {
         Some(root) if path.starts_with(root) => of_bytes(&path[root.len()..]),
         _ if is_ours(path) => of_bytes(path),
         _ if !path.starts_with(b"/") => below_current(path),
@@ -129,10 +154,10 @@ pub(crate) unsafe fn at(folder: c_int, path: *const c_char) -> Option<Location> 
         if folder == libc::AT_FDCWD || path.is_null() || *path == b'/' as c_char {
             return locate(path);
         }
-        let root = ROOT.get()?;
+        let root = known_root()?;
         let link = std::fs::read_link(format!("/proc/self/fd/{folder}")).ok()?;
         let mut whole = OsString::from(link).into_vec();
-        let name = whole.strip_prefix(root.as_slice())?;
+        let name = whole.strip_prefix(root)?;
         let start = whole.len() - name.len();
         whole.push(b'/');
         whole.extend(CStr::from_ptr(path).to_bytes());

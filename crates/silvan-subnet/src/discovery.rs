@@ -7,11 +7,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use silvan_core::{Guid, Lid, PortNumber};
-use silvan_mad::smp::{
-    NodeDescription, NodeInfo, NodeType, PortInfo, PortState, link_speed, link_speed_ext,
-    link_speed_ext2, link_width,
-};
+use silvan_core::{DeviceId, Guid, Lid, PortNumber};
+use silvan_mad::smp::{NodeDescription, NodeInfo, NodeType, PortInfo, PortState};
 
 use crate::client::{Answer, Client, Query, RequestResult};
 use crate::transport::{Transport, TransportError};
@@ -63,6 +60,8 @@ pub struct Switch {
     pub guid: Guid,
     /// LID of its management port; `None` if it has none yet, or one that another switch has, too.
     pub lid: Option<Lid>,
+    /// Vendor and device.
+    pub device: DeviceId,
     /// NodeDescription.
     pub name: String,
     /// Ports by which a directed route leads to it.
@@ -197,6 +196,7 @@ impl Discovery {
         self.switches.push(Switch {
             guid: info.node_guid,
             lid: None,
+            device: info.device(),
             name: String::new(),
             path,
             ports: vec![port; ports],
@@ -445,71 +445,13 @@ fn description(answer: &Answer) -> String {
         .collect()
 }
 
-/// What a link can carry at most, in words of four bytes per second: its signalling rate, which is
-/// more than the data it carries.
+/// Most words of four bytes per second on a link: those of its signalling rate, which is above its data rate.
 fn words_per_second(info: &PortInfo) -> u64 {
     const WORD_BITS: u64 = 32;
-    let (lanes, lane, _) = lanes(info);
-    lanes * lane / WORD_BITS
+    info.active_link().signalling_bits_per_second() / WORD_BITS
 }
 
 /// The data that a link carries, in bytes per second: its signalling rate without the line code.
 pub fn data_bytes_per_second(info: &PortInfo) -> u64 {
-    let (lanes, lane, (payload, coded)) = lanes(info);
-    lanes * lane * payload / coded / 8
-}
-
-/// Lanes of a link, the signalling rate of each in bit/s, and the part of it that is data: 8b/10b to QDR,
-/// 64b/66b to EDR, and forward error correction of 17 for 16 bits from HDR on.
-fn lanes(info: &PortInfo) -> (u64, u64, (u64, u64)) {
-    let lanes = match info.link_width_active {
-        link_width::X1 => 1,
-        link_width::X2 => 2,
-        link_width::X4 => 4,
-        link_width::X8 => 8,
-        _ => 12,
-    };
-    let (lane, code) = match info.link_speed_ext_active.get() {
-        _ if info.link_speed_ext2_active.get() == link_speed_ext2::XDR => {
-            (212_500_000_000, (16, 17))
-        }
-        0 => match info.link_speed_active.get() {
-            link_speed::SDR => (2_500_000_000, (8, 10)),
-            link_speed::DDR => (5_000_000_000, (8, 10)),
-            _ => (10_000_000_000, (8, 10)),
-        },
-        link_speed_ext::FDR => (14_062_500_000, (64, 66)),
-        link_speed_ext::EDR => (25_781_250_000, (64, 66)),
-        link_speed_ext::HDR => (53_125_000_000, (16, 17)),
-        _ => (106_250_000_000, (16, 17)),
-    };
-    (lanes, lane, code)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use silvan_mad::Bits;
-
-    /// Oracle: the rates by which the speeds are sold.
-    #[test]
-    fn links_carry_the_data_that_they_are_named_for() {
-        let four = |speed: u32, extended: u32, second: u32| {
-            data_bytes_per_second(&PortInfo {
-                link_width_active: link_width::X4,
-                link_speed_active: Bits::saturating(speed.into()),
-                link_speed_ext_active: Bits::saturating(extended.into()),
-                link_speed_ext2_active: Bits::saturating(second.into()),
-                ..PortInfo::default()
-            }) * 8
-                / 1_000_000_000
-        };
-        assert_eq!(four(link_speed::SDR, 0, 0), 8);
-        assert_eq!(four(link_speed::QDR, 0, 0), 32);
-        assert_eq!(four(link_speed::QDR, link_speed_ext::FDR, 0), 54);
-        assert_eq!(four(link_speed::QDR, link_speed_ext::EDR, 0), 100);
-        assert_eq!(four(link_speed::QDR, link_speed_ext::HDR, 0), 200);
-        assert_eq!(four(link_speed::QDR, link_speed_ext::NDR, 0), 400);
-        assert_eq!(four(link_speed::QDR, 0, link_speed_ext2::XDR), 800);
-    }
+    info.active_link().data_bits_per_second() / 8
 }

@@ -5,7 +5,7 @@
 //! - [`client`]: many requests in flight, with timeouts and retries; answers that do not belong to a
 //!   request are dropped. [`key`] has the CC_Key of requests that set something.
 //! - [`discovery`] finds switches and cables, [`tables`] reads forwarding tables and the LIDs of hosts.
-//! - [`sweep`] reads counters, and keeps them as the bytes that came.
+//! - [`sweep`] reads counters, and keeps them as the bytes that came; [`ticks`] reads the unit of counters of time.
 //! - [`metrics`] are those of all processes that read a subnet, [`endpoint`] serves a page of them, [`log`] writes
 //!   events as lines.
 //! - [`observer`] has a round of the congestion manager, for the program that shows it.
@@ -29,6 +29,7 @@ pub mod sweep;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+pub mod ticks;
 pub mod transport;
 #[cfg(target_os = "linux")]
 pub mod umad;

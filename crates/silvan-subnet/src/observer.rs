@@ -20,7 +20,7 @@ pub struct Round {
     pub subnet: Arc<Subnet>,
     /// Whether the manager changes Marking_Rates.
     pub act: bool,
-    /// The tick of the counters of time.
+    /// The tick in which growth of counters of time is given.
     pub tick: Span,
     /// The swept ports, and what their counters have grown by; `None` if that is not known.
     pub ports: Vec<(PortKey, Option<CongestionGrowth>)>,

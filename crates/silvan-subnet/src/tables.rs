@@ -134,7 +134,7 @@ mod tests {
 
     use std::collections::VecDeque;
 
-    use silvan_core::{MonotonicTime, Span};
+    use silvan_core::{DeviceId, MonotonicTime, Span};
     use silvan_mad::smp::{Smp, SmpRoute};
     use silvan_mad::{Body, Mad, Method, Packet};
 
@@ -214,6 +214,7 @@ mod tests {
         let switch = |guid: u64, path: &[u8]| Switch {
             guid: Guid::new(guid),
             lid: Some(Lid::new(guid as u16)),
+            device: DeviceId::EMULATED,
             name: format!("switch {guid}"),
             path: path.to_vec(),
             ports: Vec::new(),

@@ -97,7 +97,7 @@ impl TransportError {
             Self::Open { .. } => "ibstat lists the adapters, their ports and which are active",
             Self::NotInCharge => "it takes over again when the other instance ends",
             Self::Lost(_) => {
-                "start it again when the adapter is back; what it changed is in its journal"
+                "ibstat shows whether the adapter is back; what silvan dcms has changed is in its journal"
             }
         }
     }

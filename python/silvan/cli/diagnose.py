@@ -15,6 +15,7 @@ from silvan.cli.options import (
     Bind,
     EmulatedFabric,
     LinkPercent,
+    WaitTick,
     address_of,
 )
 from silvan.cli.printer import put, put_json, put_table, warn
@@ -28,7 +29,6 @@ _INTERVAL = "1 s"
 _INTERVAL_OF_WATCH = "10 s"
 _RING = Path("silvan-diagnose.ring")
 _KEEP = "4 h"
-_LIVE_TICK = "4 ns"
 _DATABASE = ".db_csv"
 
 
@@ -71,15 +71,7 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
-    tick: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Length of a tick of PortXmitWait: by default 4 ns on a live subnet, and that of "
-            "each port's device in files.",
-            show_default=False,
-        ),
-    ] = None,
+    tick: WaitTick = None,
     device: AdapterName = None,
     port: AdapterPort = 0,
     sockname: EmulatedFabric = None,
@@ -240,7 +232,7 @@ def diagnose(
                 on_hosts,
                 device=device,
                 port=port,
-                tick=tick or _LIVE_TICK,
+                tick=tick,
                 link_percent=link_percent,
                 clock=clock,
             )
@@ -250,7 +242,7 @@ def diagnose(
                 device=device,
                 port=port,
                 interval=interval or _INTERVAL,
-                tick=tick or _LIVE_TICK,
+                tick=tick,
                 link_percent=link_percent,
                 clock=clock,
             )

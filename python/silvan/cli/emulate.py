@@ -89,6 +89,15 @@ Blank = Annotated[
         help="Start without LIDs, tables and active ports, waiting for a subnet manager.",
     ),
 ]
+Devices = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Devices that the switches show, which decide the tick of PortXmitWait: emulated, "
+        "switch-x, switch-ib, switch-ib-2, quantum, quantum-2, quantum-3, or by-speed for the "
+        "device that has the speed of the switch's fastest link.",
+    ),
+]
 OpenSm = Annotated[
     bool | None,
     typer.Option(
@@ -289,6 +298,7 @@ def emulate(
     allow_control: AllowControl = None,
     example: Example = None,
     faults: Faults = None,
+    devices: Devices = "emulated",
     *,
     blank: Blank = False,
     opensm: OpenSm = None,
@@ -337,6 +347,7 @@ def emulate(
             time_scale=time_scale,
             host=host,
             blank=blank,
+            devices=devices,
             faults=faults,
         ) as emulation,
         _managed(emulation, wanted=bool(opensm)),

@@ -29,7 +29,7 @@ def exporter(
     interval: Annotated[
         str, typer.Option(metavar="TIME", help="Time from one sweep of the counters to the next.")
     ] = "10 s",
-    tick: WaitTick = "4 ns",
+    tick: WaitTick = None,
     device: AdapterName = None,
     port: AdapterPort = 0,
     sockname: EmulatedFabric = None,
@@ -39,10 +39,11 @@ def exporter(
 
     It reads topology, forwarding tables and, at every interval, the counters of all ports, and sets
     nothing. Metrics are served from the second sweep on. A sweep that fails after the first one is
-    reported, and tried again; metrics of ports are not served until one succeeds, nor where the
-    last one ended more than three intervals ago. SIGTERM and Ctrl-C end it.
+    reported, and tried again, at growing intervals; metrics of ports are not served until one
+    succeeds, nor where the last one ended more than three intervals ago. A port that has failed is
+    opened again. SIGTERM and Ctrl-C end it.
     """
-    from silvan.cli.diagnosis_tables import stamp
+    from silvan.cli.sweep_failures import SweepFailures
     from silvan.diagnosis import SubnetWatcher, span_ps
     from silvan.errors import DiagnosisError, EmulationError
 
@@ -70,6 +71,7 @@ def exporter(
         signal.signal(kind, end)
     note(f"metrics are served at http://{watcher.serve(listen, interval_s)}/metrics")
     has_swept = False
+    failures = SweepFailures(interval_s)
     while not ended.is_set():
         due = time.monotonic() + interval_s
         try:
@@ -78,6 +80,8 @@ def exporter(
             if not has_swept:
                 raise
             watcher.note_failure()
-            note(f"{stamp(time.time_ns())}  no sweep: {error}")
+            due += failures.add(error) - interval_s
+        else:
+            failures.clear()
         has_swept = True
         ended.wait(max(0.0, due - time.monotonic()))

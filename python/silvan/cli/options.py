@@ -75,7 +75,13 @@ Bind = Annotated[
     ),
 ]
 WaitTick = Annotated[
-    str, typer.Option("--tick", metavar="TIME", help="Length of a tick of PortXmitWait.")
+    str | None,
+    typer.Option(
+        "--tick",
+        metavar="TIME",
+        help="Length of a tick of PortXmitWait of all ports; default: that of each port's device.",
+        show_default=False,
+    ),
 ]
 LinkPercent = Annotated[
     float,

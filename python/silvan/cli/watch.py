@@ -17,6 +17,7 @@ import typer
 
 from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
 from silvan.cli.printer import note, put
+from silvan.cli.sweep_failures import SweepFailures
 from silvan.diagnosis import FabricClock, SubnetWatcher, span_ps
 from silvan.errors import DiagnosisError, EmulationError
 from silvan.host_jobs import HostJobs
@@ -68,7 +69,7 @@ def watch_subnet(
     *,
     device: str | None,
     port: int,
-    tick: str,
+    tick: str | None,
     link_percent: float,
     clock: FabricClock | None,
 ) -> None:
@@ -109,8 +110,9 @@ def watch_subnet(
 
 
 def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
-    """Sweep at regular times."""
+    """Sweep at regular times, and less often while sweeps fail."""
     is_first = True
+    failures = SweepFailures(interval_s)
     while True:
         due = time.monotonic() + interval_s
         try:
@@ -118,8 +120,9 @@ def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
         except (DiagnosisError, EmulationError) as error:
             if is_first:
                 raise
-            note(f"{stamp(time.time_ns())}  no sweep: {error}")
+            due += failures.add(error) - interval_s
         else:
+            failures.clear()
             is_first = False
             if moment is not None:
                 yield moment

@@ -30,6 +30,18 @@ impl fmt::Display for Event {
             Self::LeaseLost => f.write_str(
                 "the lease is lost; what was changed is left to the instance that is in charge",
             ),
+            Self::PortLost {
+                why,
+                still,
+                retry_in_s,
+            } => {
+                let still = if *still { "still no port: " } else { "" };
+                write!(
+                    f,
+                    "{still}{why}; what was changed is restored when the port is back; next try in {retry_in_s:.0} s"
+                )
+            }
+            Self::PortBack => f.write_str("the port is open again; starting over"),
             Self::OtherInCharge { holder, pending } => {
                 write!(
                     f,

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use silvan_cc::dcms::{Dcms, MarkingScope, MarkingState};
-use silvan_core::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
+use silvan_core::{Lid, MonotonicTime, PortNumber, Span, SwitchId, TickRule};
 use silvan_mad::congestion::{
     CongestionAttribute, SwitchCongestionSetting, SwitchPortCongestionSetting,
 };
 use silvan_mad::performance::{PerformanceAttribute, PortXmitConCtrl};
-use silvan_mad::smp::{SmInfo, SmState};
-use silvan_mad::{Body, ClassPortInfo, Method, performance_capability};
+use silvan_mad::smp::{ActiveLink, SmInfo, SmState};
+use silvan_mad::{Body, ClassPortInfo, Method, performance_capability, performance_capability2};
 use silvan_subnet::client::{Failure, Query, RequestResult};
-use silvan_subnet::discovery::{discover, local_port};
+use silvan_subnet::discovery::{Subnet, Switch, SwitchPort, discover, local_port};
 use silvan_subnet::key::CcKey;
 use silvan_subnet::metrics::label;
+use silvan_subnet::ticks::{TickQuery, read_ticks};
 use silvan_subnet::transport::Transport;
 
 use super::{LEAST_REST, Manager, ManagerError};
@@ -168,13 +169,16 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         };
         self.registry.update(&subnet);
         let all_answered = self.query_abilities()?;
+        self.read_ticks(&subnet)?;
         let is_complete = subnet.is_complete && all_answered;
         let before: Vec<_> = self
             .watched
             .iter()
             .map(|port| (port.id, port.lid))
             .collect();
-        self.watched = self.registry.watched(&subnet);
+        self.watched = self.registry.watched(&subnet, |number, switch, port| {
+            self.tick(number, switch, port)
+        });
         let is_same = before
             .iter()
             .copied()
@@ -240,6 +244,48 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             self.subnet = Some(Arc::new(subnet));
         }
         Ok(true)
+    }
+
+    /// Reads PortSamplesControl.Tick of switches and links that are new.
+    fn read_ticks(&mut self, subnet: &Subnet) -> Result<(), ManagerError> {
+        if self.settings.tick.is_some() {
+            return Ok(());
+        }
+        let ports = self.registry.swept(subnet);
+        let queries: Vec<((SwitchId, ActiveLink), TickQuery)> = ports
+            .filter_map(|(number, switch, port, location)| {
+                let key = (number, port.info.active_link());
+                let is_known = matches!(
+                    self.tick_codes.get(&key),
+                    Some(Ok(_) | Err(Failure::Refused(_)))
+                );
+                let query = TickQuery {
+                    node: number.index() as u32,
+                    lid: switch.lid?,
+                    port: PortNumber::new(location),
+                };
+                (!is_known).then_some((key, query))
+            })
+            .collect();
+        let codes = read_ticks(&mut self.client, queries)?;
+        self.tick_codes.extend(codes);
+        Ok(())
+    }
+
+    /// Length of a tick of the counters of time of a port: that of the configuration, or by device and
+    /// PortSamplesControl, or that of the thresholds.
+    fn tick(&self, number: SwitchId, switch: &Switch, port: &SwitchPort) -> Span {
+        let by_device = || {
+            let link = port.info.active_link();
+            let code = self.tick_codes.get(&(number, link));
+            let code = code.and_then(|code| code.ok());
+            let rule = TickRule::of_device(switch.device).or(code.map(TickRule::of_code))?;
+            let rate = link.data_bits_per_second();
+            let code = code.unwrap_or_else(|| rule.code(rate, link.lanes));
+            Some(rule.tick(code, rate, link.lanes))
+        };
+        let tick = self.settings.tick.or_else(by_device);
+        tick.unwrap_or(self.settings.dcms.tick)
     }
 
     /// Holds nothing any more that the machine does not hold.
@@ -330,14 +376,17 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Err(Failure::Refused(_)) => Some(false),
             Err(Failure::Unanswered | Failure::WrongNode | Failure::WrongKey) => None,
         };
-        let extended = match &answers[0] {
+        let (extended, additional) = match &answers[0] {
             Ok(answer) => {
                 let info = ClassPortInfo::parse(&answer.data());
                 let either = performance_capability::EXTENDED_WIDTH
                     | performance_capability::EXTENDED_WIDTH_NO_IETF;
-                info.capability_mask & either != 0
+                let extended = info.capability_mask & either != 0;
+                let additional = performance_capability2::ADDITIONAL_EXTENDED;
+                let has_additional = info.capability_mask2.get() & additional != 0;
+                (extended, extended && has_additional)
             }
-            Err(Failure::Refused(_)) => false,
+            Err(Failure::Refused(_)) => (false, false),
             Err(_) => return None,
         };
         let time_cong = has(&answers[1])?;
@@ -349,6 +398,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         };
         Some(Abilities {
             extended,
+            additional,
             time_cong,
             scope,
         })

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use silvan_cc::dcms::{Dcms, DcmsError, DcmsTopology, Decision, MarkingScope};
 use silvan_core::growth::CongestionGrowth;
 use silvan_core::{MonotonicTime, PortId, Span, SwitchId};
-use silvan_subnet::client::Client;
+use silvan_mad::smp::ActiveLink;
+use silvan_subnet::client::{Client, Failure};
 use silvan_subnet::discovery::Subnet;
 use silvan_subnet::metrics::label;
 use silvan_subnet::observer::Observer;
@@ -154,6 +155,8 @@ pub struct Manager<T, D> {
     registry: Registry,
     subnet: Option<Arc<Subnet>>,
     watched: Vec<WatchedPort>,
+    /// PortSamplesControl.Tick by switch and link, as far as switches have answered.
+    tick_codes: BTreeMap<(SwitchId, ActiveLink), Result<u8, Failure>>,
     meter: Meter,
     machine: Dcms<MonotonicTime>,
     growth: Vec<Option<CongestionGrowth>>,
@@ -214,6 +217,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             registry: Registry::default(),
             subnet: None,
             watched: Vec::new(),
+            tick_codes: BTreeMap::new(),
             machine,
             growth: Vec::new(),
             held: BTreeSet::new(),

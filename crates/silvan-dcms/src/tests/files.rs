@@ -63,6 +63,7 @@ fn the_emulated_example_compares_the_same_parts_of_an_interval() {
             let ratio = share(of_emulated, tick) / share(of_paper, paper.tick);
             assert!((ratio - 1.0).abs() < 1e-4, "{ratio} at {scale}");
         }
+        assert_eq!(emulated.tick, Some(tick).filter(|_| scale != 1.0));
         assert!(!emulated.require_sm);
         assert_eq!(emulated.state, Path::new("dcms-state"));
     }

@@ -158,8 +158,6 @@ pub struct Swept<'a> {
     pub observation: &'a Observation,
     /// What that means.
     pub report: &'a Report,
-    /// The tick of PortXmitWait.
-    pub tick: Span,
     /// Datagrams since the start.
     pub statistics: Statistics,
 }
@@ -284,7 +282,7 @@ impl Totals {
     ) {
         let grown = &swept.observation.growth[port];
         let seconds = |span: Span| span.as_ps() as f64 / 1e12;
-        let tick_s = seconds(swept.tick);
+        let tick_s = swept.observation.ticks[port].map_or(0.0, seconds);
         let span_s = seconds(grown.span);
         // A counter of time whose tick is too long counts more than has passed.
         let waited = grown.xmit_wait.unwrap_or(0) as f64 * tick_s;

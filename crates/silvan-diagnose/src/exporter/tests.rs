@@ -114,7 +114,8 @@ impl Bench {
         let before = self.readings();
         self.seconds += seconds;
         let now = self.readings();
-        let observation = Observation::new(&self.fabric, &before, &now, TICK);
+        let ticks = IdVec::filled(Some(TICK), self.fabric.ports.len());
+        let observation = Observation::new(&self.fabric, &before, &now, ticks);
         let tables = min_hop_balanced(&self.fabric).unwrap();
         let capable: IdVec<PortId, Option<Rate>> = IdVec::filled(None, self.fabric.ports.len());
         let report = Report::new(Input {
@@ -131,7 +132,6 @@ impl Bench {
             answers: &self.answers(),
             observation: &observation,
             report: &report,
-            tick: TICK,
             statistics: Statistics::default(),
         });
     }

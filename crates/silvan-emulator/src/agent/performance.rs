@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use silvan_core::counters::{DATA_WORD, EMULATED_TICK};
-use silvan_core::{NodeId, PortCounter, PortId, PortNumber, Sl, Vl};
+use silvan_core::counters::DATA_WORD;
+use silvan_core::{NodeId, PortCounter, PortId, PortNumber, Sl, Span, Vl};
 use silvan_mad::performance::{
     PerformanceAttribute, PortCounters, PortCountersExtended, PortRcvConCtrl, PortRcvDataSl,
     PortSamplesControl, PortSlRcvBecn, PortSlRcvFecn, PortVlXmitTimeCong, PortVlXmitWaitCounters,
@@ -49,6 +49,7 @@ struct LivePort<'a> {
     port: PortId,
     /// The port at the other end of the cable.
     from: Option<PortId>,
+    tick: Span,
 }
 
 type Read = fn(&LivePort<'_>, u8) -> u64;
@@ -88,14 +89,18 @@ const LIVE: &[Live] = live! {
     },
     PortSlRcvFecn.fecn: |at, sl| at.fecn(sl),
     PortSlRcvBecn.becn: |at, sl| at.becn(sl),
-    PortVlXmitWaitCounters.wait: |at, vl| lane(vl, |vl| ticks(at.plane().waited_ps(at.port, vl))),
-    PortVlXmitTimeCong.time_cong: |at, vl| lane(vl, |vl| ticks(at.plane().congested_ps(at.port, vl))),
+    PortVlXmitWaitCounters.wait: |at, vl| lane(vl, |vl| at.ticks(at.plane().waited_ps(at.port, vl))),
+    PortVlXmitTimeCong.time_cong: |at, vl| lane(vl, |vl| at.ticks(at.plane().congested_ps(at.port, vl))),
     SwPortVlCongestion.congestion: |at, vl| lane(vl, |vl| at.plane().congestion_events(at.port, vl)),
 };
 
 impl LivePort<'_> {
     fn plane(&self) -> &DataPlane {
         &self.subnet.plane
+    }
+
+    fn ticks(&self, ps: u64) -> u64 {
+        ps / self.tick.as_ps()
     }
 
     fn sum_sl(&self, of: impl Fn(&Self, u8) -> u64) -> u64 {
@@ -122,10 +127,6 @@ impl LivePort<'_> {
 
 fn words(bytes: u64) -> u64 {
     bytes / DATA_WORD
-}
-
-fn ticks(ps: u64) -> u64 {
-    ps / EMULATED_TICK.as_ps()
 }
 
 /// A counter's location in an attribute.
@@ -220,11 +221,14 @@ impl Subnet {
             PortSamplesControl::ID if exchange.set => return Err(UNSUPPORTED_METHOD),
             PortSamplesControl::ID => {
                 let asked = PortSamplesControl::parse(&exchange.data());
-                self.selected(exchange, asked.port_select.as_u8())?;
-                // Nothing can be sampled; 4 means counters of 32 bits. A Tick of 0 is that of a link of
-                // 2.5 Gbit/s, 4 ns: the tick of PortXmitWait.
+                let ports = self.selected(exchange, asked.port_select.as_u8())?;
+                let mut ports = ports
+                    .into_iter()
+                    .filter_map(|(node, number)| self.port_id(node, PortNumber::new(number)));
+                // Nothing can be sampled; 4 means counters of 32 bits. A switch's own port counts nothing.
                 let control = PortSamplesControl {
                     port_select: asked.port_select,
+                    tick: ports.next().map_or(0, |port| self.tick_code(port)),
                     counter_width: Bits::saturating(4),
                     ..PortSamplesControl::default()
                 };
@@ -318,16 +322,38 @@ impl Subnet {
         self.raw(node, number, kind).wrapping_sub(base)
     }
 
+    /// Changes a port, and so perhaps the tick of its counters of time: they show the same values after it.
+    pub(crate) fn keep_counters(&mut self, port: PortId, change: impl FnOnce(&mut Self)) {
+        let before = self.tick(port);
+        change(self);
+        let now = self.tick(port);
+        if before == now {
+            return;
+        }
+        let (node, _) = self.location(port);
+        for (&attribute, slots) in &*SLOTS {
+            for (location, slot) in (0u8..).zip(slots) {
+                let [before, now] =
+                    [before, now].map(|tick| self.raw_of_port(node, port, slot.kind, tick));
+                let record = self.record_mut(port);
+                let base = record.bases.entry((attribute, location)).or_insert(0);
+                *base = base.wrapping_add(now.wrapping_sub(before));
+            }
+        }
+    }
+
     /// What a counter has counted since the start.
     fn raw(&self, node: NodeId, number: u8, kind: CounterKind) -> u64 {
-        let Some(port) = self.port_id(node, PortNumber::new(number)) else {
-            return 0;
-        };
+        self.port_id(node, PortNumber::new(number))
+            .map_or(0, |port| {
+                self.raw_of_port(node, port, kind, self.tick(port))
+            })
+    }
+
+    fn raw_of_port(&self, node: NodeId, port: PortId, kind: CounterKind, tick: Span) -> u64 {
         match kind {
             CounterKind::Nothing => 0,
-            CounterKind::Port(counter) => {
-                counter.in_datagram(&self.plane.counters(port), EMULATED_TICK)
-            }
+            CounterKind::Port(counter) => counter.in_datagram(&self.plane.counters(port), tick),
             CounterKind::Live(read, number) => {
                 let from = self.fabric.ports[port].peer;
                 let at = LivePort {
@@ -335,6 +361,7 @@ impl Subnet {
                     node,
                     port,
                     from,
+                    tick,
                 };
                 read(&at, number)
             }

@@ -25,7 +25,7 @@ use crate::command::CounterRates;
 use crate::error::EmulatorError;
 use crate::faults::{FaultSchedule, Timetable};
 use crate::pace::Pace;
-use crate::subnet::{Start, Subnet};
+use crate::subnet::{Setup, Start, Subnet};
 use crate::view::FoundTrees;
 use crate::wire::{CONTROL_LEN, Message};
 use files::Files;
@@ -70,8 +70,8 @@ pub struct Options {
     pub time_scale: f64,
     /// The node that programs are attached to which name none.
     pub host: Option<String>,
-    /// How the subnet starts.
-    pub start: Start,
+    /// What the subnet has before the first request.
+    pub setup: Setup,
     /// Whether simulated time stands still at first.
     pub paused: bool,
     /// Faults that come about by themselves.
@@ -89,7 +89,7 @@ impl Options {
             notices: Notices::default(),
             time_scale: 1.0,
             host: None,
-            start: Start::Configured,
+            setup: Start::Configured.into(),
             paused: false,
             faults: None,
         }
@@ -170,7 +170,7 @@ impl Server {
         for (socket, token) in fixed {
             watch(&epoll, socket, token)?;
         }
-        let subnet = Subnet::new(engines, scenario, options.start, driver)?;
+        let subnet = Subnet::new(engines, scenario, options.setup, driver)?;
         let faults = Timetable::new(scenario.faults(), options.faults.as_ref(), &subnet.fabric)
             .map_err(EmulatorError::Faults)?;
         let mut clients = Clients::new(subnet, options.host.as_deref())?;

@@ -100,7 +100,9 @@ impl Subnet {
             return;
         };
         for end in [Some(port), self.peer(port)].into_iter().flatten() {
-            set_active(&mut self.record_mut(end).info, kind.width, kind.speed);
+            self.keep_counters(end, |subnet| {
+                set_active(&mut subnet.record_mut(end).info, kind.width, kind.speed);
+            });
             self.plane.engine.set_link_rate(end, kind.data_rate());
         }
     }

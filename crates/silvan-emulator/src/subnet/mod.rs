@@ -2,6 +2,7 @@
 //! links. What holds for data is passed on to the data plane.
 
 mod adapters;
+mod devices;
 mod links;
 mod locations;
 mod node;
@@ -25,6 +26,7 @@ use crate::plane::{DataPlane, with_control};
 use adapters::Adapters;
 use locations::Locations;
 
+pub use devices::{SwitchDevices, UnknownDevices};
 pub(crate) use node::{NodeState, PortRecord, SwitchRecord};
 pub(crate) use routes::Needs;
 
@@ -35,6 +37,24 @@ pub enum Start {
     Configured,
     /// Without LIDs and tables, ports waiting for a subnet manager.
     Blank,
+}
+
+/// What a fabric has before the first request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// How it starts.
+    pub start: Start,
+    /// The devices that its switches show.
+    pub devices: SwitchDevices,
+}
+
+impl From<Start> for Setup {
+    fn from(start: Start) -> Self {
+        Self {
+            start,
+            devices: SwitchDevices::default(),
+        }
+    }
 }
 
 /// Which hosts' paths are distinguished.
@@ -86,6 +106,8 @@ pub(crate) struct Subnet {
     pub first_switch_settings: Vec<SwitchSetting>,
     /// How the fabric started.
     pub start: Start,
+    /// The devices that its switches show.
+    devices: SwitchDevices,
     /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,
     /// When the way of data was last changed, until hosts have been told to look for it again.
@@ -99,9 +121,10 @@ impl Subnet {
     pub fn new(
         engines: &dyn Engines,
         scenario: &Scenario,
-        start: Start,
+        setup: impl Into<Setup>,
         driver: Option<Box<dyn Driver>>,
     ) -> Result<Self, EmulatorError> {
+        let Setup { start, devices } = setup.into();
         scenario.fabric().require_lids()?;
         let scenario = with_control(scenario)?;
         let configured = start == Start::Configured;
@@ -111,7 +134,7 @@ impl Subnet {
         let nodes = fabric
             .nodes
             .ids()
-            .map(|node| NodeState::new(&scenario, node, &adapters, configured))
+            .map(|node| NodeState::new(&scenario, node, (&adapters, devices), configured))
             .collect();
         let mut subnet = Self {
             switch_settings: Vec::new(),
@@ -125,6 +148,7 @@ impl Subnet {
             came_up: Vec::new(),
             traps: Vec::new(),
             start,
+            devices,
             uptime: Duration::ZERO,
             ways_changed: None,
             forgot_paths: vec![Duration::ZERO; fabric.host_count()],

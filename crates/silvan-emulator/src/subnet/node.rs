@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_core::{Guid, Lid, NodeId, PortNumber, SwitchId, Time};
+use silvan_core::{DeviceId, Guid, Lid, NodeId, PortNumber, SwitchId, Time};
 use silvan_fabric::{CableLimit, LinkKind, NodeKind, Speed, Width};
 use silvan_mad::Bits;
 use silvan_mad::smp::{
@@ -12,6 +12,7 @@ use silvan_mad::smp::{
 use silvan_scenario::Scenario;
 
 use super::adapters::{Adapters, own_number};
+use super::devices::SwitchDevices;
 use crate::agent::congestion::KeyState;
 
 /// Entries of the linear forwarding table: all unicast LIDs.
@@ -182,9 +183,18 @@ impl NodeState {
     }
 
     /// A node of a scenario's fabric, set up by the scenario if `configured`.
-    pub fn new(scenario: &Scenario, id: NodeId, adapters: &Adapters, configured: bool) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        id: NodeId,
+        (adapters, devices): (&Adapters, SwitchDevices),
+        configured: bool,
+    ) -> Self {
         let fabric = scenario.fabric();
         let node = &fabric.nodes[id];
+        let device = match node.kind {
+            NodeKind::Switch(switch) => devices.of(fabric, switch),
+            NodeKind::Host(_) => DeviceId::EMULATED,
+        };
         // A host has one port, which may be any of its adapter.
         let own_port = own_number(node);
         let (name, port_count) = match node.kind {
@@ -277,8 +287,8 @@ impl NodeState {
                 node_guid: node.guid,
                 port_guid: port_guid(scenario, id),
                 partition_cap: P_KEYS,
-                // No tool depends on the device; it must be one that they do not know.
-                device_id: 1,
+                vendor_id: Bits::saturating(device.vendor.into()),
+                device_id: device.device as u16,
                 ..NodeInfo::default()
             },
             description: description(name),

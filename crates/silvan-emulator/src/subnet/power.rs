@@ -46,7 +46,7 @@ impl Subnet {
     fn power_on(&mut self, node: NodeId, switch: SwitchId) {
         let info = &self.own(node).info;
         let lids = (info.lid, info.lmc.get());
-        let mut fresh = NodeState::new(&self.scenario, node, &self.adapters, false);
+        let mut fresh = NodeState::new(&self.scenario, node, (&self.adapters, self.devices), false);
         let old = self.state(node);
         for (port, old) in fresh.ports.iter_mut().zip(&old.ports).skip(1) {
             port.cut = old.cut;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use silvan_core::{Bytes, Lid, MonotonicTime, Span, Time};
-use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
+use silvan_emulator::{ControlAnswer, ManagementPlane, Setup, Start};
 use silvan_instances::Fastest;
 use silvan_mad::performance::PortCountersExtended;
 use silvan_mad::{Class, ClassPortInfo, MAD_LEN, Method, Packet, Status};
@@ -50,8 +50,12 @@ pub struct Live(pub Rc<RefCell<World>>);
 
 impl World {
     pub fn new(scenario: &Scenario) -> Self {
-        let mut plane = ManagementPlane::new(&Fastest, scenario, Start::Configured)
-            .expect("the fabric can be emulated");
+        Self::with(scenario, Start::Configured.into())
+    }
+
+    pub fn with(scenario: &Scenario, setup: Setup) -> Self {
+        let mut plane =
+            ManagementPlane::new(&Fastest, scenario, setup).expect("the fabric can be emulated");
         let mut connect = [0; 80];
         for (at, word) in [(0, 0xdead_beef_u32), (4, 0), (8, 1), (12, 64), (16, 77)] {
             connect[at..at + 4].copy_from_slice(&word.to_ne_bytes());

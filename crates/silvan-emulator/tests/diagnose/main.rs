@@ -9,6 +9,7 @@ mod logs;
 mod pace;
 mod scene;
 mod score;
+mod ticks;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -71,7 +72,7 @@ fn diagnosed_scenario(toml: &str, incident: Option<fn(&mut World)>, loss: f64) -
     world.borrow_mut().plane.lose(loss, 1);
     let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(500)).unwrap();
-    let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
+    let (report, _) = survey.diagnose(None, 1.0, || client.now());
     assert_eq!(world.borrow().sets, 0, "nothing is set");
     report
 }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use silvan_core::counters::EMULATED_TICK;
 use silvan_core::stream::SplitMix64;
 use silvan_core::{HostId, PortId, Span};
 use silvan_diagnose::observation::Observation;
@@ -239,7 +238,7 @@ pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth)
         .collect();
     let topology = &survey.topology;
     let (before, now) = (&survey.before, &survey.now);
-    let mut observation = Observation::new(&topology.fabric, before, now, EMULATED_TICK);
+    let mut observation = Observation::new(&topology.fabric, before, now, topology.ticks.clone());
     observation.logs = survey.logs.clone();
     let verdict = diagnose(Facts {
         fabric: &topology.fabric,

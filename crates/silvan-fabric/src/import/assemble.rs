@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use silvan_core::{Guid, Lid, PortNumber};
+use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
 use crate::import::{
-    DeviceId, ImportError, ImportWarning, ImportedCable, ImportedFabric, ImportedNode, NodeKind,
+    ImportError, ImportWarning, ImportedCable, ImportedFabric, ImportedNode, NodeKind,
 };
 use crate::{Speed, Width};
 

@@ -12,10 +12,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use silvan_core::{Guid, Lid};
+use silvan_core::{DeviceId, Guid, Lid};
 
 use crate::import::assemble::{Record, RecordKind, RecordPort, assemble};
-use crate::import::{DeviceId, ImportError, ImportedFabric};
+use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
 const CUT: &str = "the file is cut off; run ibdiagnet again";

@@ -55,7 +55,7 @@ pub use error::{ImportError, ImportWarning};
 pub use export::ibsim_net;
 pub use ibdiagnet::{DatabaseSection, ImportedDatabase, database, database_number};
 pub use lfts::{ImportedRoutes, routes};
-pub use model::{DeviceId, ImportedCable, ImportedFabric, ImportedNode, NodeKind};
+pub use model::{ImportedCable, ImportedFabric, ImportedNode, NodeKind};
 pub use ports::ports;
 pub use sl_to_vl::sl_to_vl_dump;
 pub use topology::topology;

@@ -1,6 +1,6 @@
 //! What an importer hands over.
 
-use silvan_core::{Guid, Lid, PortNumber};
+use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
 use crate::import::ImportWarning;
 use crate::{Cable, Fabric, FabricBuilder, FabricError, Identity, LinkKind, Speed, Width};
@@ -119,8 +119,8 @@ impl NodeKind {
     /// The device of aggregation nodes of NVIDIA's switches.
     const AGGREGATION_DEVICE: u32 = 0xcf09;
 
-    /// The description of aggregation nodes, unless someone has changed it.
-    pub(crate) const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
+    /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.
+    pub const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
 
     /// Returns true if an adapter is an aggregation node.
     pub(crate) fn is_aggregation(name: &str, device: Option<DeviceId>) -> bool {
@@ -129,20 +129,6 @@ impl NodeKind {
         });
         of_device || name == Self::AGGREGATION_NAME
     }
-}
-
-/// VendorID and DeviceID of NodeInfo (IBA volume 1, 14.2.5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DeviceId {
-    /// VendorID.
-    pub vendor: u32,
-    /// DeviceID.
-    pub device: u32,
-}
-
-impl DeviceId {
-    /// The vendor of Mellanox's and NVIDIA's devices.
-    pub const MELLANOX: u32 = 0x2c9;
 }
 
 /// A switch, or a port of an adapter or router.

@@ -17,7 +17,7 @@
 //! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a
 //! port.
 
-use silvan_core::Guid;
+use silvan_core::{DeviceId, Guid};
 use winnow::Parser;
 use winnow::ascii::{alpha1, dec_uint, space0, space1};
 use winnow::combinator::{opt, preceded};
@@ -28,7 +28,7 @@ use crate::import::line::{
     InvalidLids, Piece, bracketed_guid, bracketed_number, description, hex_guid, is_message,
     known_rates, lines, prefixed_guid, quoted, stated_rate,
 };
-use crate::import::{DeviceId, ImportError, ImportedFabric};
+use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
 /// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim.

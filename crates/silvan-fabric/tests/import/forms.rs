@@ -1,6 +1,7 @@
 //! Forms in which tools, terminals and editors hand over one small network.
 
-use silvan_fabric::import::{DeviceId, ImportedFabric, NodeKind, ports, topology};
+use silvan_core::DeviceId;
+use silvan_fabric::import::{ImportedFabric, NodeKind, ports, topology};
 
 use crate::{build, view};
 

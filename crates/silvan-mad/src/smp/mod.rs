@@ -16,7 +16,7 @@ use crate::{Field, MAD_LEN, Packet};
 pub use node::{DescriptionTooLong, NodeDescription, NodeInfo, NodeType, SwitchInfo};
 pub use notice::{Notice, NoticeType, SmInfo, SmState};
 pub use port_info::{
-    Mtu, PhysicalState, PortInfo, PortState, capability, link_speed, link_speed_ext,
+    ActiveLink, Mtu, PhysicalState, PortInfo, PortState, capability, link_speed, link_speed_ext,
     link_speed_ext2, link_width,
 };
 pub use tables::{

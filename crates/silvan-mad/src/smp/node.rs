@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use silvan_core::{Guid, PortNumber};
+use silvan_core::{DeviceId, Guid, PortNumber};
 use thiserror::Error;
 
 use crate::field::{attribute, code_points};
@@ -47,6 +47,16 @@ attribute! {
         pub local_port: PortNumber = 288,
         /// VendorID: the manufacturer's OUI.
         pub vendor_id: Bits<24> = 296 hex,
+    }
+}
+
+impl NodeInfo {
+    /// Vendor and device.
+    pub fn device(&self) -> DeviceId {
+        DeviceId {
+            vendor: self.vendor_id.get(),
+            device: self.device_id.into(),
+        }
     }
 }
 

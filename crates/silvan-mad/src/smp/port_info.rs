@@ -250,3 +250,87 @@ attribute! {
         pub link_speed_ext_enabled: Bits<5> = 507,
     }
 }
+
+/// Width and speed at which a link runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ActiveLink {
+    /// Number of lanes.
+    pub lanes: u64,
+    /// Bits per second of a lane on the wire, line coding included.
+    pub lane_bits_per_second: u64,
+    /// The part of the bits that is data, as numerator and denominator.
+    pub coding: (u64, u64),
+}
+
+impl ActiveLink {
+    /// Bits per second on the wire.
+    pub fn signalling_bits_per_second(self) -> u64 {
+        self.lanes * self.lane_bits_per_second
+    }
+
+    /// Bits of data per second.
+    pub fn data_bits_per_second(self) -> u64 {
+        let (data, coded) = self.coding;
+        self.signalling_bits_per_second() * data / coded
+    }
+}
+
+impl PortInfo {
+    /// The link as LinkWidthActive and the fields of active speeds describe it. The line code is 8b/10b to QDR and 64b/66b
+    /// to EDR; from HDR on, forward error correction makes 17 of 16 bits.
+    pub fn active_link(&self) -> ActiveLink {
+        let lanes = match self.link_width_active {
+            link_width::X1 => 1,
+            link_width::X2 => 2,
+            link_width::X4 => 4,
+            link_width::X8 => 8,
+            _ => 12,
+        };
+        let (lane_bits_per_second, coding) = match self.link_speed_ext_active.get() {
+            _ if self.link_speed_ext2_active.get() == link_speed_ext2::XDR => {
+                (212_500_000_000, (16, 17))
+            }
+            0 => match self.link_speed_active.get() {
+                link_speed::SDR => (2_500_000_000, (8, 10)),
+                link_speed::DDR => (5_000_000_000, (8, 10)),
+                _ => (10_000_000_000, (8, 10)),
+            },
+            link_speed_ext::FDR => (14_062_500_000, (64, 66)),
+            link_speed_ext::EDR => (25_781_250_000, (64, 66)),
+            link_speed_ext::HDR => (53_125_000_000, (16, 17)),
+            _ => (106_250_000_000, (16, 17)),
+        };
+        ActiveLink {
+            lanes,
+            lane_bits_per_second,
+            coding,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: the rates by which the speeds are sold.
+    #[test]
+    fn links_carry_the_data_that_they_are_named_for() {
+        let four = |speed: u32, extended: u32, second: u32| {
+            let info = PortInfo {
+                link_width_active: link_width::X4,
+                link_speed_active: Bits::saturating(speed.into()),
+                link_speed_ext_active: Bits::saturating(extended.into()),
+                link_speed_ext2_active: Bits::saturating(second.into()),
+                ..PortInfo::default()
+            };
+            info.active_link().data_bits_per_second() / 1_000_000_000
+        };
+        assert_eq!(four(link_speed::SDR, 0, 0), 8);
+        assert_eq!(four(link_speed::QDR, 0, 0), 32);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::FDR, 0), 54);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::EDR, 0), 100);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::HDR, 0), 200);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::NDR, 0), 400);
+        assert_eq!(four(link_speed::QDR, 0, link_speed_ext2::XDR), 800);
+    }
+}

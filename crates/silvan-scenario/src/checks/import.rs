@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use silvan_core::Bytes;
+use silvan_core::{Bytes, decode_text};
 use silvan_fabric::Fabric;
 use silvan_fabric::import::{ImportError, ImportedFabric, ImportedNode};
 use silvan_fabric::routing::Routing;
@@ -102,8 +102,7 @@ pub(crate) fn import_tables(
     }
 }
 
-/// The file's path as errors name it, and its text of at most `limit`. Bytes that are not UTF-8 become U+FFFD: names of
-/// real nodes may have any.
+/// The file's path as errors name it, and its [text](decode_text) of at most `limit`.
 pub(super) fn read(
     file: &str,
     base: &Path,
@@ -111,9 +110,7 @@ pub(super) fn read(
     limit: Bytes,
 ) -> Result<(String, String), ScenarioError> {
     let (name, bytes) = in_bytes(file, base, key, limit)?;
-    let text = String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Ok((name, text))
+    Ok((name, decode_text(bytes)))
 }
 
 /// The file's path as errors name it, and its contents of at most `limit`.

@@ -29,7 +29,7 @@ pub(crate) mod traffic;
 
 use silvan_core::document::{Refusal, suggest};
 use silvan_core::{HostId, SwitchId};
-use silvan_fabric::{Fabric, Node, NodeKind};
+use silvan_fabric::{Fabric, Node, NodeKind, import as files};
 
 use crate::{KeyPath, ScenarioError};
 
@@ -82,6 +82,13 @@ fn node_named<T>(
             let error = ScenarioError::new(key, format!("{name:?} is a {other}, not a {kind}"));
             error.with_hint(format!("give the name of a {kind}"))
         }),
+        None if name.starts_with(files::NodeKind::AGGREGATION_NAME) => {
+            let message = format!(
+                "{name:?} is an aggregation node (SHARP), which carries no traffic of hosts"
+            );
+            let hint = "a file's aggregation nodes are left out; give the name of a host";
+            Err(ScenarioError::new(key, message).with_hint(hint))
+        }
         None => {
             let nodes = fabric.nodes.iter();
             let known = nodes.filter(|node| of_kind(node).is_some());

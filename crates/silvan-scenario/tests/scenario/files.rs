@@ -271,6 +271,40 @@ fn aggregation_nodes_leave_the_shape_of_a_tree_alone() {
         warning.ends_with("4 aggregation nodes of switches (SHARP) are left out"),
         "{warning}"
     );
+    let named =
+        "[[traffic.flow]]\nfrom = \"host-11\"\nto = \"Mellanox Technologies Aggregation Node\"\n";
+    let error = Scenario::from_toml(&format!("{scenario}{named}"), place.to_str().unwrap(), &[]);
+    let error = error.unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("is an aggregation node (SHARP), which carries no traffic of hosts"),
+        "{message}"
+    );
+    assert_eq!(error.line(), Some(8));
+    assert_eq!(
+        error.hint(),
+        Some("a file's aggregation nodes are left out; give the name of a host")
+    );
+}
+
+/// Oracle: the same files in UTF-8.
+#[test]
+fn captures_of_powershell_are_read() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/real-fabric");
+    let folder = tempfile::tempdir().unwrap();
+    let toml = "[fabric]\nfile = \"ibnetdiscover.txt\"\nrouting = \"lfts\"\nrouting-file = \"dump_lfts.txt\"\n";
+    for file in ["ibnetdiscover.txt", "dump_lfts.txt"] {
+        let text = fs::read_to_string(format!("{samples}/{file}")).unwrap();
+        let text = text.replace('\n', "\r\n");
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+        fs::write(folder.path().join(file), bytes).unwrap();
+    }
+    let read = |folder: &str| {
+        let scenario = Scenario::from_toml(toml, &format!("{folder}/test.toml"), &[]).unwrap();
+        scenario.to_toml()
+    };
+    assert_eq!(read(folder.path().to_str().unwrap()), read(samples));
 }
 
 #[test]

@@ -162,6 +162,8 @@ rate-reduction-threshold = {_WAITING * ticks:.0f}
 utilization-change-threshold = {words:.0f}
 low-duration = "{low_s * 1000:.0f} ms"
 low-marking-rate = 0
+[counters]
+tick = "{tick_ns * 1000:.0f} ps"
 [state]
 folder = "state"
 """

@@ -1,4 +1,4 @@
-use silvan_core::{Length, Span};
+use silvan_core::Length;
 use silvan_fabric::generators::{Generator, KAryNTree};
 use silvan_fabric::routing::d_mod_k;
 use silvan_fabric::{LinkKind, Speed, Width};
@@ -22,7 +22,8 @@ fn hosts_with_one_flow_are_told_from_those_that_send_to_all() {
     let to_one = [hosts[4], hosts[8], hosts[12]];
     let ports = fabric.ports.len();
     let unread = IdVec::filled(Default::default(), ports);
-    let mut observation = Observation::new(&fabric, &unread, &unread, Span::from_ns(4));
+    let ticks = IdVec::filled(None, ports);
+    let mut observation = Observation::new(&fabric, &unread, &unread, ticks);
     for port in observation.ports.iter_mut() {
         port.load = Some(0.0);
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::decode_text;
 
-use super::{TraceError, TraceFormat, TraceSettings, binary_goal, only, text_of};
+use super::{TraceError, TraceFormat, TraceSettings, binary_goal, only};
 use crate::programs::goal;
 use crate::programs::schedule::Schedule;
 
@@ -19,7 +20,7 @@ impl TraceFormat for Goal {
         let bytes = only(files);
         match binary_goal::is_binary(&bytes) {
             true => Ok(goal::write(&binary_goal::parse(&bytes)?)),
-            false => Ok(text_of(bytes)),
+            false => Ok(decode_text(bytes)),
         }
     }
 

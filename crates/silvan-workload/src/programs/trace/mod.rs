@@ -235,12 +235,6 @@ pub(crate) fn only(files: Vec<Vec<u8>>) -> Vec<u8> {
     files.into_iter().next().unwrap_or_default()
 }
 
-/// Bytes that are not UTF-8 become U+FFFD: a mistake of a line, not of the whole file.
-pub(crate) fn text_of(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
 /// Refuses a trace of so many operations.
 pub(crate) fn check_length(ops: u64) -> Result<(), String> {
     match ops > MOST_OPS {

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::Span;
+use silvan_core::{Span, decode_text};
 
 use super::{
     COLLECTIVE_TAG, SHORTEN, TraceError, TraceFormat, TracePlace, TraceSettings, check_length,
-    check_places, only, text_of,
+    check_places, only,
 };
 use crate::programs::collective::{Collective, Operation};
 use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
@@ -29,7 +29,7 @@ pub struct Aicb {}
 
 impl TraceFormat for Aicb {
     fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
-        Ok(text_of(only(files)))
+        Ok(decode_text(only(files)))
     }
 
     fn schedules(

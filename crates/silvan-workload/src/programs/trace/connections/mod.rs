@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::Span;
+use silvan_core::{Span, decode_text};
 
 use super::{
-    LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TraceFormat, TraceSettings, only, text_of,
+    LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TraceFormat, TraceSettings, only,
 };
 use crate::programs::draft::{COMPUTE, Draft, MESSAGES};
 use crate::programs::schedule::{Action, Schedule};
@@ -82,7 +82,7 @@ impl StartUnit {
 
 impl TraceFormat for Connections {
     fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
-        Ok(text_of(only(files)))
+        Ok(decode_text(only(files)))
     }
 
     fn schedules(
