@@ -37,6 +37,9 @@ pub fn check(format: &dyn TraceFormat, bytes: &[u8]) {
         return;
     }
     assert!(format.warnings(&text).len() <= 2);
+    if let Err(error) = format.stream(&text, &settings) {
+        assert!(!error.message.is_empty() && !error.hint.is_empty());
+    }
     if let Err(error) = format.schedules(&text, &settings) {
         assert!(!error.message.is_empty() && !error.hint.is_empty());
     }

@@ -6,6 +6,7 @@
 
 mod list;
 mod simai;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::{
 use crate::programs::collective::{Collective, Operation};
 use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
 use crate::programs::schedule::{Action, Schedule};
+use crate::programs::stream::Stream;
 
 /// Both formats: a list starts with its ranks in brackets, or with the names of its columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,17 @@ pub struct Aicb {}
 impl TraceFormat for Aicb {
     fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
         Ok(text_of(only(files)))
+    }
+
+    fn stream(
+        &self,
+        text: &str,
+        settings: &TraceSettings,
+    ) -> Result<Option<Arc<Stream>>, TraceError> {
+        match &sections(text, settings)?[..] {
+            [section] => Ok(stream::of(section, settings)),
+            _ => Ok(None),
+        }
     }
 
     fn schedules(
