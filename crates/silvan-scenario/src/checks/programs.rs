@@ -12,7 +12,7 @@ use silvan_workload::traffic::rng::{Purpose, shuffle, stream};
 use silvan_workload::traffic::{HostRef, Selection};
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
-use super::traces::{TraceNames, schedules};
+use super::traces::{TraceNames, traced};
 use super::traffic::hosts_named;
 use super::{at, refused};
 use crate::parsed::{Limit, ScenarioFile, TrafficSection};
@@ -266,9 +266,8 @@ fn job(
     let places = settings.places as usize;
     let work = match work {
         KindWork::Trace(_, format) => {
-            let schedules = schedules(entry, format, &settings, names, key)?;
             let start = span(entry.start, &key.key("start"))?;
-            Work::Schedules { schedules, start }
+            traced(entry, format, &settings, start, names, key)?
         }
         KindWork::Repeat(operation) => repeated(entry, operation, &settings, key)?,
         KindWork::Sizes => sized(entry, key)?,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
+use silvan_core::Span;
 use silvan_workload::programs::section::ProgramEntry;
 use silvan_workload::programs::trace::{TraceError, TraceFormat, TracePlace, TraceSettings};
-use silvan_workload::programs::{KindWork, Schedule};
+use silvan_workload::programs::{KindWork, Work};
 
 use super::import::{in_bytes, read};
 use super::{at, limits};
@@ -226,17 +226,23 @@ pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
     warnings.collect()
 }
 
-/// The schedules of a program's trace.
-pub(super) fn schedules(
+/// What the ranks of a program's trace do from `start` on.
+pub(super) fn traced(
     entry: &ProgramEntry,
     format: &dyn TraceFormat,
     settings: &TraceSettings,
+    start: Span,
     names: &[String],
     key: &KeyPath,
-) -> Result<Vec<Arc<Schedule>>, ScenarioError> {
+) -> Result<Work, ScenarioError> {
     let text = entry.trace.as_deref().unwrap_or_default();
-    let schedules = format.schedules(text, settings);
-    schedules.map_err(|error| in_file(names, &error, key))
+    let work = match format.stream(text, settings) {
+        Ok(Some(stream)) => Ok(Work::Stream { stream, start }),
+        Ok(None) => { format.schedules(text, settings) }
+            .map(|schedules| Work::Schedules { schedules, start }),
+        Err(error) => Err(error),
+    };
+    work.map_err(|error| in_file(names, &error, key))
 }
 
 /// An error of a file, or of the text in the scenario.

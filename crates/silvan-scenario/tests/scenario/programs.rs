@@ -385,3 +385,22 @@ fn parts_of_traces_that_are_ignored_are_counted() {
     let left_out = "traffic.program.0: 1 collective operations are ignored: the parallelism of the file does not have them";
     assert_eq!(warnings("aicb", "a.txt", ""), [left_out]);
 }
+
+/// A list of AICB with more operations than schedules hold is a stream.
+#[test]
+fn a_list_above_the_limit_is_a_stream() {
+    let is_stream = |rows: usize| {
+        let rows = "all_reduce,dp_group,4096\n".repeat(rows);
+        let text = format!(
+            "[fabric]\ngenerator = \"single-switch\"\nhosts = 128\n[[traffic.program]]\nkind = \"aicb\"\n\
+            trace = \"\"\"\ncomm_type,comm_group,msg_size\n{rows}\"\"\"\n"
+        );
+        let scenario = read(&text).unwrap();
+        let plan = scenario.programs().unwrap();
+        assert_eq!(plan.jobs[0].rank_hosts().len(), 128);
+        matches!(plan.jobs[0].work, Work::Stream { .. })
+    };
+    assert!(!is_stream(10));
+    // An allreduce on 128 ranks has 97,664 operations.
+    assert!(is_stream(350));
+}

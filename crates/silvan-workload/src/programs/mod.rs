@@ -35,6 +35,7 @@ pub mod section;
 mod senders;
 mod sequence;
 mod spec;
+mod stream;
 pub mod trace;
 pub mod training;
 
@@ -53,3 +54,4 @@ pub use schedule::{Action, Dependency, Schedule, ScheduleOp};
 pub use section::Messaging;
 pub use senders::Payload;
 pub use spec::{JobSpec, Script};
+pub use stream::{Stream, StreamAction, StreamRank, StreamStep};

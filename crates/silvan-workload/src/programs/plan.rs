@@ -14,6 +14,7 @@ use crate::programs::pattern::Looped;
 use crate::programs::schedule::Schedule;
 use crate::programs::section::Messaging;
 use crate::programs::spec::{JobSpec, Script};
+use crate::programs::stream::{Stream, StreamRank};
 
 /// How ranks are dealt to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +51,13 @@ pub enum Work {
         /// The schedules.
         schedules: Vec<Arc<Schedule>>,
         /// Time before them.
+        start: Span,
+    },
+    /// A list of steps that all ranks do.
+    Stream {
+        /// The list.
+        stream: Arc<Stream>,
+        /// Time before it.
         start: Span,
     },
     /// A schedule for each rank, over and over.
@@ -89,6 +97,7 @@ impl JobPlan {
         let count = match &self.work {
             Work::Collective { .. } => places,
             Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
+            Work::Stream { stream, .. } => stream.ranks as usize,
         };
         let host = |rank: usize| match self.placement {
             Placement::Block | Placement::Random | Placement::Rail => {
@@ -104,6 +113,7 @@ impl JobPlan {
         match self.work {
             Work::Collective { start, .. }
             | Work::Loops { start, .. }
+            | Work::Stream { start, .. }
             | Work::Schedules { start, .. } => Time::ZERO + start,
         }
     }
@@ -114,6 +124,9 @@ impl JobPlan {
         let group = Group::all(hosts.len() as u32);
         let script = |rank: usize| match &self.work {
             Work::Schedules { schedules, .. } => Script::Schedule(schedules[rank].clone()),
+            Work::Stream { stream, .. } => {
+                Script::Sequence(Box::new(StreamRank::new(Arc::clone(stream), rank as u32)))
+            }
             Work::Loops {
                 schedules,
                 iterations,

@@ -106,9 +106,9 @@ pub struct ProgramEntry {
     pub name: Option<String>,
     /// The program of the ranks.
     pub kind: ProgramKind,
-    /// Trace of at most 256 MiB, relative to the scenario's folder. Of Chakra traces, which have a file `NAME.RANK.et` or
-    /// `NAME.RANK.json` for each rank, it is the part before the rank. For kinds that run a trace only, as are `trace`,
-    /// `groups` and `operations-per-second`.
+    /// Trace of at most 256 MiB, relative to the scenario's folder, and of at most 33,554,432 operations of all ranks; a list of
+    /// AICB may have more. Of Chakra traces, which have a file `NAME.RANK.et` or `NAME.RANK.json` for each rank, it is the part
+    /// before the rank. For kinds that run a trace only, as are `trace`, `groups` and `operations-per-second`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The text of a trace, in place of a file.

@@ -74,7 +74,7 @@ pub enum SizeMix {
     },
     /// Points of the cumulative distribution, with straight lines in between.
     Cdf(Vec<CdfPoint>),
-    /// A file with such points: a size in bytes and a share in each line, in percent or as fractions.
+    /// A file with such points: a size in bytes and a share in each line, in percent or as fractions; or a file of Homa or YAPS.
     File(String),
 }
 

@@ -36,7 +36,10 @@ pub fn check(format: &dyn TraceFormat, bytes: &[u8]) {
     {
         return;
     }
-    assert!(format.warnings(&text).len() <= 1);
+    assert!(format.warnings(&text).len() <= 2);
+    if let Err(error) = format.stream(&text, &settings) {
+        assert!(!error.message.is_empty() && !error.hint.is_empty());
+    }
     if let Err(error) = format.schedules(&text, &settings) {
         assert!(!error.message.is_empty() && !error.hint.is_empty());
     }
@@ -61,6 +64,10 @@ pub fn examples() -> Vec<(&'static dyn TraceFormat, Vec<u8>)> {
     let again = b"HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 checkpoints: 1 0 \
         checkpoint_initiates: 1 1 all_gpus: 4\n2\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n\
         b -1 1 ALLREDUCE 8 1 NONE 0 1 ALLREDUCE 8 1\n";
+    let pipeline = b"HYBRID_TRANSFORMER model_parallel_NPU_group: 1 pp: 2 vpp: 2 ga: 2 all_gpus: 4 pp_comm: 8.0\n6\n\
+        h -1 1 NONE 0 1 NONE 0 1 ALLGATHER 8 1\nembedding_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n\
+        b -1 1 NONE 0 1 NONE 0 1 NONE 0 1\nembedding_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n\
+        b -1 1 NONE 0 1 NONE 0 1 NONE 0 1\noptimizer1 -1 1 ALLREDUCE 8 1 NONE 0 1 NONE 0 1\n";
     let matrix = b"Nodes 3\nConnections 2\nTriggers 1\n0->1 start 0 size 9 send_done_trigger 1\n\
         1->2 trigger 1 size 8\ntrigger id 1 oneshot\n";
     let labelled = b"Nodes 3\n0->1 id 1 msg 2 start 2000 size 9 send_done_trigger 1\n\
@@ -83,6 +90,7 @@ pub fn examples() -> Vec<(&'static dyn TraceFormat, Vec<u8>)> {
         (&Aicb {}, dlrm.to_vec()),
         (&Aicb {}, customized.to_vec()),
         (&Aicb {}, again.to_vec()),
+        (&Aicb {}, pipeline.to_vec()),
         (&Connections::DEFAULT, matrix.to_vec()),
         (&Connections::DEFAULT, labelled.to_vec()),
         (&Goal {}, binary),

@@ -10,7 +10,7 @@ pub fn check(text: &str) {
             assert!(
                 points
                     .windows(2)
-                    .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1),
+                    .all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1),
                 "{text:?}"
             );
             assert_eq!(points[points.len() - 1].1.to_bits(), 100f64.to_bits());

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use silvan_cc::workload::{Transit, Workload};
 use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_workload::traffic::{
-    FlowPattern, FlowRecord, Flows, Load, Reason, SizeMix, Spacing, Traffic, TrafficSection,
-    read_cdf,
+    CdfPoint, FlowPattern, FlowRecord, Flows, Load, Reason, SizeMix, Spacing, Traffic,
+    TrafficSection, read_cdf,
 };
 
 use crate::cdf_law;
@@ -397,9 +397,13 @@ proptest! {
     #[test]
     fn any_text_is_a_rising_distribution_or_has_a_line_at_fault(
         text in "([0-9]{1,3}[ ,\t]{1,2}[0-9.e-]{1,3}\n){0,6}(100000 1(00)?)?",
+        steps in "[0-9]{1,3}\n(1 0.[0-4]\n)?(2 0.[5-9]\n){0,2}3 1",
+        packets in "(1 1 0.[0-4]\n)?(2 1 0.[5-9]\n){0,2}3 1 1(.0)?",
         any in ".{0,60}",
     ) {
         cdf_law::check(&text);
+        cdf_law::check(&steps);
+        cdf_law::check(&packets);
         cdf_law::check(&any);
     }
 }
@@ -416,7 +420,7 @@ fn files_of_sizes_name_the_line_at_fault() {
             .1
             .contains("falls from 50 to 40")
     );
-    assert_eq!(fault("0 0\n10 50\n10 60\n30 100").0, 3);
+    assert_eq!(fault("0 0\n10 50\n9 60\n30 100").0, 3);
     assert_eq!(fault("0 0\n10 x").0, 2);
     assert_eq!(fault("0 0\n10 50\n20 99").0, 3);
     assert_eq!(fault("0 0\n10 150").0, 2);
@@ -428,13 +432,96 @@ fn files_of_sizes_name_the_line_at_fault() {
     );
 }
 
+/// Sizes of flows of a distribution, whose mean is as given: within four standard errors.
+fn drawn(points: Vec<CdfPoint>, mean: f64) -> BTreeSet<u64> {
+    let flows = records(Flows::at_load(SizeMix::Cdf(points), 0.5), 10, after_ms(50));
+    let sizes: Vec<f64> = flows.iter().map(|(_, flow)| flow.bytes as f64).collect();
+    let count = sizes.len() as f64;
+    assert!(count > 500.0, "{count}");
+    let found = sizes.iter().sum::<f64>() / count;
+    let squares = sizes.iter().map(|size| (size - found).powi(2));
+    let error = (squares.sum::<f64>() / count / count).sqrt();
+    assert!(
+        (found - mean).abs() < 4.0 * error,
+        "{found} +- {error}: {mean}"
+    );
+    flows.iter().map(|(_, flow)| flow.bytes).collect()
+}
+
+/// Homa's files have the mean in the first line, and its flows have no other sizes than those of the lines (HomaTransport,
+/// `MsgSizeDistributions.cc`).
+#[test]
+fn sizes_of_homa_are_steps_with_their_mean() {
+    let points = read_cdf("3575.000\n100   0.5\n1500 0.75\n1500 0.85\n20000\t1.0\n").unwrap();
+    let sizes: Vec<(u64, f64)> = points
+        .iter()
+        .map(|point| (point.0.as_u64(), point.1))
+        .collect();
+    let expected = [
+        (100, 50.0),
+        (1500, 50.0),
+        (1500, 75.0),
+        (1500, 85.0),
+        (20_000, 85.0),
+        (20_000, 100.0),
+    ];
+    assert_eq!(sizes, expected);
+    let mean = 0.5 * 100.0 + 0.35 * 1500.0 + 0.15 * 20_000.0;
+    assert_eq!(drawn(points, mean), [100, 1500, 20_000].into());
+}
+
+/// YAPS counts packets of 1,460 bytes, with a word between size and share that it does not use, and draws straight lines
+/// (`random_variable.cpp`).
+#[test]
+fn sizes_of_yaps_are_in_packets() {
+    let points = read_cdf("6 1 0\n6 1 0.15\n13 1 0.2\n100 1 1\n").unwrap();
+    let sizes: Vec<(u64, f64)> = points
+        .iter()
+        .map(|point| (point.0.as_u64(), point.1))
+        .collect();
+    assert_eq!(
+        sizes,
+        [(8760, 0.0), (8760, 15.0), (18_980, 20.0), (146_000, 100.0)]
+    );
+    drawn(points, 1460.0 * (0.15 * 6.0 + 0.05 * 9.5 + 0.8 * 56.5));
+}
+
+#[test]
+fn other_forms_of_sizes_name_what_is_wrong() {
+    for (text, place, message) in [
+        (
+            "17\n10 0.5\n20 1.0",
+            1,
+            "the first line is \"17\", but the mean of the sizes is 15.00",
+        ),
+        ("mean\n10 0.5\n20 1.0", 1, "the first line is \"mean\""),
+        ("15\n10 0.5\n20", 3, "\"20\" is not a size and a share"),
+        (
+            "185.0\n1 0.2\n15 0.47",
+            3,
+            "the distribution ends at 0.47 percent",
+        ),
+        ("15", 1, "0 points make no distribution"),
+        (
+            "6 1 0\n13 0.5\n20 1 1",
+            2,
+            "\"13 0.5\" is not a size and a share",
+        ),
+        ("6 1 0\n5 1 0.5\n20 1 1", 2, "is less than the one before"),
+    ] {
+        let error = read_cdf(text).unwrap_err();
+        assert_eq!(error.place, place, "{text:?}: {error}");
+        assert!(error.message.contains(message), "{text:?}: {error}");
+    }
+}
+
 proptest! {
     /// Any text gives points that rise, or an error with a line of the text.
     #[test]
     fn any_file_of_sizes_is_read_or_refused(text in "[0-9 .\\-e#\n,x]{0,80}") {
         match read_cdf(&text) {
             Ok(points) => {
-                prop_assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1));
+                prop_assert!(points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1));
                 let entry = Flows::at_load(SizeMix::Cdf(points), 0.5);
                 prop_assert!(traffic(entry, 3, 1).is_ok());
             }

@@ -15,6 +15,7 @@ use silvan_core::Span;
 use crate::programs::collective::{Algorithm, Operation};
 use crate::programs::draft::Pipeline;
 use crate::programs::schedule::Schedule;
+use crate::programs::stream::Stream;
 
 /// Passes the formats of traces to a macro: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! with_formats {
@@ -216,6 +217,19 @@ pub trait TraceFormat: Sync {
     /// Returns warnings on that text: on parts of the files that are ignored.
     fn warnings(&self, _text: &str) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Reads that text as steps that follow each other, if it has more operations than [`schedules`](Self::schedules) can hold.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake.
+    fn stream(
+        &self,
+        _text: &str,
+        _settings: &TraceSettings,
+    ) -> Result<Option<Arc<Stream>>, TraceError> {
+        Ok(None)
     }
 
     /// Reads that text.

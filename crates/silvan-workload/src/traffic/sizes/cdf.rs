@@ -1,4 +1,4 @@
-//! A cumulative distribution given by points.
+//! A cumulative distribution given by points. Two points of one size are a step.
 
 use rand_core::RngCore;
 use silvan_core::Bytes;
@@ -89,8 +89,8 @@ fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
         let Some(&CdfPoint(below, before)) = place.checked_sub(1).map(|last| &points[last]) else {
             continue;
         };
-        if bytes <= below {
-            let message = format!("the size {bytes} does not exceed the one before, {below}");
+        if bytes < below {
+            let message = format!("the size {bytes} is less than the one before, {below}");
             return fail(place, message, "list the points by rising size");
         }
         if percent < before {
@@ -109,52 +109,125 @@ fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
     }
 }
 
+/// Payload of a packet of pFabric's simulations, in which YAPS and ns-2 count sizes.
+const PACKET: f64 = 1460.0;
+
+/// How far the mean in a file of Homa may be from that of its points.
+const MEAN_TOLERANCE: f64 = 0.01;
+
+/// How a file of sizes is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A size in bytes and a share.
+    Plain,
+    /// The mean, then sizes and shares. Flows have these sizes alone, none in between: Homa.
+    Steps,
+    /// A size in packets, a word that is not used, and a share: YAPS, and `Empirical` of ns-2.
+    Packets,
+}
+
+/// A line of a file, with its number.
+type Line<'a> = (usize, Vec<&'a str>);
+
+fn wrong(place: usize, message: String, hint: &'static str) -> CdfError {
+    CdfError {
+        place,
+        message,
+        hint,
+    }
+}
+
+fn number(word: &str) -> Option<f64> {
+    let value = word.trim().parse::<f64>().ok();
+    value.filter(|value| value.is_finite())
+}
+
 /// Reads a text with a size in bytes and a share in each line, in percent, or as fractions if the last is 1. What follows a `#` is
-/// a comment.
+/// a comment. The files of Homa and YAPS are read too.
 ///
 /// # Errors
 ///
 /// The first line at fault, from 1.
 pub fn read_cdf(text: &str) -> Result<Vec<CdfPoint>, CdfError> {
-    let (mut points, mut lines) = (Vec::new(), Vec::new());
-    for (line, content) in (1..).zip(text.lines()) {
+    let lines = (1..).zip(text.lines()).map(|(line, content)| {
         let content = content.split('#').next().unwrap_or_default();
-        let words: Vec<&str> = content
-            .split([' ', '\t', ','])
-            .filter(|word| !word.is_empty())
-            .collect();
-        if words.is_empty() {
-            continue;
-        }
-        let number = |word: &str| {
-            word.trim()
-                .parse::<f64>()
-                .ok()
-                .filter(|value| value.is_finite())
-        };
-        let pair = match words[..] {
-            [size, share] => number(size).zip(number(share)),
-            _ => None,
-        };
-        let pair = pair.filter(|(size, _)| (0.0..=LARGEST as f64).contains(size));
-        let Some((size, share)) = pair else {
-            return Err(CdfError {
-                place: line,
-                message: format!("{:?} is not a size and a share", content.trim()),
-                hint: "write a size in bytes and a percentage, e.g. 10000 15",
-            });
-        };
-        points.push(CdfPoint(Bytes::from_bytes(libm::round(size) as u64), share));
-        lines.push(line);
+        let words = content.split([' ', '\t', ',']);
+        (line, words.filter(|word| !word.is_empty()).collect())
+    });
+    let lines: Vec<Line<'_>> = lines
+        .filter(|(_, words): &Line<'_>| !words.is_empty())
+        .collect();
+    let form = match lines.first().map(|(_, words)| words.len()) {
+        Some(1) => Form::Steps,
+        Some(3) => Form::Packets,
+        _ => Form::Plain,
+    };
+    let (head, lines) = lines.split_at(usize::from(form == Form::Steps).min(lines.len()));
+    let mut points = Vec::with_capacity(lines.len());
+    for line in lines {
+        points.push(point(line, form)?);
     }
-    if points.last().is_some_and(|point| point.1 == 1.0) {
+    if points.last().is_some_and(|point: &CdfPoint| point.1 == 1.0) {
         points.iter_mut().for_each(|point| point.1 *= 100.0);
     }
-    match check(&points) {
-        Ok(()) => Ok(points),
-        Err(error) => Err(CdfError {
-            place: lines.get(error.place).copied().unwrap_or(1),
+    let at_line = |error: CdfError| {
+        let place = lines.get(error.place).or(lines.last()).or(head.last());
+        CdfError {
+            place: place.map_or(1, |(line, _)| *line),
             ..error
-        }),
+        }
+    };
+    if form != Form::Steps {
+        return check(&points).map(|()| points).map_err(at_line);
     }
+    let points = check(&points).map(|()| steps(&points)).map_err(at_line)?;
+    let mean = Cdf::new(&points).map_err(at_line)?.mean();
+    let given = head.first().and_then(|(_, words)| number(words[0]));
+    match given.is_some_and(|given| (given - mean).abs() <= MEAN_TOLERANCE * mean) {
+        true => Ok(points),
+        false => {
+            let (line, words) = &head[0];
+            let message = format!(
+                "the first line is {:?}, but the mean of the sizes is {mean:.2}",
+                words[0]
+            );
+            let hint =
+                "correct it, or leave it out: straight lines are then drawn between the sizes";
+            Err(wrong(*line, message, hint))
+        }
+    }
+}
+
+/// Points between which no flow has a size: each size has what its share exceeds the one before.
+fn steps(points: &[CdfPoint]) -> Vec<CdfPoint> {
+    let mut steps: Vec<CdfPoint> = Vec::with_capacity(2 * points.len());
+    for point in points {
+        let before = steps.last().map(|last| CdfPoint(point.0, last.1));
+        for next in before.into_iter().chain([*point]) {
+            if steps.last() != Some(&next) {
+                steps.push(next);
+            }
+        }
+    }
+    steps
+}
+
+/// The size and the share of a line.
+fn point((line, words): &Line<'_>, form: Form) -> Result<CdfPoint, CdfError> {
+    let (pair, unit) = match (form, &words[..]) {
+        (Form::Packets, [size, _, share]) => (number(size).zip(number(share)), PACKET),
+        (Form::Plain | Form::Steps, [size, share]) => (number(size).zip(number(share)), 1.0),
+        _ => (None, 1.0),
+    };
+    let pair = pair.map(|(size, share)| (size * unit, share));
+    let Some((size, share)) = pair.filter(|(size, _)| (0.0..=LARGEST as f64).contains(size)) else {
+        let message = format!("{:?} is not a size and a share", words.join(" "));
+        let hint = match form {
+            Form::Plain => "write a size in bytes and a percentage, e.g. 10000 15",
+            Form::Steps => "after the mean, write a size in bytes and a share, e.g. 10000 0.15",
+            Form::Packets => "write a size in packets, 1 and a share, e.g. 6 1 0.15",
+        };
+        return Err(wrong(*line, message, hint));
+    };
+    Ok(CdfPoint(Bytes::from_bytes(libm::round(size) as u64), share))
 }

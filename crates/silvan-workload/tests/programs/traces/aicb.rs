@@ -1,12 +1,19 @@
 //! AICB's lists in both forms.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use silvan_core::{Span, Time};
-use silvan_workload::programs::Action;
-use silvan_workload::programs::trace::TracePlace;
+use silvan_workload::programs::collective::{Collective, Operation};
+use silvan_workload::programs::draft::Pipeline;
 use silvan_workload::programs::trace::aicb::Aicb;
+use silvan_workload::programs::trace::{MethodRule, TraceFormat, TracePlace, TraceSettings};
+use silvan_workload::programs::{
+    Action, Messaging, Op, Script, Steps, Stream, StreamAction, StreamRank, StreamStep,
+};
 
 use super::{read, sent, settings, traced};
-use crate::common::{messaging, run};
+use crate::common::{job, messaging, run};
 
 const COLUMNS: &str = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count";
 
@@ -338,5 +345,146 @@ fn many_ranks_and_sections_are_read() {
             .collect();
         expected.extend((rank + 1 < RANKS).then_some((rank + 1, 100)));
         assert_eq!(sends.collect::<Vec<_>>(), expected, "rank {rank}");
+    }
+}
+
+/// A micro test of AICB without a rank line, of operations whose sizes follow each other.
+fn micro(lines: usize) -> Vec<u8> {
+    let kinds = [
+        "all_gather",
+        "all_reduce",
+        "reduce_scatter",
+        "all_to_all",
+        "barrier",
+    ];
+    let rows = (0..lines).map(|line| {
+        let kind = kinds[line % kinds.len()];
+        format!(
+            "CommType.{kind},CommGroup.dp_group,{},warmup,None,None,,None,None,None,1\n",
+            4096 << (line % 3)
+        )
+    });
+    let columns = COLUMNS.replace("comm_group_size,", "");
+    format!("{columns}\n{}", rows.collect::<String>()).into_bytes()
+}
+
+/// A list of more operations than schedules hold becomes steps that are made when a rank comes to them. The micro tests of AICB on
+/// 128 ranks have 200 million operations.
+#[test]
+fn a_list_that_is_too_long_is_a_stream() {
+    let text = |lines| Aicb {}.import(vec![micro(lines)], None).unwrap();
+    let short = Aicb {}.stream(&text(10), &settings(128)).unwrap();
+    assert_eq!(short, None);
+    let long = text(2200);
+    let error = Aicb {}.schedules(&long, &settings(128)).unwrap_err();
+    assert!(error.message.contains("33554432 operations"), "{error}");
+    let stream = Aicb {}.stream(&long, &settings(128)).unwrap().unwrap();
+    assert_eq!((stream.ranks, stream.steps.len()), (128, 2200));
+    // Pieces of data go side by side, which no stream does.
+    let rule = MethodRule {
+        operation: None,
+        up_to: None,
+        algorithm: None,
+        pipeline: Pipeline {
+            channels: 2,
+            chunk: None,
+        },
+    };
+    let pieces = TraceSettings {
+        methods: vec![rule],
+        ..settings(128)
+    };
+    assert_eq!(Aicb {}.stream(&long, &pieces), Ok(None));
+}
+
+/// A stream does what the schedules of the same list do: it ends at the same time, and has sent as many bytes.
+#[test]
+fn a_stream_is_like_the_schedules_of_its_list() {
+    const RANKS: u32 = 6;
+    let text = Aicb {}.import(vec![micro(10)], None).unwrap();
+    let schedules = Aicb {}.schedules(&text, &settings(RANKS)).unwrap();
+    let operations = [
+        Operation::Allgather,
+        Operation::Allreduce,
+        Operation::ReduceScatter,
+        Operation::Alltoall,
+        Operation::Barrier,
+    ];
+    let steps = (0..10).map(|line| {
+        let operation = operations[line % operations.len()];
+        let bytes = 4096 << (line % 3);
+        let bytes = match operation {
+            Operation::Alltoall => bytes / u64::from(RANKS),
+            _ => bytes,
+        };
+        StreamStep {
+            line: line as u32 + 2,
+            action: StreamAction::Collective {
+                collective: Collective::new(operation, bytes),
+                size: RANKS,
+                stride: 1,
+            },
+        }
+    });
+    let stream = Arc::new(Stream {
+        ranks: RANKS,
+        steps: steps.collect(),
+    });
+    let ranks = (0..RANKS).map(|rank| {
+        let steps = StreamRank::new(Arc::clone(&stream), rank);
+        (rank as usize, Script::Sequence(Box::new(steps)))
+    });
+    let free = Messaging {
+        overhead: Span::ZERO,
+        ..messaging()
+    };
+    let streamed = run(RANKS as usize, vec![job(ranks.collect())], free);
+    let listed = run(RANKS as usize, vec![traced(&schedules)], free);
+    assert_eq!((streamed.fault, streamed.finished), (None, true));
+    assert_eq!(streamed.ends, listed.ends);
+    assert_eq!(streamed.links, listed.links);
+    // Each rank measures each line.
+    let lines: BTreeSet<u32> = streamed.marks.iter().map(|mark| mark.1).collect();
+    assert_eq!(lines, (2..12).collect());
+    assert_eq!(streamed.marks.len(), 10 * RANKS as usize);
+}
+
+/// Groups of a stream follow those of the list, and its long operations come in parts.
+#[test]
+fn ranks_of_a_stream_find_their_groups() {
+    let stream = Arc::new(Stream {
+        ranks: 200,
+        steps: vec![
+            StreamStep {
+                line: 1,
+                action: StreamAction::Compute(Span::from_us(3)),
+            },
+            StreamStep {
+                line: 2,
+                action: StreamAction::Collective {
+                    collective: Collective::new(Operation::Allreduce, 100 * 8),
+                    size: 100,
+                    stride: 2,
+                },
+            },
+        ],
+    });
+    for rank in [0, 1, 77, 199] {
+        let mut steps = StreamRank::new(Arc::clone(&stream), rank);
+        let mut ops = Vec::new();
+        let mut calls = 0;
+        while steps.step(calls, &mut ops) {
+            calls += 1;
+        }
+        assert!(calls > 3, "{calls}");
+        assert_eq!(ops[1], Op::Compute(Span::from_us(3)));
+        let sends: Vec<u32> = ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Send { to, .. } => Some(*to),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(sends, vec![(rank + 2) % 200; 2 * 99], "rank {rank}");
     }
 }

@@ -116,6 +116,20 @@ fn the_size_of_an_allgather_depends_on_the_simulator() {
     let head = "HYBRID_TRANSFORMER model_parallel_NPU_group: 4";
     assert_eq!(step(head, &layers, 1).1, 3 * 4000);
     assert_eq!(step(&format!("{head} all_gpus: 4"), &layers, 1).1, 3 * 1000);
+    // The texts of AICB's micro tests have no keys, but layers of this name.
+    let micro = ["micro_test -1 1 NONE 0 1 NONE 0 1 ALLGATHER 4000 1"];
+    assert_eq!(step("MICRO", &micro, 1).1, 3 * 1000);
+    assert_eq!(
+        step("MICRO", &[&micro[0].replace("micro_test", "conv1")], 1).1,
+        3 * 4000
+    );
+    // Both have the whole vector of a reduce-scatter.
+    let scattered = ["micro_test -1 1 NONE 0 1 NONE 0 1 REDUCESCATTER 4000 1"];
+    assert_eq!(step("MICRO", &scattered, 1).1, 3 * 1000);
+    assert_eq!(
+        step("MICRO", &[&scattered[0].replace("micro_test", "conv1")], 1).1,
+        3 * 1000
+    );
 }
 
 /// Servers are the network's first dimension, in which layers are split, or data.
@@ -244,6 +258,94 @@ fn layers_after_a_checkpoint_are_computed_again() {
     }
 }
 
+/// The head of a text of AICB with stages of a pipeline, of one rank each but for data parallel ones.
+fn pipeline(stages: u32, parts: u32, batches: u32, bytes: &str, ranks: u32) -> String {
+    format!(
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: {stages} vpp: {parts} ga: {batches} \
+        all_gpus: {ranks} checkpoints: 0 checkpoint_initiates: 0 pp_comm: {bytes}"
+    )
+}
+
+/// SimAI's bubble is `(pp - 1) / (ga vpp)` of the time of the layers. A pipeline of `pp vpp` parts has `pp vpp - 1` borders, which
+/// each micro-batch crosses twice.
+#[test]
+fn stages_of_a_pipeline_have_the_bubble_of_simai() {
+    let layers = ["a -1 100000 NONE 0 150000 NONE 0 50000 NONE 0 0"; 8];
+    for (stages, parts, batches) in [(4, 1, 8), (4, 2, 4), (2, 4, 2), (2, 1, 8), (4, 1, 1)] {
+        let head = pipeline(stages, parts, batches, "4096.0", stages);
+        let file = text(&head, &layers);
+        let schedules = read(&Aicb {}, &[file], None, &settings(4)).unwrap();
+        assert_eq!(schedules.len(), stages as usize);
+        let bytes = schedules.iter().flat_map(|schedule| sent(schedule, 4));
+        let borders = u64::from(stages * parts - 1);
+        assert_eq!(
+            bytes.sum::<u64>(),
+            2 * borders * u64::from(batches) * 4096,
+            "{head}"
+        );
+        let outcome = run(4, vec![traced(&schedules)], messaging());
+        assert_eq!((outcome.fault, outcome.finished), (None, true), "{head}");
+        let end = outcome.ends.iter().flatten().max().unwrap();
+        let layers = Span::from_us(8 * 300);
+        let turns = u64::from(batches * parts);
+        let bubble = Span::from_us(2400 * u64::from(stages - 1) / turns);
+        // A message of a page takes less than 3 us.
+        let messages = Span::from_us(3) * (2 * (turns + u64::from(stages - 1)));
+        let beyond = end.since(Time::ZERO + layers + bubble);
+        assert!(beyond < messages, "{head}: {beyond}");
+        let text = String::from_utf8(text(&head, &["a"; 8])).unwrap();
+        assert!(Aicb {}.warnings(&text).is_empty());
+    }
+}
+
+/// Two stages of two data parallel ranks: groups of a stage alone, unlike those of SimAI without `pp`. Layers before and after the
+/// micro-batches are done once.
+#[test]
+fn a_stage_has_its_own_groups() {
+    let layers = [
+        "grad_gather -1 1 NONE 0 1 NONE 0 1 ALLGATHER 2000 0",
+        "embedding_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 0",
+        "attention_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 0",
+        "mlp_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 0",
+        "embedding_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 0",
+        "attention_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 0",
+        "mlp_layer -1 1 NONE 0 1 NONE 0 1 NONE 0 0",
+        "cross_entropy1 -1 1 ALLREDUCE 8 1 NONE 0 1 NONE 0 0",
+    ];
+    let sums = |head: &str| {
+        let schedules = read(&Aicb {}, &[text(head, &layers)], None, &settings(4)).unwrap();
+        let rows = schedules.iter().map(|schedule| sent(schedule, 4));
+        rows.collect::<Vec<_>>()
+    };
+    // Half of 2,000 bytes to the other rank, and 64 bytes of each of two micro-batches.
+    let staged = sums(&pipeline(2, 1, 2, "64", 4));
+    assert_eq!(
+        staged,
+        [
+            [0, 1000, 128, 0],
+            [1000, 0, 0, 128],
+            [128, 0, 0, 1000],
+            [0, 128, 1000, 0]
+        ]
+    );
+    // More parts than layers: some only hand on.
+    let parts = sums(&pipeline(2, 8, 2, "64", 4));
+    assert_eq!(parts[0][2] + parts[2][0], 2 * 2 * (2 * 8 - 1) * 64);
+    // The stages of SimAI's example are written with and without a colon.
+    assert_eq!(
+        sums(&pipeline(2, 1, 2, "64", 4).replace("pp_comm:", "pp_comm")),
+        staged
+    );
+    let alone = sums(&pipeline(1, 1, 2, "0", 4));
+    assert_eq!(alone[0], [0, 3 * 500, 0, 0]);
+    let head = pipeline(2, 1, 2, "0", 4);
+    let message = "the stages of the pipeline send each other empty messages: there is no pp_comm";
+    assert_eq!(warnings(&head, &layers), [message]);
+    let schedules = read(&Aicb {}, &[text(&head, &layers)], None, &settings(4)).unwrap();
+    let outcome = run(4, vec![traced(&schedules)], messaging());
+    assert_eq!((outcome.fault, outcome.finished), (None, true));
+}
+
 /// Errors name each form that is refused.
 #[test]
 fn other_texts_are_refused_by_name() {
@@ -251,10 +353,40 @@ fn other_texts_are_refused_by_name() {
     let experts = "a -1 1 NONE 0 1 NONE 0 1 ALLREDUCE_EP 8 1";
     for (head, layer, line, message) in [
         (
-            "HYBRID_TRANSFORMER pp: 2",
+            "MODEL pp: 2",
             layer,
             1,
-            "stages of a pipeline are not read",
+            "MODEL has no stages of a pipeline, but pp is 2",
+        ),
+        (
+            "HYBRID_TRANSFORMER pp: 3",
+            layer,
+            1,
+            "4 ranks are not divided by 1 tensor times 1 expert parallel ranks times 3 stages",
+        ),
+        (
+            "HYBRID_TRANSFORMER pp: 2 ga: 0",
+            layer,
+            1,
+            "ga is 0 and vpp is 1: a pipeline has 1 or more",
+        ),
+        (
+            "HYBRID_TRANSFORMER pp: 2 ga: 2",
+            layer,
+            1,
+            "the layers of lines 3 to 3 are not 2 times the same: ga is 2",
+        ),
+        (
+            "HYBRID_TRANSFORMER pp: 2 vpp: 4000000000",
+            layer,
+            1,
+            "the trace has more than 33554432 operations",
+        ),
+        (
+            "HYBRID_TRANSFORMER pp: 2 pp_comm: many",
+            layer,
+            1,
+            "pp_comm is \"many\", no size from 0 to",
         ),
         (
             "HYBRID_CUSTOMIZED",

@@ -132,8 +132,8 @@ fn keep_embeddings(rows: &mut [Vec<Row<'_>>]) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Counts the operations on the embedding that are left out.
-pub(super) fn ignored(text: &str) -> usize {
+/// A warning on operations on the embedding that are left out.
+pub(super) fn warning(text: &str) -> Option<String> {
     let mut counts: Vec<usize> = Vec::new();
     for line in text.lines() {
         match (line.trim_start().starts_with('['), counts.last_mut()) {
@@ -143,8 +143,11 @@ pub(super) fn ignored(text: &str) -> usize {
         }
     }
     match counts.as_slice() {
-        [first, .., last] if (*first == 0) != (*last == 0) => first + last,
-        _ => 0,
+        [first, .., last] if (*first == 0) != (*last == 0) => Some(format!(
+            "{} collective operations are ignored: only one stage of their group has them",
+            first + last
+        )),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod list;
 mod simai;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::{
 use crate::programs::collective::{Collective, Operation};
 use crate::programs::draft::{COMPUTE, Draft, HOST, MESSAGES, Member};
 use crate::programs::schedule::{Action, Schedule};
+use crate::programs::stream::Stream;
 
 /// Both formats: a list starts with its ranks in brackets, or with the names of its columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,45 +34,47 @@ impl TraceFormat for Aicb {
         Ok(decode_text(only(files)))
     }
 
+    fn stream(
+        &self,
+        text: &str,
+        settings: &TraceSettings,
+    ) -> Result<Option<Arc<Stream>>, TraceError> {
+        match &sections(text, settings)?[..] {
+            [section] => Ok(stream::of(section, settings)),
+            _ => Ok(None),
+        }
+    }
+
     fn schedules(
         &self,
         text: &str,
         settings: &TraceSettings,
     ) -> Result<Vec<Arc<Schedule>>, TraceError> {
-        let sections = match list::is_list(text) {
-            true => list::read(text, settings.places)?,
-            false => vec![simai::read(text, settings)?],
-        };
-        let ranks = sections.iter().map(|section| u64::from(section.ranks));
-        check_places(ranks.sum(), settings)?;
-        if sections.iter().all(|section| section.steps.is_empty()) {
-            let message = "there is no operation in the list";
-            let hint = "the file may have been cut off";
-            return Err(TraceError::new(TracePlace::Whole, message, hint));
-        }
-        build(&sections, settings)
+        build(&sections(text, settings)?, settings)
     }
 
     fn warnings(&self, text: &str) -> Vec<String> {
-        let ignored = match list::is_list(text) {
-            true => (
-                list::ignored(text),
-                "only one stage of their group has them",
-            ),
-            false => (
-                simai::ignored(text),
-                "the parallelism of the file does not have them",
-            ),
-        };
-        match ignored {
-            (0, _) => Vec::new(),
-            (count, reason) => {
-                vec![format!(
-                    "{count} collective operations are ignored: {reason}"
-                )]
-            }
+        match list::is_list(text) {
+            true => list::warning(text).into_iter().collect(),
+            false => simai::warnings(text),
         }
     }
+}
+
+/// What the ranks of each section of a text do.
+fn sections(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceError> {
+    let sections = match list::is_list(text) {
+        true => list::read(text, settings.places)?,
+        false => simai::read(text, settings)?,
+    };
+    let ranks = sections.iter().map(|section| u64::from(section.ranks));
+    check_places(ranks.sum(), settings)?;
+    if sections.iter().all(|section| section.steps.is_empty()) {
+        let message = "there is no operation in the list";
+        let hint = "the file may have been cut off";
+        return Err(TraceError::new(TracePlace::Whole, message, hint));
+    }
+    Ok(sections)
 }
 
 /// Ranks at equal distances: the groups of one kind.

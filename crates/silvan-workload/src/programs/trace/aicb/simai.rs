@@ -2,10 +2,12 @@
 //!
 //! A layer has a name, a number that is not used, and for each of the forward pass, the gradients of inputs and the gradients of
 //! weights a time in nanoseconds, a collective operation and its bytes; at its end the time of the update. [`order`]
-//! makes a step of the layers, as `Workload.cc` of both simulators does.
+//! makes a step of the layers, as `Workload.cc` of both simulators does. With stages of a pipeline (SimAI's `pp`), the text has
+//! the layers of a stage, and [`pipeline`] the order of the stages.
 
 mod order;
 mod parallelism;
+mod pipeline;
 
 use silvan_core::Span;
 
@@ -14,10 +16,20 @@ use super::{CollectiveStep, Section, Waiter};
 use crate::programs::collective::Operation;
 use parallelism::{Parallelism, Pass, Policy};
 
+/// The first layers of AICB's texts for SimAI. Those of its micro tests, and those from before the key `all_gpus`, have nothing else
+/// that tells them from texts of ASTRA-sim.
+const AICB: [&str; 5] = [
+    "norm",
+    "grad_gather",
+    "grad_norm",
+    "micro_test",
+    "Llama_layer1",
+];
+
 const HINT: &str = "see SimAI's description of workload files";
 
-/// Reads the only section.
-pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Section, TraceError> {
+/// Reads a section for each stage.
+pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceError> {
     let mut lines = (1..).zip(text.lines());
     let Some((_, first)) = lines.next() else {
         return Err(TraceError::new(
@@ -26,7 +38,7 @@ pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Section, Trac
             HINT,
         ));
     };
-    let parallelism = Parallelism::read(first, settings)?;
+    let mut parallelism = Parallelism::read(first, settings)?;
     let count = lines
         .next()
         .and_then(|(_, line)| line.trim().parse::<usize>().ok());
@@ -35,7 +47,9 @@ pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Section, Trac
     };
     let mut layers = Vec::new();
     for (line, content) in lines {
-        if !content.trim().is_empty() {
+        let name = content.split_whitespace().next();
+        parallelism.is_simai |= layers.is_empty() && name.is_some_and(|name| AICB.contains(&name));
+        if name.is_some() {
             layers.push(layer(line, content, layers.len(), &parallelism)?);
         }
     }
@@ -50,19 +64,24 @@ pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Section, Trac
             "the file may have been cut off",
         ));
     }
-    Ok(Section {
+    if parallelism.stages > 1 {
+        return pipeline::sections(&parallelism, &layers);
+    }
+    Ok(vec![Section {
         first: 0,
         ranks: parallelism.ranks,
         steps: order::steps(&parallelism, &layers)?,
-    })
+    }])
 }
 
-/// Counts collective operations of more than 0 bytes that the parallelism of a text leaves out.
-pub(super) fn ignored(text: &str) -> usize {
+/// Warnings: how many collective operations of more than 0 bytes the parallelism of a text leaves out, and a pipeline without
+/// the bytes between its stages.
+pub(super) fn warnings(text: &str) -> Vec<String> {
     let mut lines = text.lines();
-    let name = lines.next().and_then(|line| line.split_whitespace().next());
+    let head = lines.next().unwrap_or("");
+    let name = head.split_whitespace().next();
     let Some(policy) = name.and_then(Policy::named) else {
-        return 0;
+        return Vec::new();
     };
     let layers = lines.skip(1).filter(|line| !line.trim().is_empty());
     let ignored = layers.enumerate().map(|(number, content)| {
@@ -77,7 +96,21 @@ pub(super) fn ignored(text: &str) -> usize {
         });
         passes.count()
     });
-    ignored.sum()
+    let mut warnings = Vec::new();
+    match ignored.sum::<usize>() {
+        0 => {}
+        count => warnings.push(format!(
+            "{count} collective operations are ignored: the parallelism of the file does not have them"
+        )),
+    }
+    let is_empty = Parallelism::parse(head, 1, 1)
+        .is_ok_and(|parallelism| parallelism.stages > 1 && parallelism.stage_bytes == 0);
+    if is_empty {
+        let warning =
+            "the stages of the pipeline send each other empty messages: there is no pp_comm";
+        warnings.push(warning.to_owned());
+    }
+    warnings
 }
 
 /// The place of the time of each pass among the words of a layer.
@@ -90,19 +123,20 @@ struct Part {
 }
 
 /// A layer, with its line.
-struct Layer {
+struct Layer<'a> {
     line: u32,
+    name: &'a str,
     forward: Part,
     inputs: Part,
     weights: Part,
 }
 
-fn layer(
+fn layer<'a>(
     line: u32,
-    text: &str,
+    text: &'a str,
     number: usize,
     parallelism: &Parallelism,
-) -> Result<Layer, TraceError> {
+) -> Result<Layer<'a>, TraceError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let values = match parallelism.policy {
         Policy::Customized => 13,
@@ -175,6 +209,7 @@ fn layer(
     let [forward, inputs, weights] = PLACES;
     Ok(Layer {
         line,
+        name: words[0],
         forward: part(forward, Span::ZERO)?,
         inputs: part(inputs, Span::ZERO)?,
         weights: part(weights, span(11)?)?,

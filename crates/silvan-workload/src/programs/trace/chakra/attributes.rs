@@ -111,7 +111,13 @@ impl Attributes {
             None => return Err("it has no comm_size".to_owned()),
         };
         let short = |given: Option<&Given>, name: &str| {
-            let value = number(given, name)?.ok_or_else(|| format!("it has no {name}"))?;
+            let value = number(given, name)?.ok_or_else(|| match kind {
+                // ASTRA-sim's feeder takes any number that memory has in its place.
+                SEND | RECEIVE => format!(
+                    "it has no {name}: Chakra's PyTorch converter leaves out the other ends of messages"
+                ),
+                _ => format!("it has no {name}"),
+            })?;
             u32::try_from(value).map_err(|_| format!("{name} is {value}: it has 32 bits"))
         };
         let own = |given: Option<&Given>, name: &str, what: &str| match number(given, name)? {

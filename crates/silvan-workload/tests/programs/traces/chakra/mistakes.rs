@@ -224,6 +224,19 @@ fn numbers_below_zero_are_refused() {
     Chakra::DEFAULT.import(vec![proto(&[node])], None).unwrap();
 }
 
+/// Chakra's PyTorch converter writes sends and receives without their other ends (`pytorch_converter.py`).
+#[test]
+fn messages_without_their_other_end_are_refused() {
+    for (kind, name) in [(5, "comm_dst"), (6, "comm_src")] {
+        let node = Node::new(3, kind, &[], &[("comm_size", 8)]).of("0");
+        for file in [proto(std::slice::from_ref(&node)), graph(&[node])] {
+            let error = Chakra::DEFAULT.import(vec![file], None).unwrap_err();
+            let message = format!("node 3: it has no {name}: Chakra's PyTorch converter");
+            assert!(error.message.contains(&message), "{error}");
+        }
+    }
+}
+
 /// The root is a rank of the trace, and of the group; an operation without a root has none to be wrong.
 #[test]
 fn the_root_is_a_member_of_the_group() {

@@ -9,8 +9,8 @@ use super::{Layer, Part};
 
 /// The steps so far, each with its line.
 #[derive(Default)]
-struct Steps {
-    steps: Vec<(u32, Step)>,
+pub(super) struct Steps {
+    pub steps: Vec<(u32, Step)>,
 }
 
 impl Steps {
@@ -24,16 +24,30 @@ impl Steps {
     }
 
     /// Computes, then does the collective operation.
-    fn part(&mut self, line: u32, part: &Part) {
+    pub fn part(&mut self, line: u32, part: &Part) {
         self.compute(line, part.span);
         self.collective(line, part.collective);
+    }
+
+    /// A transformer's backward pass through a layer: gradients of weights wait for operations on inputs.
+    pub fn transformer_backwards(
+        &mut self,
+        parallelism: &Parallelism,
+        layers: &[Layer<'_>],
+        number: usize,
+    ) -> Result<(), TraceError> {
+        recompute(self, parallelism, layers, number)?;
+        let layer = &layers[number];
+        self.part(layer.line, &layer.inputs);
+        self.part(layer.line, &layer.weights);
+        Ok(())
     }
 }
 
 /// The steps of all layers.
 pub(super) fn steps(
     parallelism: &Parallelism,
-    layers: &[Layer],
+    layers: &[Layer<'_>],
 ) -> Result<Vec<(u32, Step)>, TraceError> {
     let mut steps = Steps::default();
     let backwards = || layers.iter().enumerate().rev();
@@ -60,10 +74,8 @@ pub(super) fn steps(
                     }
                 }
                 Policy::Transformer | Policy::Recomputing => {
-                    for (number, layer) in backwards() {
-                        recompute(&mut steps, parallelism, layers, number)?;
-                        steps.part(layer.line, &layer.inputs);
-                        steps.part(layer.line, &layer.weights);
+                    for number in (0..layers.len()).rev() {
+                        steps.transformer_backwards(parallelism, layers, number)?;
                     }
                 }
                 _ => {
@@ -89,7 +101,11 @@ fn joined(collective: Option<CollectiveStep>) -> Option<CollectiveStep> {
 }
 
 /// The first layer's all-to-alls, of embeddings, go on beside the bottom layers.
-fn dlrm(steps: &mut Steps, parallelism: &Parallelism, layers: &[Layer]) -> Result<(), TraceError> {
+fn dlrm(
+    steps: &mut Steps,
+    parallelism: &Parallelism,
+    layers: &[Layer<'_>],
+) -> Result<(), TraceError> {
     let last = parallelism.last_bottom;
     if last >= layers.len() {
         let message = format!(
@@ -122,7 +138,7 @@ fn dlrm(steps: &mut Steps, parallelism: &Parallelism, layers: &[Layer]) -> Resul
 fn recompute(
     steps: &mut Steps,
     parallelism: &Parallelism,
-    layers: &[Layer],
+    layers: &[Layer<'_>],
     number: usize,
 ) -> Result<(), TraceError> {
     let Parallelism {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::super::{MOST_RANKS, TraceError, TraceSettings};
+use super::super::super::{MOST_BYTES, MOST_RANKS, TraceError, TraceSettings};
 use super::super::Groups;
 use super::HINT;
 use crate::programs::collective::Operation;
@@ -97,9 +97,18 @@ pub(super) struct Parallelism {
     pub ranks: u32,
     tensor: u32,
     expert: u32,
+    /// The stages of the pipeline, each with the layers of the text.
+    pub stages: u32,
+    /// Micro-batches of a step, whose layers follow each other in the text.
+    pub micro_batches: u32,
+    /// Parts of a stage, which a micro-batch passes in turns with the other stages.
+    pub parts: u32,
+    /// Bytes that a micro-batch sends from a part to the next.
+    pub stage_bytes: u64,
     /// Ranks of the network's first dimension.
     server: u32,
-    /// The size of an allgather is that of the whole vector, as SimAI has it, not of the part of a rank.
+    /// The size of an allgather is that of the whole vector, as in SimAI (`MockNcclGroup.cc` divides it by the ranks), not of the
+    /// part of a rank, as in ASTRA-sim (`Ring.cc`). Both give the whole vector of a reduce-scatter.
     pub is_simai: bool,
     /// The last layer before the layer that joins dense and sparse features.
     pub last_bottom: usize,
@@ -110,6 +119,13 @@ pub(super) struct Parallelism {
 
 impl Parallelism {
     pub fn read(text: &str, settings: &TraceSettings) -> Result<Self, TraceError> {
+        let parallelism = Self::parse(text, settings.places, settings.local)?;
+        parallelism.check()?;
+        Ok(parallelism)
+    }
+
+    /// Reads the words. `places` is the number of ranks where the text has none, `local` that of a server.
+    pub fn parse(text: &str, places: u32, local: u32) -> Result<Self, TraceError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let place_of = |key: &str| {
             let mut keys = words.iter().map(|word| word.trim_end_matches(':'));
@@ -138,14 +154,23 @@ impl Parallelism {
             let message = format!("{name:?} is no parallelism that is read");
             return Err(TraceError::line(1, message, KNOWN));
         };
-        if value("pp")?.is_some_and(|stages| stages > 1) {
-            let hint = "use AICB's list, with a section for each stage";
-            return Err(TraceError::line(
-                1,
-                "stages of a pipeline are not read",
-                hint,
-            ));
+        let stages = value("pp")?.unwrap_or(1);
+        let has_stages = matches!(policy, Policy::Transformer | Policy::Recomputing);
+        if stages > 1 && !has_stages {
+            let message = format!("{name} has no stages of a pipeline, but pp is {stages}");
+            let hint = "HYBRID_TRANSFORMER and HYBRID_TRANSFORMER_FWD_IN_BCKWD have stages";
+            return Err(TraceError::line(1, message, hint));
         }
+        let stage_bytes = place_of("pp_comm").map_or(Ok(0), |place| {
+            let word = words.get(place + 1).copied().unwrap_or("");
+            // Python divides to 4096.0; SimAI leaves the fraction out.
+            let bytes = word.parse::<f64>().ok();
+            let bytes = bytes.filter(|bytes| (0.0..=MOST_BYTES as f64).contains(bytes));
+            bytes.map(|bytes| bytes as u64).ok_or_else(|| {
+                let message = format!("pp_comm is {word:?}, no size from 0 to {MOST_BYTES}");
+                TraceError::line(1, message, HINT)
+            })
+        })?;
         let last_bottom = match (policy, value("DLRM_LAST_BOTTOM_LAYER")?) {
             (Policy::Dlrm, None) => number("DLRM_LAST_BOTTOM_LAYER", 1)? as usize,
             (_, last) => last.unwrap_or(0) as usize,
@@ -156,46 +181,57 @@ impl Parallelism {
             false => Ok(BTreeSet::new()),
         };
         let gpus = value("all_gpus")?;
-        let parallelism = Self {
+        Ok(Self {
             policy,
-            ranks: gpus.unwrap_or(settings.places),
+            ranks: gpus.unwrap_or(places),
             tensor: value("model_parallel_NPU_group")?.unwrap_or(1),
             expert: value("ep")?.unwrap_or(1),
-            server: settings.local.max(1),
+            stages,
+            micro_batches: value("ga")?.unwrap_or(1),
+            parts: value("vpp")?.unwrap_or(1),
+            stage_bytes,
+            server: local.max(1),
             is_simai: gpus.is_some(),
             last_bottom,
             checkpoints: of_recomputing("checkpoints")?,
             initiates: of_recomputing("checkpoint_initiates")?,
-        };
-        parallelism.check()?;
-        Ok(parallelism)
+        })
+    }
+
+    /// Ranks of a stage, side by side.
+    pub fn stage_ranks(&self) -> u32 {
+        self.ranks / self.stages
+    }
+
+    /// Returns true if the ranks are whole servers of two ranks or more.
+    fn has_servers(&self) -> bool {
+        self.server > 1 && self.ranks % self.server == 0
     }
 
     fn check(&self) -> Result<(), TraceError> {
-        let &Self {
-            ranks,
-            tensor,
-            expert,
-            server,
-            ..
-        } = self;
+        let (ranks, server) = (self.ranks, self.server);
         if ranks == 0 || ranks > MOST_RANKS {
             let message = format!("{ranks} ranks: 1 to {MOST_RANKS} are supported");
             return Err(TraceError::line(1, message, "correct all_gpus"));
         }
-        let groups = u64::from(tensor) * u64::from(expert);
-        if groups == 0 || u64::from(ranks) % groups != 0 {
+        let groups = u128::from(self.tensor) * u128::from(self.expert) * u128::from(self.stages);
+        if groups == 0 || u128::from(ranks) % groups != 0 {
             let message = format!(
-                "{ranks} ranks are not divided by {tensor} tensor times {expert} expert parallel ranks"
+                "{ranks} ranks are not divided by {} tensor times {} expert parallel ranks times {} stages",
+                self.tensor, self.expert, self.stages
             );
-            return Err(TraceError::line(
-                1,
-                message,
-                "write all_gpus, or give the program as many places",
-            ));
+            let hint = "write all_gpus, or give the program as many places";
+            return Err(TraceError::line(1, message, hint));
+        }
+        if self.stages > 1 && (self.micro_batches == 0 || self.parts == 0) {
+            let message = format!(
+                "ga is {} and vpp is {}: a pipeline has 1 or more",
+                self.micro_batches, self.parts
+            );
+            return Err(TraceError::line(1, message, HINT));
         }
         let is_hybrid = matches!(self.policy, Policy::DataModel | Policy::ModelData);
-        if is_hybrid && (server < 2 || ranks % server != 0) {
+        if is_hybrid && !self.has_servers() {
             let message = format!(
                 "the first dimension of the network has {server} of {ranks} ranks: a divisor from 2 on is needed"
             );
@@ -227,13 +263,7 @@ impl Parallelism {
                 return Err(TraceError::line(line, message, hint));
             }
         };
-        let &Self {
-            ranks,
-            tensor,
-            expert,
-            server,
-            ..
-        } = self;
+        let (ranks, tensor, expert) = (self.stage_ranks(), self.tensor, self.expert);
         let groups = |size: u32, stride: u32| Groups { size, stride };
         let is_weights = pass == Pass::Weights;
         let groups = match (scope, suffix) {
@@ -252,7 +282,8 @@ impl Parallelism {
             },
             (_, "") if !scope.has_group(pass) => return Ok(None),
             (Policy::DataModel | Policy::ModelData, "") => {
-                if server < 2 || ranks % server != 0 {
+                let server = self.server;
+                if !self.has_servers() {
                     let hint =
                         "give the program server-ranks, the ranks of the network's first dimension";
                     return Err(no_group(line, word, hint));
