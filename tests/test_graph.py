@@ -134,7 +134,8 @@ def test_an_irregular_graph_has_routes_without_deadlock_on_one_lane() -> None:
     scenario = silvan.Scenario.from_networkx(graph)
     facts = scenario.describe()
     assert facts["routing"] == "up-down"
-    assert facts["routing_reason"] == "the switches form no fat tree"
+    reason = "the switches form no fat tree; fat-tree needs a tree: "
+    assert facts["routing_reason"].startswith(reason)
     assert facts["data_vls"] == 1
     assert not facts["has_credit_loop"]
     # Names are added in the order of nodes, and equal ranks are ordered by it.

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,12 @@ and whether all hosts of a switch have the same, or each its own."""
 MAPPED = ("torus-2QoS", "dfsssp", "nue")
 """Engines of these that want OpenSM to set SL to VL tables."""
 
+ROOTED = ("updn", "ftree")
+"""Engines that read a file of roots."""
+
+WITH_COMPUTE_NODES = ("ftree", "sssp", "dfsssp")
+"""Engines that read a file of compute nodes."""
+
 _SECONDS = 3600
 
 _numbers = itertools.count()
@@ -39,7 +46,38 @@ _NO_FILE = "LFTs file name is not given; using default routing algorithm"
 """What it logs then."""
 
 
-def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class GuidFiles:
+    """Files of GUIDs for the engines that read them, in OpenSM's format: one GUID in each line.
+
+    Attributes
+    ----------
+    roots : Path, optional
+        Node GUIDs of the root switches, for :data:`ROOTED` engines.
+    compute_nodes : Path, optional
+        Port GUIDs of the compute nodes, for the engines of :data:`WITH_COMPUTE_NODES`.
+    """
+
+    roots: Path | None = None
+    compute_nodes: Path | None = None
+
+    def options(self, engine: str) -> list[str]:
+        """Give OpenSM's options for an engine."""
+        options = []
+        if self.roots is not None and engine in ROOTED:
+            options += ["--root_guid_file", str(self.roots.absolute())]
+        if self.compute_nodes is not None and engine in WITH_COMPUTE_NODES:
+            options += ["--cn_guid_file", str(self.compute_nodes.absolute())]
+        return options
+
+
+NO_FILES = GuidFiles()
+"""No files of GUIDs."""
+
+
+def route(
+    scenario: Scenario, engine: str, options: Sequence[str] = (), *, files: GuidFiles = NO_FILES
+) -> str:
     """Let OpenSM route a scenario's fabric, and give its forwarding tables.
 
     Only OpenSM's routes are checked, and as a scenario that names them as its
@@ -55,6 +93,8 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
         needs no configuration of its own.
     options : sequence of str, optional
         Further options for ``opensm``.
+    files : GuidFiles, optional
+        Files of roots and compute nodes, for an engine that reads them.
 
     Returns
     -------
@@ -71,7 +111,7 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     """
     if not engine.strip():
         raise EmulationError("the routing engine is empty", "name one of OpenSM's, such as ftree")
-    tables = opensm_tables(scenario, engine, options)
+    tables = opensm_tables(scenario, engine, options, files=files)
     with tempfile.TemporaryDirectory(prefix="silvan-route-") as folder:
         try:
             with_tables(scenario, tables, Path(folder))
@@ -86,6 +126,7 @@ def opensm_tables(
     engine: str,
     options: Sequence[str] = (),
     *,
+    files: GuidFiles = NO_FILES,
     grid: Mapping[str, Any] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> str:
@@ -99,6 +140,8 @@ def opensm_tables(
         OpenSM's routing engine.
     options : sequence of str, optional
         Further options for ``opensm``.
+    files : GuidFiles, optional
+        Files of roots and compute nodes, for an engine that reads them.
     grid : Mapping, optional
         The table ``fabric`` of the generated mesh or torus that the fabric was before something of
         it failed, for torus-2QoS; by default the scenario's own.
@@ -119,7 +162,12 @@ def opensm_tables(
         log = Path(folder, "opensm.log")
         shape = scenario.to_dict()["fabric"] if grid is None else grid
         own = _options(shape, engine, emulation, Path(folder))
-        options = [*own, *map(_absolute, options), *_LOG_OPTIONS.get(engine, ())]
+        options = [
+            *own,
+            *files.options(engine),
+            *map(_absolute, options),
+            *_LOG_OPTIONS.get(engine, ()),
+        ]
 
         def logged() -> str:
             return log.read_text(errors="replace") if log.exists() else ""

@@ -209,7 +209,8 @@ class Scenario:
             as a cable in a scenario file. Other attributes have no effect.
         **tables : TomlInput
             The tables of the scenario, as for :class:`Scenario`. Without ``routing`` in the table
-            ``fabric``, routes are those of ``d-mod-k`` in a fat tree, else of ``up-down``.
+            ``fabric``, routes are those of the first of ``d-mod-k``, ``fat-tree`` and ``up-down``
+            that suits the cables.
 
         Returns
         -------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ import networkx
 import pytest
 
 import silvan
+from silvan.cli.printer import put_widest
+from silvan.cli.whatif import _tables
 from silvan.opensm_routing import opensm_tables, route
 from silvan.planning.changes import FabricLists, with_fabric
-from silvan.planning.whatif import Variant, what_if, with_hotspots
+from silvan.planning.whatif import Variant, WhatIfRow, what_if, with_hotspots
 from tests.conftest import Command
 from tests.emulator.conftest import REAL_TOOLS
 from tests.test_planning import walked
@@ -87,6 +91,88 @@ def test_a_tree_is_judged_as_it_is_and_with_failures(tmp_path: Path, command: Co
         row = found["as is", "ftree"]
         assert row[f"{prefix}hotspots_gbps"] == rates["hotspots_gbps"]
         assert row[f"{prefix}other_receivers_gbps"] == rates["other_receivers_gbps"]
+
+
+def test_files_of_guids_are_for_the_engines_that_read_them(
+    tmp_path: Path, command: Command
+) -> None:
+    """
+    Oracle: a chain of three leaves and two spines by hand, where the first spine is the root.
+
+    Leaf 2 hangs below leaf 1 by spine 1, so its rank is 3, and ftree refuses the compute nodes of
+    two ranks unless the file leaves those of leaf 2 out.
+    """
+    text = """\
+[fabric]
+switch = [
+    { name = "leaf-0", ports = 8, guid = "0x10" },
+    { name = "leaf-1", ports = 8, guid = "0x11" },
+    { name = "leaf-2", ports = 8, guid = "0x12" },
+    { name = "spine-0", ports = 8, guid = "0x20" },
+    { name = "spine-1", ports = 8, guid = "0x21" },
+]
+host = [
+    { name = "a", guid = "0xa0" }, { name = "b", guid = "0xb0" }, { name = "c", guid = "0xc0" },
+]
+cable = [
+    { from = "a", to = "leaf-0:1" }, { from = "b", to = "leaf-1:1" },
+    { from = "c", to = "leaf-2:1" },
+    { from = "leaf-0:5", to = "spine-0:1" }, { from = "leaf-1:5", to = "spine-0:2" },
+    { from = "leaf-1:6", to = "spine-1:1" }, { from = "leaf-2:6", to = "spine-1:2" },
+]
+"""
+    (tmp_path / "roots").write_text("0x20 # spine-0\n")
+    (tmp_path / "compute").write_text("0xa1\n0xb1\n")
+    engines = ("--engine", "ftree", "--engine", "updn", "--engine", "minhop")
+    roots = ("--root-guid-file", str(tmp_path / "roots"))
+    compute = ("--cn-guid-file", str(tmp_path / "compute"))
+    found = rows(command, tmp_path / "chain.toml", text, *engines, *roots)
+    reason = "is connected to switch 0x12 with rank 3, while FatTree leaf rank is 1"
+    assert reason in found["as is", "ftree"]["refused"]
+    assert found["as is", "updn"]["unconnected_pairs"] == 0
+    found = rows(command, tmp_path / "chain.toml", text, *engines, *roots, *compute)
+    assert found["as is", "ftree"]["refused"] is None
+    assert found["as is", "minhop"]["unconnected_pairs"] == 0
+
+
+@pytest.mark.parametrize(("columns", "tables"), [(80, 2), (140, 1)])
+def test_tables_fit_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, tables: int
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    row = WhatIfRow(
+        "without spine-00",
+        "torus-2QoS",
+        unconnected_pairs=419256,
+        looping_pairs=0,
+        deadlock_free=True,
+        service_levels=16,
+        balance=12.0,
+        bisection=0.803,
+        hotspots_gbps=397.469,
+        other_receivers_gbps=123.478,
+        cc_hotspots_gbps=397.469,
+        cc_other_receivers_gbps=137.299,
+    )
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    put_widest(*_tables("storage", [row], 1000, cc=True))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert sum(line.startswith("┏") for line in lines) == tables
+    for text in ("419256", "torus-2QoS", "0.803", "397.469", "137.299"):
+        assert text in terminal.getvalue()
+    # A pipe has no width, so nothing is cut.
+    piped = io.StringIO()
+    monkeypatch.setattr("sys.stdout", piped)
+    long = replace(row, fabric="without " + 100 * "x")
+    put_widest(*_tables("storage", [long], 1000, cc=True))
+    assert "without " + 100 * "x" in piped.getvalue()
 
 
 def test_deadlocks_are_those_that_a_second_implementation_finds(
@@ -219,6 +305,8 @@ def test_loops_and_gaps_are_counted_and_not_simulated() -> None:
         (("--duration", "0 s"), "--duration: 0 s is no time above 0"),
         (("--engine", "minhob"), "--engine: minhob is none of minhop, updn, "),
         (("--engine", "minhob"), "did you mean minhop?"),
+        (("--root-guid-file", "nowhere"), "--root-guid-file: nowhere: there is no such file"),
+        (("--cn-guid-file", "."), "--cn-guid-file: .: it is no regular file"),
     ],
 )
 def test_bad_input_is_refused(
@@ -251,5 +339,5 @@ def test_a_file_of_ibnetdiscover_is_a_fabric(tmp_path: Path, command: Command) -
         done = command("whatif", file, "--engine", "minhop", "--json", "--duration", "50 us")
     assert done.status == 0, done.stderr
     own, routed = json.loads(done.stdout)["rows"]
-    assert (own["engine"], routed["engine"]) == ("min-hop", "minhop")
+    assert (own["engine"], routed["engine"]) == ("d-mod-k", "minhop")
     assert routed["unconnected_pairs"] == 0

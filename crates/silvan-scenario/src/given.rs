@@ -23,13 +23,15 @@ pub(crate) enum Given {
 }
 
 /// What is given as a file, by its table, and the keys that the contents of the file are in.
-const FILES: [(&[&str], &str, &[&str]); 3] = [
+const FILES: [(&[&str], &str, &[&str]); 5] = [
     (&["fabric"], "file", &["switch", "host", "cable"]),
     (
         &["fabric"],
         "routing-file",
         &["routing", "linear-tables", "path-sl", "sl-to-vl"],
     ),
+    (&["fabric"], "root-guid-file", &["routing", "roots"]),
+    (&["fabric"], "cn-guid-file", &["routing", "compute-nodes"]),
     (&["control", "python"], "file", &["source", "name"]),
 ];
 

@@ -13,7 +13,7 @@ use crate::checks::fabric::{
     ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
 };
 use crate::checks::faults::build_in;
-use crate::checks::import::{import_fabric, import_tables};
+use crate::checks::import::{import_fabric, import_guids, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
 use crate::checks::levels::lanes_named;
 use crate::checks::limits::{check_name, check_runs};
@@ -86,7 +86,10 @@ impl Layout {
         };
         let chosen = match &known {
             Some(routed) => ChosenRouting::clone(&routed.chosen),
-            None => choose_routing(&file.fabric, &fabric),
+            None => {
+                let lists = import_guids(&mut file.fabric, &fabric, base, &mut warnings)?;
+                choose_routing(&file.fabric, &fabric, lists)?
+            }
         };
         warnings.extend(warn_of_routing(&file.fabric));
         file.fabric.routing = Some(chosen.routing.clone());

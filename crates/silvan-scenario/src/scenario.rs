@@ -554,4 +554,6 @@ fn names_imported_list(source: &SourceText, change: &Override) -> bool {
     };
     (has("file") && names(&["switch", "host", "cable"]))
         || (has("routing-file") && names(&["linear-tables", "path-sl", "sl-to-vl"]))
+        || (has("root-guid-file") && names(&["roots"]))
+        || (has("cn-guid-file") && names(&["compute-nodes"]))
 }

@@ -14,6 +14,7 @@ from silvan.errors import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from silvan.opensm_routing import GuidFiles
     from silvan.scenario import Scenario
     from silvan.toml_text import TomlValue
 
@@ -47,6 +48,26 @@ Schemes = Annotated[
         help="Schemes to compare, separated by commas: names, such as 'ib-cc,pft', or a Python "
         "file FILE.py[:FUNCTION]. 'all' means every scheme that suits the fabric, the "
         "default; 'none' always takes part.",
+        show_default=False,
+    ),
+]
+RootGuidFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--root-guid-file",
+        metavar="FILE",
+        help="Node GUIDs of the root switches, one in each line, for the engines that read them: "
+        "updn and ftree.",
+        show_default=False,
+    ),
+]
+CnGuidFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--cn-guid-file",
+        metavar="FILE",
+        help="Port GUIDs of the compute nodes, one in each line, for the engines that read them: "
+        "ftree, sssp and dfsssp.",
         show_default=False,
     ),
 ]
@@ -341,3 +362,14 @@ def with_view(scenario: Scenario) -> Scenario:
     if "trees" not in probe:
         recorded["probe.trees"] = {"reads-per-hop": _READS_PER_HOP}
     return scenario.override(recorded)
+
+
+def guid_files(roots: Path | None, compute_nodes: Path | None) -> GuidFiles:
+    """Give the files of GUIDs of two options, and refuse those that are not there."""
+    from silvan.opensm_routing import GuidFiles
+
+    for option, path in (("--root-guid-file", roots), ("--cn-guid-file", compute_nodes)):
+        if path is not None and not path.is_file():
+            reason = "it is no regular file" if path.exists() else "there is no such file"
+            raise typer.BadParameter(f"{path}: {reason}", param_hint=option)
+    return GuidFiles(roots, compute_nodes)

@@ -49,8 +49,30 @@ def put_table(table: Table) -> None:
         harmless = (Segment(part.text.translate(_CONTROLS), part.style) for part in segments)
         console.print(Segments(harmless), end="")
         return
+    _put_piped(table, _PIPE_WIDTH)
+
+
+def put_widest(whole: Table, parts: Sequence[Table]) -> None:
+    """Print a table, in its parts on a terminal that is too narrow for it; never cut in a pipe."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    # Wider than any table, so that the measure is that of the table.
+    options = console.options.update(width=100_000)
+    width = Measurement.get(console, options, whole).maximum
+    if not sys.stdout.isatty():
+        _put_piped(whole, max(width, _PIPE_WIDTH))
+        return
+    for table in [whole] if width <= console.width else parts:
+        put_table(table)
+
+
+def _put_piped(table: Table, width: int) -> None:
+    from rich.console import Console
+
     lines = io.StringIO()
-    Console(file=lines, width=_PIPE_WIDTH).print(table)
+    Console(file=lines, width=width).print(table)
     for line in lines.getvalue().splitlines():
         put(line.rstrip())
 

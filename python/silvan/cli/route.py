@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from silvan.cli.options import Assignments, ScenarioPath, load
+from silvan.cli.options import (
+    Assignments,
+    CnGuidFile,
+    RootGuidFile,
+    ScenarioPath,
+    guid_files,
+    load,
+)
 from silvan.cli.printer import note
 from silvan.cli.termination import terminated_as_interrupted
 
@@ -34,15 +41,18 @@ def route(
             metavar="[-- OPTION ...]", help="Further options for opensm.", show_default=False
         ),
     ] = None,
+    root_guid_file: RootGuidFile = None,
+    cn_guid_file: CnGuidFile = None,
     set_: Assignments = None,
 ) -> None:
     """Route a fabric with OpenSM and store its forwarding tables."""
     from silvan.folders import write_text
     from silvan.opensm_routing import route as by_opensm
 
+    files = guid_files(root_guid_file, cn_guid_file)
     # Whatever the scenario's own routing is, it need not work: OpenSM's is what counts.
     loaded = load(scenario, set_, overrides={"fabric.routing": "none"})
     with terminated_as_interrupted():
-        tables = by_opensm(loaded, engine, options or [])
+        tables = by_opensm(loaded, engine, options or [], files=files)
     write_text(out, tables)
     note(f"written to {out}")

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments
-from silvan.cli.printer import note, put_json, put_table, warn
+from silvan.cli.options import AsJson, Assignments, CnGuidFile, RootGuidFile, guid_files
+from silvan.cli.printer import note, put_json, put_widest, warn
 from silvan.cli.termination import terminated_as_interrupted
 from silvan.errors import ScenarioError
 from silvan.input_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.table import Table
 
+    from silvan.opensm_routing import GuidFiles
     from silvan.planning.whatif import WhatIfRow
     from silvan.scenario import Scenario
+    from silvan.toml_text import TomlValue
 
 DURATION = "4 ms"
 """Simulated time of each row."""
@@ -49,6 +51,8 @@ def what_if(
             show_default=False,
         ),
     ] = None,
+    root_guid_file: RootGuidFile = None,
+    cn_guid_file: CnGuidFile = None,
     fail: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,12 +113,14 @@ def what_if(
 
     _require_engines(engine or [])
     _require_time(duration)
-    base, own = _read(fabric, set_, duration, seed, hotspot or [])
+    files = guid_files(root_guid_file, cn_guid_file)
+    base, own = _read(fabric, set_, duration, seed, hotspot or [], files)
     with terminated_as_interrupted():
         rows = judge(
             variants(base, fail or [], new_leaf=add_leaf),
             engine or engines_for(base),
             own=own,
+            files=files,
             congestion_control=cc,
             permutations=permutations,
             seed=seed,
@@ -129,7 +135,7 @@ def what_if(
             }
         )
     else:
-        put_table(_table(base.name, rows, permutations, cc=cc))
+        put_widest(*_tables(base.name, rows, permutations, cc=cc))
         for row in rows:
             if row.refused or row.not_simulated:
                 reason = row.refused or f"not simulated: {row.not_simulated}"
@@ -166,7 +172,12 @@ def _require_time(duration: str) -> None:
 
 
 def _read(
-    path: Path, set_: list[str] | None, duration: str, seed: int, hotspots: Sequence[str]
+    path: Path,
+    set_: list[str] | None,
+    duration: str,
+    seed: int,
+    hotspots: Sequence[str],
+    files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
     """Read the fabric without routes and, where it has routes of its own, with them."""
     from silvan.planning.changes import read_fabric, stated
@@ -193,7 +204,20 @@ def _read(
         alone = "--set fabric.routing=none judges OpenSM's routes alone"
         error.hint = f"{error.hint}; {alone}" if error.hint else alone
         raise
-    return base, None if own.to_dict()["fabric"]["routing"] == "none" else own
+    routing = own.to_dict()["fabric"]["routing"]
+    if listed := _listed(files, routing):
+        own = read_fabric(path, {**given, **ANY_ROUTES, **listed})
+    return base, None if routing == "none" else own
+
+
+def _listed(files: GuidFiles, routing: object) -> dict[str, TomlValue]:
+    """Give the keys of the files that silvan's own routing reads, too."""
+    keys: dict[str, TomlValue] = {}
+    if files.roots is not None and routing in ("up-down", "fat-tree"):
+        keys["fabric.root-guid-file"] = str(files.roots.absolute())
+    if files.compute_nodes is not None and routing == "fat-tree":
+        keys["fabric.cn-guid-file"] = str(files.compute_nodes.absolute())
+    return keys
 
 
 def _states_routing(path: Path) -> bool:
@@ -204,35 +228,52 @@ def _states_routing(path: Path) -> bool:
     return "routing" in tomllib.loads(text).get("fabric", {})
 
 
-def _table(name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool) -> Table:
+def _tables(
+    name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool
+) -> tuple[Table, list[Table]]:
+    """Give a table of all columns, and one of the routes and one of the rates."""
+    routes = {
+        "uncon-\nnected": lambda row: str(row.unconnected_pairs),
+        "loops": lambda row: str(row.looping_pairs),
+        "deadlock-\nfree": lambda row: {True: "yes", False: "no", None: "-"}[row.deadlock_free],
+        "SLs": lambda row: str(row.service_levels),
+        "max/\nmean": lambda row: f"{row.balance:.2f}",
+        "bisec-\ntion": lambda row: f"{row.bisection:.3f}",
+    }
+    rates = {
+        "hotspots": lambda row: _rate(row.hotspots_gbps),
+        "other\nreceivers": lambda row: _rate(row.other_receivers_gbps),
+    }
+    if cc:
+        rates |= {
+            "hotspots,\nCC": lambda row: _rate(row.cc_hotspots_gbps),
+            "other re-\nceivers, CC": lambda row: _rate(row.cc_other_receivers_gbps),
+        }
+    drawn = f"{permutations:,} permutations"
+    whole = _table(f"{name}: {drawn}; rates in Gbit/s", rows, {**routes, **rates})
+    parts = [
+        _table(f"{name}: routes; {drawn}", rows, routes),
+        _table(f"{name}: receive rates in Gbit/s", rows, rates),
+    ]
+    return whole, parts
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.3f}"
+
+
+def _table(
+    title: str, rows: Sequence[WhatIfRow], columns: Mapping[str, Callable[[WhatIfRow], str]]
+) -> Table:
     from rich.table import Table
 
-    table = Table(title=f"{name}: {permutations:,} permutations; rates in Gbit/s")
-    for heading in ("fabric", "engine"):
-        table.add_column(heading)
-    headings = [
-        *("unconnected", "loops", "deadlock-free", "SLs", "max/mean", "bisection"),
-        *("hotspots", "other receivers"),
-        *(("hotspots, CC", "other receivers, CC") if cc else ()),
-    ]
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    table = Table(title=title)
+    table.add_column("fabric", overflow="fold")
+    table.add_column("engine", no_wrap=True)
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        if row.refused is not None:
-            table.add_row(row.fabric, row.engine, "refused", *["-"] * (len(headings) - 1))
-            continue
-        rates = [row.hotspots_gbps, row.other_receivers_gbps]
-        rates += [row.cc_hotspots_gbps, row.cc_other_receivers_gbps] if cc else []
-        free = {True: "yes", False: "no", None: "-"}[row.deadlock_free]
-        table.add_row(
-            row.fabric,
-            row.engine,
-            str(row.unconnected_pairs),
-            str(row.looping_pairs),
-            free,
-            str(row.service_levels),
-            f"{row.balance:.2f}",
-            f"{row.bisection:.3f}",
-            *("-" if rate is None else f"{rate:.3f}" for rate in rates),
-        )
+        refused = ("refused", *["-"] * (len(columns) - 1))
+        values = refused if row.refused is not None else [text(row) for text in columns.values()]
+        table.add_row(row.fabric, row.engine, *values)
     return table

@@ -260,5 +260,5 @@ def read_fabric(path: Path, overrides: Mapping[str, TomlValue]) -> Scenario:
             str(path),
             hint="name a scenario file (.toml), or the output of ibnetdiscover",
         )
-    whole = {"name": path.stem, "fabric.file": str(path.absolute()), "fabric.routing": "min-hop"}
+    whole = {"name": path.stem, "fabric.file": str(path.absolute())}
     return Scenario().override({**whole, **overrides})

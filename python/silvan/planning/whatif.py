@@ -14,7 +14,13 @@ from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
 from silvan.interruptible import interruptible
 from silvan.live_programs import INSTALL, has_opensm
-from silvan.opensm_routing import free_sockname, opensm_tables, with_tables
+from silvan.opensm_routing import (
+    NO_FILES,
+    GuidFiles,
+    free_sockname,
+    opensm_tables,
+    with_tables,
+)
 from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.paths import Paths
 from silvan.processes import cores
@@ -197,6 +203,7 @@ def what_if(
     engines: Sequence[str] = ENGINES,
     *,
     own: Scenario | None = None,
+    files: GuidFiles = NO_FILES,
     congestion_control: bool = False,
     permutations: int = PERMUTATIONS,
     seed: int = 1,
@@ -211,6 +218,8 @@ def what_if(
         OpenSM's routing engines.
     own : Scenario, optional
         The first fabric with routes that are not OpenSM's, for comparison.
+    files : GuidFiles
+        Files of roots and compute nodes, for the engines that read them.
     congestion_control : bool
         Whether to simulate each fabric with InfiniBand's congestion control as well.
     permutations : int
@@ -241,7 +250,9 @@ def what_if(
             if own is not None and engine is None:
                 tables = _own_tables(own)
             else:
-                tables = opensm_tables(fabric.scenario, name, grid=grid, check=stop.check)
+                tables = opensm_tables(
+                    fabric.scenario, name, files=files, grid=grid, check=stop.check
+                )
         except SilvanError as error:
             return replace(row, refused=error.message)
         return _judged(

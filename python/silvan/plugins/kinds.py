@@ -70,7 +70,7 @@ class Topology:
         Function of the keys. It returns a graph of networkx, as
         :meth:`silvan.Scenario.from_networkx` takes it, or a mapping with the lists ``switch``,
         ``host`` and ``cable`` of the table ``fabric``. Without ``routing`` in the scenario, routes
-        are those of ``d-mod-k`` in a fat tree, else of ``up-down``.
+        are those of the first of ``d-mod-k``, ``fat-tree`` and ``up-down`` that suits.
     keys : type
         Dataclass of the keys.
     """

@@ -8,6 +8,7 @@
 //! | net file of ibsim | [`topology`] | [`ibsim_net`] |
 //! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`routes`] | |
 //! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
+//! | OpenSM's `--root_guid_file`, `--cn_guid_file` | [`root_switches`], [`compute_hosts`] | |
 //!
 //! Real files have odd names, dead ports, adapters with several ports and ends cut off. What has one
 //! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed, and
@@ -42,6 +43,7 @@ mod assemble;
 mod capture;
 mod error;
 mod export;
+mod guids;
 mod ibdiagnet;
 mod levels;
 mod lfts;
@@ -53,6 +55,7 @@ mod topology;
 
 pub use error::{ImportError, ImportWarning};
 pub use export::ibsim_net;
+pub use guids::{compute_hosts, root_switches};
 pub use ibdiagnet::{DatabaseSection, ImportedDatabase, database, database_number};
 pub use lfts::{ImportedRoutes, routes};
 pub use model::{ImportedCable, ImportedFabric, ImportedNode, NodeKind};

@@ -4,7 +4,7 @@
 //! `register!`. Everything else follows from them: `fabric.routing = "NAME"` and the keys in scenarios, the JSON schema and
 //! the reference. The guide's page "How to add a routing algorithm" adds one.
 //!
-//! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`up_down`], [`min_hop_balanced`] and [`layered_min_hop`] for
+//! [`d_mod_k`] for fat trees, [`fat_tree`](fn@fat_tree) for those that are not quite regular, [`dimension_order`] for meshes and tori, [`up_down`], [`min_hop_balanced`] and [`layered_min_hop`] for
 //! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
 //! switches choose among; [`Waypoints`] are what non-minimal paths lead over, on the lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
 //! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
@@ -18,6 +18,7 @@ mod distance;
 mod explicit;
 mod lanes;
 mod levels;
+mod main_paths;
 mod paths;
 mod refusal;
 mod sl_to_vl;
@@ -31,6 +32,7 @@ pub(crate) use computed::{Hierarchy, Parts};
 pub use d_mod_k::{computed_d_mod_k, d_mod_k};
 pub use dimension_order::{computed_dimension_order, dimension_order};
 pub use explicit::{ExplicitTable, explicit};
+pub use fat_tree::fat_tree;
 pub use lanes::PathLanes;
 pub use layered::layered_min_hop;
 pub use levels::PathServiceLevels;
@@ -170,6 +172,7 @@ register! {
         layered::LayeredMinHop = "layered-min-hop", "Shortest paths, balanced over the ports, each on a virtual lane on which no cycle of them can deadlock (LASH).\nWith fewer data virtual lanes than that takes, as `min-hop`.";
         dimension_order::DimensionOrder = "dimension-order", "Along one dimension of a mesh, torus or HyperX after the other. With two data virtual lanes or more\nthe rings of a torus have datelines and cannot deadlock.";
         group_minimal::GroupMinimal = "group-minimal", "For dragonfly and dragonfly+: over one cable between groups, and over the fewest cables inside them.";
+        fat_tree::FatTree = "fat-tree", "Up and down a tree that may lack cables or have hosts at inner switches, balanced for compute nodes first, as by OpenSM's ftree. It cannot deadlock.";
         up_down::UpDown = "up-down", "Up towards a root and then down, over the fewest cables, balanced over the ports. It cannot deadlock in any fabric.";
     }
     given {
@@ -472,6 +475,8 @@ impl<'a> From<&'a ForwardingTables> for Routes<'a> {
 
 #[cfg(test)]
 mod computed_tests;
+#[cfg(test)]
+mod fat_tree_tests;
 #[cfg(test)]
 mod grid_tests;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use silvan_core::{IdVec, PortNumber, SwitchId};
 
 use super::alternatives::CollectedAlternatives;
 use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
-use super::spread::{PathsTo, spread_destinations};
+use super::main_paths::spread_main_paths;
 use super::{
     Alternatives, ForwardingTables, PathChoice, Routed, RoutingAlgorithm, RoutingError,
     RoutingInput,
@@ -32,17 +32,9 @@ impl RoutingAlgorithm for UpDown {
 
     /// The ports over which the tables spread destinations: no path turns upwards again.
     fn alternatives(&self, input: RoutingInput<'_>) -> Result<Alternatives, RoutingError> {
-        let fabric = input.fabric;
-        let graph = SwitchGraph::new(fabric);
-        let order = Order::new(fabric, &graph, &self.roots)?;
-        let mut collected = CollectedAlternatives::new(fabric);
-        for (leaf, _) in collected.leaves(fabric) {
-            let paths = order.paths_to(&graph, leaf);
-            for switch in fabric.switch_ids().filter(|switch| *switch != leaf) {
-                collected.set(switch, leaf, &paths.ports(&order, &graph, switch));
-            }
-        }
-        Ok(collected.alternatives)
+        let graph = SwitchGraph::new(input.fabric);
+        let order = Order::new(input.fabric, &graph, &self.roots)?;
+        Ok(order.alternatives(input.fabric, &graph))
     }
 
     /// One lane is enough, since no path turns upwards again.
@@ -56,8 +48,8 @@ impl RoutingAlgorithm for UpDown {
 ///
 /// The rank of a switch is its distance from the nearest root. A cable leads up to the end with the lower rank, or with the lower
 /// index of equal ranks, so that no cables up, and no cables down, follow each other in a cycle. Of the legal paths those over the
-/// fewest cables are taken, except from a switch that packets to the same destination pass on their way down. Destinations are
-/// spread over equally good ports as those of [`min_hop_balanced`](super::min_hop_balanced).
+/// fewest cables are taken, except from a switch that packets to the same destination pass on their way down. Each destination has a
+/// main path from a root down to its leaf, and the main paths are spread evenly over the cables.
 ///
 /// `roots` are names of switches. If there are none, they are the tops of the fabric: switches without hosts none of whose neighbours
 /// is farther from hosts. Or there is one, the centre, from which the farthest host is nearest; of several, it has the least sum of
@@ -72,16 +64,13 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
     let order = Order::new(fabric, &graph, roots)?;
     let mut tables = ForwardingTables::new(fabric);
     route_to_switches(fabric, &graph, &mut tables)?;
-    spread_destinations(fabric, &mut tables, |leaf| {
-        let paths = order.paths_to(&graph, leaf);
-        let ports = |switch| paths.ports(&order, &graph, switch);
-        Ok(PathsTo::new(fabric, leaf, &paths.lengths, ports))
-    })?;
+    let all = IdVec::filled(true, fabric.host_count());
+    spread_main_paths(fabric, &graph, &order, &order.place, &all, &mut tables);
     Ok(tables)
 }
 
 /// Which end of each cable is up.
-struct Order {
+pub(super) struct Order {
     /// Place of a switch among all, from the roots downwards.
     place: IdVec<SwitchId, u32>,
     /// All switches by place.
@@ -122,7 +111,8 @@ impl Order {
         }
     }
 
-    fn below(
+    /// The order in which the rank of a switch is its distance from the nearest of these roots.
+    pub(super) fn below(
         fabric: &Fabric,
         graph: &SwitchGraph,
         roots: impl IntoIterator<Item = SwitchId>,
@@ -142,8 +132,20 @@ impl Order {
         self.place[to] < self.place[from]
     }
 
+    /// The ports of each switch that start a path.
+    pub(super) fn alternatives(&self, fabric: &Fabric, graph: &SwitchGraph) -> Alternatives {
+        let mut collected = CollectedAlternatives::new(fabric);
+        for (leaf, _) in collected.leaves(fabric) {
+            let paths = self.paths_to(graph, leaf);
+            for switch in fabric.switch_ids().filter(|switch| *switch != leaf) {
+                collected.set(switch, leaf, &paths.ports(self, graph, switch));
+            }
+        }
+        collected.alternatives
+    }
+
     /// Two leaves without a path between them, if there are such.
-    fn unconnected(
+    pub(super) fn unconnected(
         &self,
         graph: &SwitchGraph,
         leaves: &[(SwitchId, u64)],
@@ -157,7 +159,11 @@ impl Order {
     }
 
     /// The sum of the lengths of all paths between leaves, and the ports that they may take. Less is better.
-    fn score(&self, graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> (u64, Reverse<usize>) {
+    pub(super) fn score(
+        &self,
+        graph: &SwitchGraph,
+        leaves: &[(SwitchId, u64)],
+    ) -> (u64, Reverse<usize>) {
         let (mut cables, mut ports) = (0, 0);
         for &(to, _) in leaves {
             let paths = self.paths_to(graph, to);
@@ -172,7 +178,7 @@ impl Order {
     }
 
     /// The paths to a leaf.
-    fn paths_to(&self, graph: &SwitchGraph, leaf: SwitchId) -> Paths {
+    pub(super) fn paths_to(&self, graph: &SwitchGraph, leaf: SwitchId) -> Paths {
         let count = self.switches.len();
         let mut below = IdVec::filled(UNREACHABLE, count);
         below[leaf] = 0;
@@ -215,9 +221,9 @@ impl Order {
 }
 
 /// The paths to a leaf.
-struct Paths {
+pub(super) struct Paths {
     /// Cables from each switch, `UNREACHABLE` where no path is legal.
-    lengths: IdVec<SwitchId, u32>,
+    pub(super) lengths: IdVec<SwitchId, u32>,
     /// Cables from each switch that the leaf is below, by cables down alone.
     below: IdVec<SwitchId, u32>,
     /// Whether packets come to a switch from above.
@@ -226,7 +232,12 @@ struct Paths {
 
 impl Paths {
     /// The ports of a switch that start a path, in the order of their numbers.
-    fn ports(&self, order: &Order, graph: &SwitchGraph, switch: SwitchId) -> Vec<PortNumber> {
+    pub(super) fn ports(
+        &self,
+        order: &Order,
+        graph: &SwitchGraph,
+        switch: SwitchId,
+    ) -> Vec<PortNumber> {
         let here = self.lengths[switch];
         let leads_nearer = |peer: SwitchId| match order.is_up(switch, peer) {
             true => !self.is_passed[switch] && self.lengths[peer].saturating_add(1) == here,
@@ -241,7 +252,7 @@ impl Paths {
 }
 
 /// The switches with hosts, each with their number.
-fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
+pub(super) fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
     let mut hosts: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
     for host in fabric.host_ids() {
         hosts[fabric.host_attachment(host).0] += 1;
@@ -252,7 +263,15 @@ fn leaves(fabric: &Fabric) -> Vec<(SwitchId, u64)> {
 
 /// The switches without hosts none of whose neighbours is farther from hosts.
 fn tops(graph: &SwitchGraph, leaves: &[(SwitchId, u64)]) -> Vec<SwitchId> {
-    let heights = graph.distances(leaves.iter().map(|(leaf, _)| *leaf));
+    highest(graph, leaves.iter().map(|(leaf, _)| *leaf))
+}
+
+/// The switches that are not among the leaves and none of whose neighbours is farther from them.
+pub(super) fn highest(
+    graph: &SwitchGraph,
+    leaves: impl IntoIterator<Item = SwitchId>,
+) -> Vec<SwitchId> {
+    let heights = graph.distances(leaves);
     let is_top = |&(switch, height): &(SwitchId, &u32)| {
         let mut peers = graph.neighbours(switch).iter().map(|(_, peer)| *peer);
         *height > 0 && *height != UNREACHABLE && peers.all(|peer| heights[peer] <= *height)
@@ -288,8 +307,8 @@ fn refused(problem: String, hint: String) -> RoutingError {
     }
 }
 
-/// The switch of a name.
-fn root(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
+/// The root of a name.
+pub(super) fn root(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
     let node = fabric.node_by_name(name);
     let switch = node.and_then(|node| fabric.nodes[node].as_switch());
     switch.ok_or_else(|| {

@@ -1,16 +1,19 @@
 //! The fabric and its forwarding tables.
 
-use silvan_core::PortNumber;
+use std::collections::HashMap;
+
 use silvan_core::document::Refusal;
+use silvan_core::{Guid, IdVec, PortNumber, SwitchId};
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{
-    self, Alternatives, DModK, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
-    RoutingError, RoutingInput, Waypoints,
+    self, Alternatives, DModK, ExplicitTable, FatTree, LaneSteps, PathChoice, PathLanes, Routes,
+    Routing, RoutingError, RoutingInput, UpDown, Waypoints,
 };
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_model::pfc::PRIORITIES;
 
+use super::import::GuidLists;
 use super::levels::{MOST_LANES, given_lanes, on_lane};
 use super::{at, choices, linear, refused_in};
 use crate::parsed::{
@@ -179,8 +182,13 @@ pub(crate) struct ChosenRouting {
     pub reason: String,
 }
 
-/// Chooses the routing of a section, if none is written: the topology's, or the one that suits the cables.
-pub(crate) fn choose_routing(section: &FabricSection, fabric: &Fabric) -> ChosenRouting {
+/// Chooses the routing of a section, if none is written: the topology's, or the first that suits the cables. Adds the roots and compute
+/// nodes of files.
+pub(crate) fn choose_routing(
+    section: &FabricSection,
+    fabric: &Fabric,
+    lists: GuidLists,
+) -> Result<ChosenRouting, ScenarioError> {
     let (routing, reason) = match (&section.routing, &section.topology) {
         (Some(routing), _) => (routing.clone(), "written in the scenario".to_owned()),
         (None, Some(topology)) => {
@@ -191,15 +199,88 @@ pub(crate) fn choose_routing(section: &FabricSection, fabric: &Fabric) -> Chosen
             };
             (routing, reason)
         }
-        (None, None) => match routing::d_mod_k(fabric) {
-            Ok(_) => (DModK {}.into(), "the switches form a fat tree".to_owned()),
-            Err(_) => (
-                section.routing(),
-                "the switches form no fat tree".to_owned(),
-            ),
-        },
+        (None, None) => return Ok(suitable_routing(fabric, lists)),
     };
-    ChosenRouting { routing, reason }
+    let routing = with_lists(routing, lists)?;
+    Ok(ChosenRouting { routing, reason })
+}
+
+/// The first routing that suits the cables. Given compute nodes need `fat-tree`, which then names what does not suit.
+fn suitable_routing(fabric: &Fabric, lists: GuidLists) -> ChosenRouting {
+    let GuidLists {
+        roots,
+        compute_nodes,
+    } = lists;
+    let regular = match roots.is_empty() && compute_nodes.is_empty() {
+        true => routing::d_mod_k(fabric).map(|_| ()),
+        false => Err(RoutingError::NotAFatTree {
+            problem: "roots or compute nodes are given".to_owned(),
+        }),
+    };
+    let Err(irregular) = regular else {
+        let reason = "the switches form a fat tree".to_owned();
+        let routing = DModK {}.into();
+        return ChosenRouting { routing, reason };
+    };
+    let tree = FatTree {
+        roots,
+        compute_nodes,
+    };
+    match tree.check(fabric) {
+        Err(error) if tree.compute_nodes.is_empty() => ChosenRouting {
+            routing: UpDown { roots: tree.roots }.into(),
+            reason: format!("the switches form no fat tree; {error}"),
+        },
+        _ => ChosenRouting {
+            routing: tree.into(),
+            reason: format!("the switches form a fat tree that is not regular; {irregular}"),
+        },
+    }
+}
+
+/// Adds the roots and compute nodes of files to a routing.
+fn with_lists(routing: Routing, lists: GuidLists) -> Result<Routing, ScenarioError> {
+    let GuidLists {
+        roots,
+        compute_nodes,
+    } = lists;
+    let name = routing.name().name();
+    let unused = |key: &str, what: &str, hint: &str| {
+        let message = format!("there is a file of {what}, but the routing {name:?} has none");
+        Err(ScenarioError::new(at("fabric").key(key), message).with_hint(hint))
+    };
+    let both = |key: &str, what: &str| {
+        let message = format!("a file of {what} is given together with a list");
+        Err(ScenarioError::new(at("fabric").key(key), message).with_hint("use either of them"))
+    };
+    match routing {
+        Routing::UpDown(UpDown { roots: listed }) if !roots.is_empty() && !listed.is_empty() => {
+            both("root-guid-file", "roots")
+        }
+        Routing::FatTree(tree) if !roots.is_empty() && !tree.roots.is_empty() => {
+            both("root-guid-file", "roots")
+        }
+        Routing::FatTree(tree) if !compute_nodes.is_empty() && !tree.compute_nodes.is_empty() => {
+            both("cn-guid-file", "compute nodes")
+        }
+        Routing::FatTree(tree) => {
+            let either = |file: Vec<String>, list| if file.is_empty() { list } else { file };
+            Ok(Routing::FatTree(FatTree {
+                roots: either(roots, tree.roots),
+                compute_nodes: either(compute_nodes, tree.compute_nodes),
+            }))
+        }
+        _ if !compute_nodes.is_empty() => {
+            let hint = "set fabric.routing to \"fat-tree\", or leave the file out";
+            unused("cn-guid-file", "compute nodes", hint)
+        }
+        Routing::UpDown(_) if !roots.is_empty() => Ok(UpDown { roots }.into()),
+        _ if !roots.is_empty() => {
+            let hint = "set fabric.routing to \"fat-tree\" or \"up-down\", or leave the file out";
+            unused("root-guid-file", "roots", hint)
+        }
+        routing => Ok(routing),
+    }
 }
 
 /// The default routing that another one stands for, because switches choose paths and it leaves them no choice.
@@ -345,7 +426,7 @@ fn compute_routes(
     let routing = section.routing();
     if let Some(algorithm) = routing.algorithm() {
         let routed = algorithm.routes(routing_input(file, fabric));
-        return routed.map_err(|error| refused_in(&at("fabric"), &error));
+        return routed.map_err(|error| cannot_route(&error, fabric));
     }
     if routing == Routing::None {
         return Ok((ForwardingTables::new(fabric), None));
@@ -363,6 +444,47 @@ fn compute_routes(
         }
     };
     Ok((tables, given_lanes(file, fabric)?))
+}
+
+/// An error of a routing, with advice on planes where nodes are not connected.
+fn cannot_route(error: &RoutingError, fabric: &Fabric) -> ScenarioError {
+    let refused = refused_in(&at("fabric"), error);
+    match (error, planes(fabric)) {
+        (RoutingError::Disconnected { .. }, Some(planes)) => refused.with_hint(format!(
+            "the switches form {planes} planes that share only adapters: simulate each alone, from a file with the switches and adapter \
+             ports of one, such as the output of ibnetdiscover -C ADAPTER -P PORT on a node that is cabled to it"
+        )),
+        _ => refused,
+    }
+}
+
+/// The number of parts that the switches form, if some adapter is cabled to several of them.
+fn planes(fabric: &Fabric) -> Option<usize> {
+    let mut parts: IdVec<SwitchId, Option<usize>> = IdVec::filled(None, fabric.switch_count());
+    let mut count = 0;
+    for first in fabric.switch_ids() {
+        if parts[first].is_some() {
+            continue;
+        }
+        parts[first] = Some(count);
+        let mut stack = vec![first];
+        while let Some(switch) = stack.pop() {
+            let ports = fabric.switch(switch).ports();
+            for (peer, _) in ports.filter_map(|port| fabric.peer_switch(port)) {
+                if parts[peer].replace(count).is_none() {
+                    stack.push(peer);
+                }
+            }
+        }
+        count += 1;
+    }
+    let mut part_of: HashMap<Guid, Option<usize>> = HashMap::new();
+    let mut hosts = fabric.host_ids();
+    let is_shared = hosts.any(|host| {
+        let part = parts[fabric.host_attachment(host).0];
+        *part_of.entry(fabric.host(host).guid).or_insert(part) != part
+    });
+    is_shared.then_some(count)
 }
 
 /// The routes of a fabric with all its cables, led around those that are cut. Routes on lanes of their own are computed without

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use silvan_core::{Bytes, decode_text};
 use silvan_fabric::Fabric;
-use silvan_fabric::import::{ImportError, ImportedFabric, ImportedNode};
+use silvan_fabric::import::{ImportError, ImportWarning, ImportedFabric, ImportedNode};
 use silvan_fabric::routing::Routing;
 
 use super::{at, levels, limits, linear};
@@ -58,6 +58,50 @@ pub(crate) fn import_fabric(
     Ok(warnings
         .map(|warning| format!("{name}:{}: {}", warning.line, warning.message))
         .collect())
+}
+
+/// Roots and compute nodes from files, empty without a file.
+#[derive(Debug, Default)]
+pub(crate) struct GuidLists {
+    pub roots: Vec<String>,
+    pub compute_nodes: Vec<String>,
+}
+
+/// Reads the files of roots and compute nodes, and removes them from the section. A scenario without routes needs neither.
+pub(crate) fn import_guids(
+    section: &mut FabricSection,
+    fabric: &Fabric,
+    base: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<GuidLists, ScenarioError> {
+    let (roots, compute) = (section.root_guid_file.take(), section.cn_guid_file.take());
+    let mut lists = GuidLists::default();
+    if section.routing == Some(Routing::None) {
+        return Ok(lists);
+    }
+    let mut warn = |name: &str, odd: Vec<ImportWarning>| {
+        let lines = odd.into_iter();
+        warnings.extend(lines.map(|one| format!("{name}:{}: {}", one.line, one.message)));
+    };
+    if let Some(file) = roots {
+        let (name, text) = read(&file, base, &at("fabric.root-guid-file"), limits::FILE)?;
+        let found = silvan_fabric::import::root_switches(&text, fabric);
+        let (switches, odd) = found.map_err(|error| in_file(&name, &error))?;
+        let switches = switches.into_iter();
+        lists.roots = switches
+            .map(|one| fabric.switch(one).name.clone())
+            .collect();
+        warn(&name, odd);
+    }
+    if let Some(file) = compute {
+        let (name, text) = read(&file, base, &at("fabric.cn-guid-file"), limits::FILE)?;
+        let found = silvan_fabric::import::compute_hosts(&text, fabric);
+        let (hosts, odd) = found.map_err(|error| in_file(&name, &error))?;
+        let hosts = hosts.into_iter();
+        lists.compute_nodes = hosts.map(|one| fabric.host(one).name.clone()).collect();
+        warn(&name, odd);
+    }
+    Ok(lists)
 }
 
 /// Replaces a file of tables by the tables.

@@ -74,7 +74,8 @@ impl RoutedFabric {
     }
 }
 
-/// What a fabric and its routes follow from, where no tables are given: those may depend on the service levels of the traffic.
+/// What a fabric and its routes follow from, where no tables are given, which may depend on the service levels of the traffic, and no
+/// lists of roots or compute nodes, which are in files.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
     fabric: FabricSection,
@@ -88,6 +89,8 @@ impl Key {
     pub fn of(file: &ScenarioFile) -> Option<Self> {
         let section = &file.fabric;
         let given = has_given_routes(section)
+            || section.root_guid_file.is_some()
+            || section.cn_guid_file.is_some()
             || matches!(section.routing(), Routing::Explicit | Routing::Lfts);
         (!given).then(|| Self {
             fabric: section.clone(),

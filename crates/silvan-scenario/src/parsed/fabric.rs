@@ -70,8 +70,8 @@ pub struct FabricSection {
     /// The cables, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
-    /// How the forwarding tables are computed. Default: what suits the generator; without one, `d-mod-k` where the switches form a fat
-    /// tree, else `up-down`.
+    /// How the forwarding tables are computed. Default: what suits the generator; without one, the first of `d-mod-k`, `fat-tree` and
+    /// `up-down` that suits the cables.
     #[serde(skip_deserializing, flatten, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_deserializing, !flatten, with = "Option<RoutingName>")]
     pub routing: Option<Routing>,
@@ -85,6 +85,14 @@ pub struct FabricSection {
     /// of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_file: Option<String>,
+    /// A file with the node GUIDs of the roots for the routings `fat-tree` and `up-down`, one in each line, as OpenSM reads it with
+    /// `--root_guid_file`. Its path is relative to that of the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_guid_file: Option<String>,
+    /// A file with the port GUIDs of the compute nodes for the routing `fat-tree`, one in each line, as OpenSM reads it with
+    /// `--cn_guid_file`. Its path is relative to that of the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cn_guid_file: Option<String>,
     /// Forwarding tables by switch name for the routing `explicit`, as they are in a switch: two
     /// hexadecimal digits with the port for each LID from 0 on, `ff` without a route.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -206,6 +206,162 @@ fn a_missing_entry_is_an_error_unless_packets_may_be_dropped() {
     assert_eq!(again.routes().unreachable, 3);
 }
 
+/// Oracle: the scenario that names the switch and the hosts of the GUIDs.
+#[test]
+fn roots_and_compute_nodes_are_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let roots = file("roots", "# the spine\n0x2c90200423e71\n");
+    let compute = file("compute", "0x100004\n0x100001 Hca1\n0x99\n");
+    let network = "file = \"ibnetdiscover.txt\"";
+    let roots = format!("{network}\nroot-guid-file = \"{roots}\"");
+    let both = format!("{roots}\ncn-guid-file = \"{compute}\"");
+    let named = |routing: &str| {
+        read(&format!(
+            "{network}\nrouting = \"{routing}\"\nroots = [\"spine\"]"
+        ))
+        .unwrap()
+    };
+    for (text, expected) in [
+        (roots.clone(), named("fat-tree")),
+        (
+            format!("{roots}\nrouting = \"up-down\""),
+            named("up-down"),
+        ),
+        (
+            both.clone(),
+            read(&format!(
+                "{network}\nrouting = \"fat-tree\"\nroots = [\"spine\"]\ncompute-nodes = [\"Hca2\", \"Hca1/P1\"]"
+            ))
+            .unwrap(),
+        ),
+    ] {
+        let scenario = read(&text).unwrap();
+        assert_eq!(scenario.hash(), expected.hash(), "{text}");
+        assert_eq!(scenario.tables(), expected.tables());
+        let again = Scenario::from_toml(scenario.effective_toml(), "elsewhere", &[]).unwrap();
+        assert_eq!(again.hash(), scenario.hash());
+        let written = Scenario::from_toml(&scenario.to_toml(), "elsewhere", &[]).unwrap();
+        assert_eq!(written.hash(), scenario.hash());
+    }
+    let warnings = read(&both).unwrap();
+    let [warning] = warnings.warnings() else {
+        panic!("{:?}", warnings.warnings());
+    };
+    let end = "compute:3: 0x0000000000000099 is the GUID of no host's port, left out";
+    assert!(warning.ends_with(end), "{warning}");
+    for (fabric, expected) in [
+        (
+            format!("{roots}\nrouting = \"d-mod-k\""),
+            "fabric.root-guid-file: there is a file of roots, but the routing \"d-mod-k\" has none (hint: ",
+        ),
+        (
+            format!("{both}\nrouting = \"up-down\""),
+            "fabric.cn-guid-file: there is a file of compute nodes, but the routing \"up-down\" has none (hint: ",
+        ),
+        (
+            format!("{roots}\nrouting = \"up-down\"\nroots = [\"spine\"]"),
+            "fabric.root-guid-file: a file of roots is given together with a list (hint: ",
+        ),
+        (
+            format!("{network}\nroot-guid-file = \"nowhere\""),
+            "fabric.root-guid-file: ../silvan-fabric/tests/samples/nowhere cannot be read: ",
+        ),
+        (
+            format!("{network}\nroot-guid-file = \"dump_lfts.txt\""),
+            "dump_lfts.txt:1: \"Unicast\" is no GUID (hint: write one GUID in each line",
+        ),
+    ] {
+        let message = message(&fabric);
+        assert!(message.contains(expected), "{message}");
+    }
+    // A scenario without routes needs no file of roots.
+    read(&format!(
+        "{network}\nrouting = \"none\"\nroot-guid-file = \"nowhere\""
+    ))
+    .unwrap();
+}
+
+/// Of two switches, each with a port of the same adapter, neither reaches the other.
+#[test]
+fn planes_are_to_be_simulated_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let plane = |switch: usize| {
+        format!(
+            "switchguid=0xa{switch}\nSwitch 8 \"S-00000000000000a{switch}\" # \"plane-{switch}\" base port 0 lid {switch} lmc 0\n\
+             [1] \"H-00000000000000b0\"[{switch}](b{switch}) # \"node-1\" lid 1{switch} 4xHDR\n\
+             [2] \"H-00000000000000c0\"[{switch}](c{switch}) # \"node-2\" lid 2{switch} 4xHDR\n\n"
+        )
+    };
+    let node = |node: &str, name: &str, lid: u8| {
+        format!(
+            "caguid=0x{node}0\nCa 2 \"H-00000000000000{node}0\" # \"{name}\"\n\
+             [1]({node}1) \"S-00000000000000a1\"[{lid}] # lid {lid}1 lmc 0 \"plane-1\" lid 1 4xHDR\n\
+             [2]({node}2) \"S-00000000000000a2\"[{lid}] # lid {lid}2 lmc 0 \"plane-2\" lid 2 4xHDR\n\n"
+        )
+    };
+    let text = plane(1) + &plane(2) + &node("b", "node-1", 1) + &node("c", "node-2", 2);
+    fs::write(folder.path().join("net.txt"), text).unwrap();
+    let place = folder.path().join("test.toml");
+    let scenario = "[fabric]\nfile = \"net.txt\"\n[run]\nduration = \"1 ms\"\n";
+    let error = Scenario::from_toml(scenario, place.to_str().unwrap(), &[]).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("no path of cables leads from \"plane-1\""),
+        "{error}"
+    );
+    let hint =
+        "the switches form 2 planes that share only adapters: simulate each alone, from a file";
+    assert!(error.contains(hint), "{error}");
+}
+
+/// Oracle: shapes by hand. Two leaves of two hosts and two spines, whole; with a cable missing; with a cable between the leaves.
+#[test]
+fn the_default_is_the_first_routing_that_suits() {
+    let routing = |cables: &[(&str, &str)]| {
+        let mut text = "switch = [".to_owned();
+        for name in ["leaf-1", "leaf-2", "spine-1", "spine-2"] {
+            text += &format!("{{ name = \"{name}\", ports = 8 }}, ");
+        }
+        text += "]\nhost = [";
+        for host in 1..=4 {
+            text += &format!("{{ name = \"h{host}\" }}, ");
+        }
+        text += "]\ncable = [";
+        for host in 1..=4 {
+            let leaf = (host + 1) / 2;
+            text += &format!("{{ from = \"h{host}\", to = \"leaf-{leaf}:{host}\" }}, ");
+        }
+        for (index, (from, to)) in cables.iter().enumerate() {
+            let port = index % 4 + 5;
+            text += &format!("{{ from = \"{from}:{port}\", to = \"{to}:{port}\" }}, ");
+        }
+        let scenario = read(&(text + "]")).unwrap();
+        let name = scenario.file().fabric.routing().name().name();
+        (name, scenario.routing_reason().to_owned())
+    };
+    let whole = [
+        ("leaf-1", "spine-1"),
+        ("leaf-1", "spine-2"),
+        ("leaf-2", "spine-1"),
+        ("leaf-2", "spine-2"),
+    ];
+    let tree = "the switches form a fat tree";
+    assert_eq!(routing(&whole), ("d-mod-k", tree.to_owned()));
+    let (name, reason) = routing(&whole[..3]);
+    assert_eq!(name, "fat-tree");
+    let expected = format!("{tree} that is not regular; d-mod-k needs a fat tree: ");
+    assert!(reason.starts_with(&expected), "{reason}");
+    let (name, reason) = routing(&[whole[0], whole[2], whole[3], ("leaf-1", "leaf-2")]);
+    assert_eq!(name, "up-down");
+    let expected = "the switches form no fat tree; fat-tree needs a tree: \"leaf-1:";
+    assert!(reason.starts_with(expected), "{reason}");
+}
+
 #[test]
 fn no_routing_needs_no_tables_and_no_file_of_them() {
     let scenario = read("routing = \"none\"\nrouting-file = \"nowhere.txt\"").unwrap();

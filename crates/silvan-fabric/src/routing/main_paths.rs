@@ -1,0 +1,273 @@
+//! Balanced paths up and down: each destination has a main path from a root down to its leaf.
+
+use silvan_core::{HostId, IdVec, PortId, PortNumber, SwitchId};
+
+use super::ForwardingTables;
+use super::distance::{SwitchGraph, UNREACHABLE};
+use super::up_down::Order;
+use crate::Fabric;
+
+/// Sets the port of every switch for every host.
+///
+/// Each destination has a main path, from its leaf up to a switch with none above it: at each switch, over the cable down which the
+/// fewest pairs of hosts come so far. All other switches send up towards the main path if they can, else over another shortest
+/// path, over the cables with the fewest pairs. Equal choices go to the switch through which the fewest pairs come down, the lowest
+/// switch and the lowest port.
+///
+/// Destinations are taken leaf by leaf, those of `is_first` first, and pairs of these alone count for them. `ranks` are lower for
+/// the upper end of each cable that a main path may take.
+pub(super) fn spread_main_paths(
+    fabric: &Fabric,
+    graph: &SwitchGraph,
+    order: &Order,
+    ranks: &IdVec<SwitchId, u32>,
+    is_first: &IdVec<HostId, bool>,
+    tables: &mut ForwardingTables,
+) {
+    let mut loads = Loads::new(fabric, is_first);
+    let mut hosts: Vec<HostId> = fabric.host_ids().collect();
+    hosts.sort_by_key(|host| (!is_first[*host], fabric.host_attachment(*host)));
+    let mut paths: Option<PathsToLeaf> = None;
+    for host in hosts {
+        let (leaf, leaf_port) = fabric.host_attachment(host);
+        if !is_first[host] {
+            loads.count_all_hosts(fabric);
+        }
+        tables.set_host(leaf, host, Some(fabric.ports[leaf_port].number));
+        let paths = match &mut paths {
+            Some(paths) if paths.leaf == leaf => paths,
+            other => other.insert(PathsToLeaf::to(fabric, graph, order, ranks, leaf)),
+        };
+        for (switch, cable) in loads.route(paths, ranks) {
+            tables.set_host(switch, host, Some(cable.number));
+        }
+    }
+}
+
+/// The number of hosts that count at each switch.
+pub(super) fn hosts_by_switch(
+    fabric: &Fabric,
+    counts: impl Fn(HostId) -> bool,
+) -> IdVec<SwitchId, u64> {
+    let mut hosts = IdVec::filled(0, fabric.switch_count());
+    for host in fabric.host_ids().filter(|host| counts(*host)) {
+        hosts[fabric.host_attachment(host).0] += 1;
+    }
+    hosts
+}
+
+/// A cable that starts a path.
+#[derive(Clone, Copy)]
+struct Cable {
+    /// The port at the start.
+    port: PortId,
+    number: PortNumber,
+    next: SwitchId,
+}
+
+/// The shortest legal paths to a leaf.
+struct PathsToLeaf {
+    leaf: SwitchId,
+    /// The cables of each switch.
+    cables: IdVec<SwitchId, Vec<Cable>>,
+    /// All other switches with a path, from the nearest to the farthest.
+    switches: Vec<SwitchId>,
+    /// The leaf and the switches above it, from the roots downwards, each with its cables from above.
+    above: Vec<(SwitchId, Vec<(SwitchId, Cable)>)>,
+}
+
+impl PathsToLeaf {
+    fn to(
+        fabric: &Fabric,
+        graph: &SwitchGraph,
+        order: &Order,
+        ranks: &IdVec<SwitchId, u32>,
+        leaf: SwitchId,
+    ) -> Self {
+        let paths = order.paths_to(graph, leaf);
+        let cables_of = |switch: SwitchId| {
+            let node = fabric.switch(switch);
+            let cable = |number: PortNumber| {
+                let port = node.port(number)?;
+                let (next, _) = fabric.peer_switch(port)?;
+                Some(Cable { port, number, next })
+            };
+            match switch == leaf {
+                true => Vec::new(),
+                false => { paths.ports(order, graph, switch).into_iter() }
+                    .filter_map(cable)
+                    .collect(),
+            }
+        };
+        let cables: IdVec<SwitchId, Vec<Cable>> = fabric.switch_ids().map(cables_of).collect();
+        let is_other = |switch: &SwitchId| *switch != leaf && paths.lengths[*switch] != UNREACHABLE;
+        let mut switches: Vec<SwitchId> = fabric.switch_ids().filter(is_other).collect();
+        switches.sort_by_key(|switch| paths.lengths[*switch]);
+        let mut above = vec![(leaf, Vec::new())];
+        let mut is_above = IdVec::filled(false, fabric.switch_count());
+        let mut index = 0;
+        while index < above.len() {
+            let at = above[index].0;
+            let mut peers: Vec<SwitchId> = { graph.neighbours(at).iter() }
+                .map(|(_, peer)| *peer)
+                .filter(|peer| ranks[*peer] < ranks[at])
+                .collect();
+            peers.sort_unstable();
+            peers.dedup();
+            for peer in peers {
+                let down = cables[peer].iter().filter(|cable| cable.next == at);
+                let known = above[index].1.len();
+                above[index].1.extend(down.map(|cable| (peer, *cable)));
+                if above[index].1.len() > known && !is_above[peer] {
+                    is_above[peer] = true;
+                    above.push((peer, Vec::new()));
+                }
+            }
+            index += 1;
+        }
+        above.sort_by_key(|(switch, _)| ranks[*switch]);
+        Self {
+            leaf,
+            cables,
+            switches,
+            above,
+        }
+    }
+}
+
+/// Pairs of hosts over each cable, and the state of the current destination.
+struct Loads {
+    /// By the port at its start.
+    pairs: IdVec<PortId, u64>,
+    /// Pairs whose main path comes down through a switch.
+    through: IdVec<SwitchId, u64>,
+    /// Hosts of each switch that count as sources.
+    sources: IdVec<SwitchId, u64>,
+    /// True once hosts that are not first count, too.
+    are_all_hosts: bool,
+    /// The cable of each switch.
+    chosen: IdVec<SwitchId, Option<Cable>>,
+    /// True for the switches on the main path.
+    is_main: IdVec<SwitchId, bool>,
+    /// True for the switches from which cables upwards lead to the main path.
+    leads_to_main: IdVec<SwitchId, bool>,
+    /// Pairs over the busiest cable from a root down to a switch, on the path with the fewest.
+    least: IdVec<SwitchId, u64>,
+}
+
+impl Loads {
+    fn new(fabric: &Fabric, is_first: &IdVec<HostId, bool>) -> Self {
+        let count = fabric.switch_count();
+        Self {
+            pairs: IdVec::filled(0, fabric.ports.len()),
+            through: IdVec::filled(0, count),
+            sources: hosts_by_switch(fabric, |host| is_first[host]),
+            are_all_hosts: false,
+            chosen: IdVec::filled(None, count),
+            is_main: IdVec::filled(false, count),
+            leads_to_main: IdVec::filled(false, count),
+            least: IdVec::filled(0, count),
+        }
+    }
+
+    fn count_all_hosts(&mut self, fabric: &Fabric) {
+        if !self.are_all_hosts {
+            self.sources = hosts_by_switch(fabric, |_| true);
+            self.are_all_hosts = true;
+        }
+    }
+
+    /// Chooses the cable of every switch but the leaf for one destination, and counts the pairs.
+    fn route(
+        &mut self,
+        paths: &PathsToLeaf,
+        ranks: &IdVec<SwitchId, u32>,
+    ) -> impl Iterator<Item = (SwitchId, Cable)> + '_ {
+        self.chosen.as_mut_slice().fill(None);
+        self.is_main.as_mut_slice().fill(false);
+        self.leads_to_main.as_mut_slice().fill(false);
+        self.choose_main_path(paths);
+        for &switch in &paths.switches {
+            if self.chosen[switch].is_none() {
+                let cable = self.best(&paths.cables[switch]);
+                let is_up = ranks[cable.next] < ranks[switch];
+                self.leads_to_main[switch] = is_up && self.leads_to_main[cable.next];
+                self.chosen[switch] = Some(cable);
+            }
+            self.count(switch);
+        }
+        let chosen = self.chosen.iter_enumerated();
+        chosen.filter_map(|(switch, cable)| Some((switch, (*cable)?)))
+    }
+
+    /// Chooses the cables from a root down to the leaf.
+    fn choose_main_path(&mut self, paths: &PathsToLeaf) {
+        for (switch, down) in &paths.above {
+            let busiest = down
+                .iter()
+                .map(|(parent, cable)| self.pairs[cable.port].max(self.least[*parent]));
+            self.least[*switch] = busiest.min().unwrap_or(0);
+        }
+        let mut at = paths.leaf;
+        self.is_main[at] = true;
+        self.leads_to_main[at] = true;
+        // Switches above come before those below, so one pass from below finds all of the path.
+        for (switch, down) in paths.above.iter().rev() {
+            if *switch != at {
+                continue;
+            }
+            let key = |(parent, cable): &&(SwitchId, Cable)| {
+                let through = self.through[*parent];
+                (
+                    self.pairs[cable.port],
+                    self.least[*parent],
+                    through,
+                    *parent,
+                    cable.number,
+                )
+            };
+            let Some(&(parent, cable)) = down.iter().min_by_key(key) else {
+                return;
+            };
+            self.chosen[parent] = Some(cable);
+            self.is_main[parent] = true;
+            self.leads_to_main[parent] = true;
+            at = parent;
+        }
+    }
+
+    /// The cable of a path with the least load: one to the main path, if there is one.
+    fn best(&self, cables: &[Cable]) -> Cable {
+        let key = |cable: &&Cable| {
+            let mut busiest = self.pairs[cable.port];
+            let mut at = cable.next;
+            while !self.is_main[at] {
+                let Some(next) = self.chosen[at] else { break };
+                busiest = busiest.max(self.pairs[next.port]);
+                at = next.next;
+            }
+            let leads_elsewhere = !self.leads_to_main[cable.next];
+            (
+                leads_elsewhere,
+                busiest,
+                self.pairs[cable.port],
+                cable.number,
+            )
+        };
+        let best = cables.iter().min_by_key(key);
+        *best.expect("a switch with a path has a cable")
+    }
+
+    /// Adds the pairs of the hosts of a switch to all cables of its path.
+    fn count(&mut self, switch: SwitchId) {
+        let sources = self.sources[switch];
+        let mut at = switch;
+        while let (1.., Some(cable)) = (sources, self.chosen[at]) {
+            self.pairs[cable.port] += sources;
+            if self.is_main[at] {
+                self.through[at] += sources;
+            }
+            at = cable.next;
+        }
+    }
+}
