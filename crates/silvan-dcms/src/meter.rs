@@ -3,7 +3,7 @@
 use silvan_core::growth::{CounterGrowth, CounterReading, CounterTracker};
 use silvan_core::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 use silvan_mad::performance::{PerformanceAttribute, PortCounters, PortXmitConCtrl};
-use silvan_mad::{Body, Method};
+use silvan_mad::{Body, CounterCapabilities, Method};
 use silvan_subnet::client::{Client, Query};
 use silvan_subnet::sweep::{
     CounterSource, CounterSweep, Identity, PortAnswers, SweepPlan, SweptAttribute, SweptPort,
@@ -52,10 +52,13 @@ pub fn sweep<T: Transport>(
         }
         plan.add_port(SweptPort {
             number: PortNumber::new(port.number),
-            extended: data == DataCounter::Wide && port.abilities.extended,
+            extended: data == DataCounter::Wide && port.abilities.counters.extended,
             congestion: port.abilities.time_cong && wants_time_cong(port.id),
             notifications: false,
-            has_additional: data == DataCounter::Wide && port.abilities.additional,
+            capabilities: CounterCapabilities {
+                additional: data == DataCounter::Wide && port.abilities.counters.additional,
+                ..port.abilities.counters
+            },
         });
     }
     let CounterSweep {

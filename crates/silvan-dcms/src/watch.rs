@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use silvan_cc::dcms::{DcmsTopology, MarkingScope, Neighbour, SwitchPortInfo};
 use silvan_core::{Guid, Lid, PortId, Span, SwitchId};
+use silvan_mad::CounterCapabilities;
 use silvan_subnet::discovery::{Peer, Subnet, Switch, SwitchPort, data_bytes_per_second};
 
 use crate::rights::Rights;
@@ -11,10 +12,8 @@ use crate::rights::Rights;
 /// What a switch can do, as far as it has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// It has PortCountersExtended.
-    pub extended: bool,
-    /// Its PortCountersExtended has PortXmitWait and the counters of errors, too.
-    pub additional: bool,
+    /// Counters that it has.
+    pub counters: CounterCapabilities,
     /// It has PortXmitConCtrl.
     pub time_cong: bool,
     /// What a change of Marking_Rate reaches; `None` if there is none to change.

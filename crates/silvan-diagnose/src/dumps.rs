@@ -20,6 +20,7 @@ use silvan_fabric::import::{
 };
 use silvan_fabric::routing::{RoutingError, min_hop_balanced};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
+use silvan_mad::CounterCapabilities;
 
 use crate::counters::TrafficReading;
 use crate::map::SubnetMap;
@@ -200,52 +201,30 @@ fn take(reading: &mut TrafficReading, name: &str, value: u64, bits: u8) {
     }
 }
 
-/// Counters that a device has, by the capability masks of its ClassPortInfo (IBA volume 1, 16.1.3.1).
-#[derive(Clone, Copy, Debug)]
-struct Capabilities {
-    /// PortCounters has PortXmitWait.
-    wait: bool,
-    /// PortCountersExtended has data and packets.
-    extended: bool,
-    /// PortCountersExtended has the other counters, too.
-    additional: bool,
+/// The masks in a heading: `(CapMask: 0x5A00 CapMask2: 0x0000002)`. Old versions of perfquery print no CapMask2, and
+/// older ones none.
+fn capabilities(words: &[&str]) -> CounterCapabilities {
+    let mask = |name: &str| {
+        let at = words
+            .iter()
+            .position(|word| word.trim_start_matches('(') == name)?;
+        let digits = words.get(at + 1)?.trim_end_matches(')');
+        u32::from_str_radix(digits.strip_prefix("0x")?, 16).ok()
+    };
+    let first = mask("CapMask:").and_then(|mask| u16::try_from(mask).ok());
+    first.map_or(CounterCapabilities::UNKNOWN, |first| {
+        CounterCapabilities::of_masks(first, mask("CapMask2:").unwrap_or(0))
+    })
 }
 
-impl Capabilities {
-    const WAIT: u32 = 1 << 12;
-    /// IsExtendedWidthSupported, with all counters or without those of unicast and multicast packets.
-    const EXTENDED: u32 = 1 << 9 | 1 << 10;
-    const ADDITIONAL: u32 = 1 << 1;
-
-    /// The masks in a heading: `(CapMask: 0x5A00 CapMask2: 0x0000002)`. Old versions of perfquery print no CapMask2.
-    fn of_heading(words: &[&str]) -> Self {
-        let mask = |name: &str| {
-            let at = words
-                .iter()
-                .position(|word| word.trim_start_matches('(') == name)?;
-            let digits = words
-                .get(at + 1)?
-                .trim_end_matches(')')
-                .strip_prefix("0x")?;
-            u32::from_str_radix(digits, 16).ok()
-        };
-        let (first, second) = (mask("CapMask:"), mask("CapMask2:"));
-        Self {
-            wait: first.is_none_or(|mask| mask & Self::WAIT != 0),
-            extended: first.is_none_or(|mask| mask & Self::EXTENDED != 0),
-            additional: second.is_some_and(|mask| mask & Self::ADDITIONAL != 0),
-        }
-    }
-
-    /// Returns true if the device has a counter, of 64 bits or not. Tools print 0 for counters that it has not.
-    fn has(self, name: &str, is_wide: bool, value: u64) -> bool {
-        let is_basic = ["Data", "Pkts"].iter().any(|end| name.ends_with(end));
-        match (is_wide, name) {
-            (true, _) if is_basic => self.extended,
-            (true, _) => self.additional,
-            (false, "PortXmitWait") => self.wait || value > 0,
-            (false, _) => true,
-        }
+/// Returns true if the device has a counter, of 64 bits or not. Tools print 0 for counters that it has not.
+fn has(device: CounterCapabilities, name: &str, is_wide: bool, value: u64) -> bool {
+    let is_basic = ["Data", "Pkts"].iter().any(|end| name.ends_with(end));
+    match (is_wide, name) {
+        (true, _) if is_basic => device.extended,
+        (true, _) => device.additional,
+        (false, "PortXmitWait") => device.wait || value > 0,
+        (false, _) => true,
     }
 }
 
@@ -260,7 +239,7 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
     let text = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut port = None;
     let mut bits = 32;
-    let mut capabilities = Capabilities::of_heading(&[]);
+    let mut device = CounterCapabilities::UNKNOWN;
     for (line, number) in text.lines().zip(1..) {
         if let Some(heading) = line.strip_prefix("# Port ") {
             let words: Vec<&str> = heading.split_whitespace().collect();
@@ -275,7 +254,7 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
                 let message = format!("{line:?} names no LID and port");
                 return Err(DumpError::new(number, message, hint));
             };
-            capabilities = Capabilities::of_heading(&words);
+            device = capabilities(&words);
             bits = if heading.starts_with("extended") {
                 64
             } else {
@@ -297,7 +276,7 @@ fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
         };
         let digits = dots.trim_start_matches('.').trim();
         if let Ok(value) = digits.parse()
-            && capabilities.has(name, bits == 64, value)
+            && has(device, name, bits == 64, value)
         {
             take(&mut ports.dump.readings[port], name, value, bits);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use silvan_core::{IdVec, NodeId, PortId};
 use silvan_fabric::Fabric;
+use silvan_mad::CounterCapabilities;
 use silvan_subnet::client::Client;
 use silvan_subnet::sweep::{CounterSource, Identity, PortAnswers, SweepPlan, SweptPort};
 use silvan_subnet::transport::{Transport, TransportError};
@@ -17,8 +18,8 @@ pub(crate) struct ReadingOptions<'a> {
     /// Switches that mark packets, whose logs are read. If there are any, so are the logs of hosts, and the
     /// notifications that they have received.
     pub marking: &'a [NodeId],
-    /// Nodes whose PortCountersExtended has PortXmitWait.
-    pub has_additional: &'a IdVec<NodeId, bool>,
+    /// Counters of each node.
+    pub counters: &'a IdVec<NodeId, CounterCapabilities>,
     /// The logs of the sweep before.
     pub before: Option<&'a Logs>,
     /// Reads all counters, not only those that the diagnosis uses: among them the time that switch ports were
@@ -63,7 +64,7 @@ impl SubnetReadings {
                     extended: true,
                     congestion: marks && options.all && node.as_switch().is_some(),
                     notifications: marks && node.as_host().is_some(),
-                    has_additional: options.has_additional[id],
+                    capabilities: options.counters[id],
                 });
             }
         }

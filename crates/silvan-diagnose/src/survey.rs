@@ -300,7 +300,7 @@ impl Watch {
         let began = client.now();
         let options = ReadingOptions {
             marking: &topology.marking(),
-            has_additional: &topology.has_additional,
+            counters: &topology.counters,
             all: self.wants_all,
             before: known.last.as_ref().map(|last| &last.logs),
         };

@@ -14,7 +14,7 @@ use silvan_mad::smp::{
     LinearForwardingTable, PortInfo, SmInfo, link_speed, link_speed_ext, link_speed_ext2,
     link_width,
 };
-use silvan_mad::{Body, ClassPortInfo, Method, performance_capability2};
+use silvan_mad::{Body, ClassPortInfo, CounterCapabilities, Method};
 use silvan_subnet::client::{Answer, Client, Failure, Query};
 use silvan_subnet::discovery::{LocalPort, Peer, Subnet, SwitchPort, discover};
 use silvan_subnet::tables::{HostLids, SwitchTable, host_lids, read_tables};
@@ -46,8 +46,8 @@ pub struct LiveSubnet {
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
     pub without_table: Vec<String>,
-    /// Nodes whose PortCountersExtended has PortXmitWait and the counters of errors.
-    pub has_additional: IdVec<NodeId, bool>,
+    /// Counters of each node.
+    pub counters: IdVec<NodeId, CounterCapabilities>,
     /// The tick of PortXmitWait by port; `None` without a cable, and where it is not known.
     pub ticks: IdVec<PortId, Option<Span>>,
     /// Data rate of the local port's link.
@@ -93,7 +93,7 @@ impl LiveSubnet {
             control,
             adapters,
             is_complete: subnet.is_complete && lids.len() == subnet.adapters.len(),
-            has_additional: additional(client, &fabric)?,
+            counters: counters(client, &fabric)?,
             ticks: ticks(&fabric, &imported, &read_codes(client, &fabric)?),
             local_rate: rate_of(&subnet.local),
             without_table,
@@ -403,23 +403,22 @@ fn capable<T: Transport>(
     Ok(fabric.ports.ids().map(capable).collect())
 }
 
-/// Nodes whose PortCountersExtended has the additional counters. Those that do not answer have none.
-fn additional<T: Transport>(
+/// Reads which counters each node has.
+fn counters<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,
-) -> Result<IdVec<NodeId, bool>, TransportError> {
+) -> Result<IdVec<NodeId, CounterCapabilities>, TransportError> {
     let query = |(id, node): (NodeId, &Node)| {
         let info = PerformanceAttribute::from(ClassPortInfo::default());
         let number = id.index() as u32;
         Query::new(number, node.lid, Method::GET, Body::Performance(info), 0)
     };
     let queries: Vec<Query> = fabric.nodes.iter_enumerated().map(query).collect();
-    let has = |answer: Answer| {
-        let info = ClassPortInfo::parse(&answer.data());
-        info.capability_mask2.get() & performance_capability2::ADDITIONAL_EXTENDED != 0
-    };
+    let counters = |answer: Answer| (&ClassPortInfo::parse(&answer.data())).into();
     let answers = client.ask(&queries)?.into_iter();
-    Ok(answers.map(|result| result.is_ok_and(has)).collect())
+    Ok(answers
+        .map(|result| result.map_or(CounterCapabilities::UNKNOWN, counters))
+        .collect())
 }
 
 fn manager_state<T: Transport>(

@@ -26,6 +26,49 @@ pub mod performance_capability2 {
     pub const ADDITIONAL_EXTENDED: u32 = 0x2;
 }
 
+/// Counters that a device has, by the capability masks of performance management (volume 1, section 16.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterCapabilities {
+    /// PortCounters has PortXmitWait.
+    pub wait: bool,
+    /// PortCountersExtended has data and packets.
+    pub extended: bool,
+    /// PortCountersExtended has PortXmitWait and the counters of errors, too.
+    pub additional: bool,
+}
+
+impl CounterCapabilities {
+    /// A device that has not told: it has what all but old devices have.
+    pub const UNKNOWN: Self = Self {
+        wait: true,
+        extended: true,
+        additional: false,
+    };
+
+    /// Capabilities by CapabilityMask and CapabilityMask2.
+    pub const fn of_masks(mask: u16, mask2: u32) -> Self {
+        use performance_capability::{EXTENDED_WIDTH, EXTENDED_WIDTH_NO_IETF, XMIT_WAIT};
+        let extended = mask & (EXTENDED_WIDTH | EXTENDED_WIDTH_NO_IETF) != 0;
+        Self {
+            wait: mask & XMIT_WAIT != 0,
+            extended,
+            additional: extended && mask2 & performance_capability2::ADDITIONAL_EXTENDED != 0,
+        }
+    }
+}
+
+impl Default for CounterCapabilities {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+impl From<&ClassPortInfo> for CounterCapabilities {
+    fn from(info: &ClassPortInfo) -> Self {
+        Self::of_masks(info.capability_mask, info.capability_mask2.get())
+    }
+}
+
 attribute! {
     /// ClassPortInfo: what an agent of a class can do, and where it sends who asks and what it tells
     /// (volume 1, section 13.4.8.1). Its modifier is 0.

@@ -57,7 +57,9 @@ mod packet;
 pub mod performance;
 pub mod smp;
 
-pub use class_port_info::{ClassPortInfo, performance_capability, performance_capability2};
+pub use class_port_info::{
+    ClassPortInfo, CounterCapabilities, performance_capability, performance_capability2,
+};
 pub use field::{Bits, Field, FieldLocation, RawAttribute};
 pub use mad::{Body, Mad, Other};
 pub use packet::{ATTRIBUTE_BYTE, Class, LOG_BYTE, MAD_LEN, MadError, Method, Packet, Status};

@@ -9,7 +9,7 @@ use silvan_mad::performance::{
     PerformanceAttribute, PortCounters, PortCountersExtended, PortRcvConCtrl, PortXmitConCtrl,
 };
 use silvan_mad::smp::NodeInfo;
-use silvan_mad::{Body, FieldLocation, Method};
+use silvan_mad::{Body, CounterCapabilities, FieldLocation, Method};
 
 use crate::client::{Answer, Client, Query, RequestResult};
 use crate::transport::{Transport, TransportError};
@@ -113,6 +113,11 @@ impl CounterSource {
         }
     }
 
+    fn is_wait(&self) -> bool {
+        const WAIT: &str = "xmit_wait";
+        self.counters.is_some_and(|location| location.name == WAIT)
+    }
+
     /// Returns true if PortCountersExtended has the counter on some devices only.
     fn is_additional(&self) -> bool {
         /// The bit of CounterSelect2 that selects the first additional counter of PortCountersExtended.
@@ -152,7 +157,7 @@ impl<const N: usize> AttributeAnswer<N> {
 /// The answers of a port, as they came.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortAnswers {
-    has_additional: bool,
+    capabilities: CounterCapabilities,
     counters: Option<AttributeAnswer<{ PortCounters::LEN }>>,
     extended: Option<AttributeAnswer<{ PortCountersExtended::LEN }>>,
     congestion: Option<AttributeAnswer<{ PortXmitConCtrl::LEN }>>,
@@ -160,11 +165,10 @@ pub struct PortAnswers {
 }
 
 impl PortAnswers {
-    /// A port that has answered nothing yet. `has_additional` tells that its PortCountersExtended has the additional
-    /// counters: PortXmitWait and those of errors.
-    pub fn new(has_additional: bool) -> Self {
+    /// A port of a device with these counters that has answered nothing yet.
+    pub fn new(capabilities: CounterCapabilities) -> Self {
         Self {
-            has_additional,
+            capabilities,
             ..Self::default()
         }
     }
@@ -194,7 +198,7 @@ impl PortAnswers {
 
     /// Reads a counter from the attribute that has it in the widest field; `None` if that was not answered. A counter
     /// that PortCountersExtended has on some devices only comes from there on these devices, and from PortCounters on
-    /// all others: a device that changes between both would seem to reset it.
+    /// all others: a device that changes between both would seem to reset it. A device without PortXmitWait answers 0.
     pub fn counter(&self, source: &CounterSource) -> Option<CounterValue> {
         fn read<const N: usize>(
             location: Option<FieldLocation>,
@@ -204,11 +208,12 @@ impl PortAnswers {
             let value = location.read(&answer.bytes, 0);
             Some(CounterValue::new(value, location.width as u8))
         }
-        let is_additional = source.is_additional();
+        let is_counted =
+            |value: &CounterValue| self.capabilities.wait || !source.is_wait() || value.value > 0;
         let wide = || read(source.extended, &self.extended);
-        let narrow = || read(source.counters, &self.counters);
-        let first = match is_additional {
-            true if self.has_additional => wide(),
+        let narrow = || read(source.counters, &self.counters).filter(is_counted);
+        let first = match source.is_additional() {
+            true if self.capabilities.additional => wide(),
             true => narrow(),
             false => wide().or_else(narrow),
         };
@@ -260,8 +265,8 @@ pub struct SweptPort {
     pub congestion: bool,
     /// Reads PortRcvConCtrl.
     pub notifications: bool,
-    /// PortCountersExtended has the additional counters.
-    pub has_additional: bool,
+    /// Counters of the device.
+    pub capabilities: CounterCapabilities,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -376,7 +381,7 @@ impl SweepPlan {
             ports: self
                 .ports
                 .iter()
-                .map(|(_, port)| PortAnswers::new(port.has_additional))
+                .map(|(_, port)| PortAnswers::new(port.capabilities))
                 .collect(),
         };
         for ((place, request), result) in requests.into_iter().zip(client.ask(&queries)?) {

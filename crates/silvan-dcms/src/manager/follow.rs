@@ -9,7 +9,7 @@ use silvan_mad::congestion::{
 };
 use silvan_mad::performance::{PerformanceAttribute, PortXmitConCtrl};
 use silvan_mad::smp::{ActiveLink, SmInfo, SmState};
-use silvan_mad::{Body, ClassPortInfo, Method, performance_capability, performance_capability2};
+use silvan_mad::{Body, ClassPortInfo, CounterCapabilities, Method};
 use silvan_subnet::client::{Failure, Query, RequestResult};
 use silvan_subnet::discovery::{Subnet, Switch, SwitchPort, discover, local_port};
 use silvan_subnet::key::CcKey;
@@ -376,17 +376,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Err(Failure::Refused(_)) => Some(false),
             Err(Failure::Unanswered | Failure::WrongNode | Failure::WrongKey) => None,
         };
-        let (extended, additional) = match &answers[0] {
-            Ok(answer) => {
-                let info = ClassPortInfo::parse(&answer.data());
-                let either = performance_capability::EXTENDED_WIDTH
-                    | performance_capability::EXTENDED_WIDTH_NO_IETF;
-                let extended = info.capability_mask & either != 0;
-                let additional = performance_capability2::ADDITIONAL_EXTENDED;
-                let has_additional = info.capability_mask2.get() & additional != 0;
-                (extended, extended && has_additional)
-            }
-            Err(Failure::Refused(_)) => (false, false),
+        let counters = match &answers[0] {
+            Ok(answer) => CounterCapabilities::from(&ClassPortInfo::parse(&answer.data())),
+            Err(Failure::Refused(_)) => CounterCapabilities {
+                extended: false,
+                ..CounterCapabilities::UNKNOWN
+            },
             Err(_) => return None,
         };
         let time_cong = has(&answers[1])?;
@@ -397,8 +392,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             (true, false) => Some(MarkingScope::Switch),
         };
         Some(Abilities {
-            extended,
-            additional,
+            counters,
             time_cong,
             scope,
         })

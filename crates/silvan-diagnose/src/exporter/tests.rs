@@ -10,7 +10,7 @@ use silvan_fabric::{LinkKind, Speed, Width};
 use silvan_mad::performance::{
     PerformanceAttribute, PortCounters, PortCountersExtended, PortXmitConCtrl,
 };
-use silvan_mad::{Body, Mad, Method};
+use silvan_mad::{Body, CounterCapabilities, Mad, Method};
 use silvan_subnet::client::Answer;
 use silvan_subnet::sweep::SweptAttribute;
 
@@ -98,7 +98,7 @@ impl Bench {
                 time_cong: 11,
                 ..PortXmitConCtrl::default()
             };
-            let mut answers = PortAnswers::new(false);
+            let mut answers = PortAnswers::new(CounterCapabilities::UNKNOWN);
             insert(&mut answers, SweptAttribute::Counters, counters);
             insert(&mut answers, SweptAttribute::Extended, extended);
             if port.index() == 0 {
@@ -266,8 +266,11 @@ fn the_widest_counter_is_exported() {
         let counter = EXPORTED.iter().find(|counter| counter.field == field);
         counter.unwrap().read(answers)
     };
-    let answers = |has_additional| {
-        let mut answers = PortAnswers::new(has_additional);
+    let answers = |additional| {
+        let mut answers = PortAnswers::new(CounterCapabilities {
+            additional,
+            ..CounterCapabilities::UNKNOWN
+        });
         insert(&mut answers, SweptAttribute::Counters, counters);
         answers
     };

@@ -233,7 +233,8 @@ impl FakeNode {
         match attribute {
             PerformanceAttribute::ClassPortInfo(info) => {
                 *info = ClassPortInfo {
-                    capability_mask: performance_capability::EXTENDED_WIDTH,
+                    capability_mask: performance_capability::EXTENDED_WIDTH
+                        | performance_capability::XMIT_WAIT,
                     ..ClassPortInfo::default()
                 };
             }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use silvan_core::growth::CounterValue;
 use silvan_core::{Lid, MonotonicTime, PortNumber, Span};
 use silvan_mad::performance::{PerformanceAttribute, PortCounters, PortCountersExtended};
-use silvan_mad::{Body, Mad, Method};
+use silvan_mad::{Body, CounterCapabilities, Mad, Method};
 
 use crate::client::{Answer, Client, Limits};
 use crate::fake::{Fault, SharedWorld, World};
@@ -30,7 +30,7 @@ fn port(number: u8) -> SweptPort {
         extended: true,
         congestion: true,
         notifications: false,
-        has_additional: false,
+        capabilities: CounterCapabilities::UNKNOWN,
     }
 }
 
@@ -119,7 +119,10 @@ fn counter_comes_from_its_widest_field() {
         ..PortCountersExtended::default()
     };
     for has_additional in [false, true] {
-        let mut answers = PortAnswers::new(has_additional);
+        let mut answers = PortAnswers::new(CounterCapabilities {
+            additional: has_additional,
+            ..CounterCapabilities::UNKNOWN
+        });
         let read = |answers: &PortAnswers, source| answers.counter(source).map(|read| read.value);
         assert_eq!(read(&answers, &XMIT_DATA), None);
         answers.insert(
@@ -162,12 +165,37 @@ fn counter_comes_from_its_widest_field() {
     }
 }
 
+/// IBA 16.1.3: without PortCountersXmitWaitSupported the field is reserved, and reads 0.
+#[test]
+fn reserved_wait_is_not_zero_wait() {
+    let number = PortNumber::new(7);
+    let counters = |xmit_wait| PortCounters {
+        port_select: number,
+        xmit_wait,
+        ..PortCounters::default()
+    };
+    let read = |wait, xmit_wait| {
+        let mut answers = PortAnswers::new(CounterCapabilities {
+            wait,
+            ..CounterCapabilities::UNKNOWN
+        });
+        let answer = answer(counters(xmit_wait).into(), 100, 300);
+        answers.insert(SweptAttribute::Counters, number, &answer);
+        assert!(answers.counter(&XMIT_DATA).is_some());
+        answers.counter(&XMIT_WAIT).map(|read| read.value)
+    };
+    assert_eq!(read(true, 0), Some(0));
+    assert_eq!(read(false, 0), None);
+    // A device that counts without the bit.
+    assert_eq!(read(false, 5), Some(5));
+}
+
 proptest! {
     /// Oracle: the parsed attribute.
     #[test]
     fn counter_is_the_field_of_the_attribute(bytes in proptest::collection::vec(any::<u8>(), 44)) {
         let parsed = PortCounters::parse(bytes.as_slice().try_into().unwrap());
-        let mut answers = PortAnswers::new(false);
+        let mut answers = PortAnswers::new(CounterCapabilities::UNKNOWN);
         let received = answer(parsed.into(), 0, 0);
         answers.insert(SweptAttribute::Counters, parsed.port_select, &received);
         for (source, value) in [
