@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from silvan.baselines import Baseline, Fitting, chosen, fitting
 from silvan.errors import SimulationError
 from silvan.measures import CLEARED, OF_COMPARISONS, Measure
 from silvan.receive_rates import PS_PER_MS, FloatArray, delivered, hotspots, other_receivers
+from silvan.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from silvan.result import Result
@@ -159,7 +159,7 @@ def compare(
     with ExitStack() as stack:
         kept = out
         if kept is None:
-            kept = stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-"))
+            kept = stack.enter_context(scratch_folder("compare"))
         outcomes = _finish(Path(kept), runs, on_progress)
     groups = [outcomes[start : start + seeds] for start in range(0, len(runs), seeds)]
     without = [_required(one) for one in groups[0]]

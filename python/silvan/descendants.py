@@ -10,55 +10,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
-import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
+
+from silvan.child_processes import end
 
 # prctl(2): orphaned descendants become children of this process instead of process 1.
 _PR_SET_CHILD_SUBREAPER = 36
 
-GRACE_S = 5.0
-"""Time between SIGTERM and SIGKILL, and after that until what cannot be ended is left."""
-
-_NAP_S = 0.02
-
 _VARIABLE = "SILVAN_STARTED_BY"
-
-
-def end(running: Callable[[], Iterable[int]]) -> int:
-    """End processes in order, or by force if they do not end, and those that they start meanwhile.
-
-    Parameters
-    ----------
-    running : callable
-        Gives the ids of those that still run.
-
-    Returns
-    -------
-    int
-        Number of processes that got a signal.
-    """
-    terminated: set[int] = set()
-    started = time.monotonic()
-    is_forced = False
-    while left := set(running()):
-        waited = time.monotonic() - started
-        is_forced = is_forced or waited > GRACE_S
-        if waited > 2 * GRACE_S:
-            # Those of another user, or in the midst of a system call that does not end.
-            break
-        try:
-            for pid in left if is_forced else left - terminated:
-                terminated.add(pid)
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL if is_forced else signal.SIGTERM)
-            time.sleep(_NAP_S)
-        except KeyboardInterrupt:
-            is_forced = True
-    return len(terminated)
 
 
 class Descendants:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from silvan.child_processes import run_child
 from silvan.errors import DiagnosisError
 from silvan.input_files import read_text
 from silvan.moments import Report
@@ -107,9 +108,7 @@ def slurm_jobs() -> dict[str, list[str]]:
     if shutil.which(_SQUEUE[0]) is None:
         raise DiagnosisError("squeue is not installed", hint)
     try:
-        done = subprocess.run(
-            _SQUEUE, check=False, capture_output=True, text=True, timeout=_PATIENCE_S
-        )
+        done = run_child(_SQUEUE, timeout_s=_PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DiagnosisError(f"squeue fails: {error}", hint) from error
     if done.returncode != 0:

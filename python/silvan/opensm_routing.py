@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, shown
-from silvan.live_programs import attached, wait_for
+from silvan.live_programs import (
+    OPENSM_GRACE_S,
+    SUBNET_UP,
+    LogLines,
+    attached,
+    opensm_log,
+    opensm_words,
+    wait_for,
+)
 from silvan.scenario import Scenario
+from silvan.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from silvan.toml_text import TomlValue
@@ -112,9 +120,9 @@ def route(
     if not engine.strip():
         raise EmulationError("the routing engine is empty", "name one of OpenSM's, such as ftree")
     tables = opensm_tables(scenario, engine, options, files=files)
-    with tempfile.TemporaryDirectory(prefix="silvan-route-") as folder:
+    with scratch_folder("route") as folder:
         try:
-            with_tables(scenario, tables, Path(folder))
+            with_tables(scenario, tables, folder)
         except ScenarioError as error:
             message = error.message.removeprefix("fabric.routing-file: ")
             raise EmulationError(f"OpenSM's routes by {engine}: {message}", error.hint) from error
@@ -155,13 +163,12 @@ def opensm_tables(
     """
     bare = scenario.override({"fabric.routing": "none"})
     with (
-        tempfile.TemporaryDirectory(prefix="silvan-route-") as folder,
+        scratch_folder("route") as folder,
         Emulation(bare, sockname=free_sockname(), paused=True) as emulation,
-        Path(folder, "said").open("w+", errors="replace") as said,
+        (folder / "said").open("w+", errors="replace") as said,
     ):
-        log = Path(folder, "opensm.log")
         shape = scenario.to_dict()["fabric"] if grid is None else grid
-        own = _options(shape, engine, emulation, Path(folder))
+        own = _options(shape, engine, emulation, folder)
         options = [
             *own,
             *files.options(engine),
@@ -169,43 +176,40 @@ def opensm_tables(
             *_LOG_OPTIONS.get(engine, ()),
         ]
 
-        def logged() -> str:
-            return log.read_text(errors="replace") if log.exists() else ""
-
-        # With this level of debugging every line of the log is there at once.
-        words = ["opensm", "--debug", "2", "--routing_engine", engine, "--log_file", str(log)]
+        lines, routed = LogLines(opensm_log(folder)), _Routed()
         with attached(
             emulation,
-            Path(folder),
-            [*words, *options],
+            folder,
+            opensm_words(folder, "--routing_engine", engine, *options),
             stdout=said.fileno(),
             stderr=subprocess.STDOUT,
             is_waited_for=True,
+            grace_s=OPENSM_GRACE_S,
         ) as process:
 
             def is_over() -> bool:
                 check()
-                return process.poll() is not None or "SUBNET UP" in logged()
+                # Looked at first: the log of a process that has ended is complete.
+                has_ended = process.poll() is not None
+                for line in lines.new():
+                    routed.read(line)
+                return routed.is_up or has_ended
 
             wait_for(is_over, "OpenSM has not brought up the fabric", _SECONDS)
-            text = logged()
-            if "SUBNET UP" not in text:
+            if not routed.is_up:
                 said.seek(0)
                 last = (said.read().strip().splitlines() or ["it said nothing"])[-1]
                 status = process.wait()
                 if status < 0:
                     last = f"{signal.Signals(-status).name} has ended it after {shown(last)}"
                 raise EmulationError(f"OpenSM has not brought up the fabric: {last}")
-            used = re.findall(r"(\S+) tables configured on all switches", text)
-            if not used or used[-1] != engine:
-                instead = used[-1] if used else "none"
-                reason = re.search(r"(?: ERR \w+: | -> \w+: (?=disabling ))(.+)", text)
+            if routed.engine != engine:
                 raise EmulationError(
-                    f"OpenSM has not routed this fabric by {engine}, but by {instead}"
-                    + (f": {reason[1].strip()}" if reason else ""),
+                    f"OpenSM has not routed this fabric by {engine}, but by {routed.engine}"
+                    + (f": {routed.reason}" if routed.reason else ""),
                     "the engine may not fit the topology, or its name may be misspelled",
                 )
-            if _NO_FILE in text:
+            if routed.has_no_file:
                 raise EmulationError(
                     f"OpenSM has no file of forwarding tables for its engine {engine}, and has "
                     "routed by minhop instead",
@@ -215,6 +219,38 @@ def opensm_tables(
             if sources is not None:
                 _query_paths(emulation, sources, check)
             return str(emulation.control("tables", levels=sources)["tables"])
+
+
+@dataclass(slots=True)
+class _Routed:
+    """Tells from OpenSM's log how it has routed a fabric.
+
+    Attributes
+    ----------
+    engine : str
+        The routing engine of the last tables.
+    reason : str
+        The first error.
+    has_no_file : bool
+        Whether OpenSM has found no file of tables.
+    is_up : bool
+        Whether the subnet is up.
+    """
+
+    engine: str = "none"
+    reason: str = ""
+    has_no_file: bool = False
+    is_up: bool = False
+
+    def read(self, line: str) -> None:
+        """Take the next line of the log."""
+        if used := re.search(r"(\S+) tables configured on all switches", line):
+            self.engine = used[1]
+        reason = re.search(r"(?: ERR \w+: | -> \w+: (?=disabling ))(.+)", line)
+        if reason and not self.reason:
+            self.reason = reason[1].strip()
+        self.has_no_file = self.has_no_file or _NO_FILE in line
+        self.is_up = self.is_up or SUBNET_UP in line
 
 
 def free_sockname() -> str:

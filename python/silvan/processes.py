@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, TypeAlias
 
+from silvan.child_processes import end_child
 from silvan.foreign_code import END_NOW
 from silvan.simulation import Progress
 
@@ -216,8 +216,7 @@ class Pool:
         worker = next(one for one in self._busy.values() if one.key == key)
         del self._busy[worker.connection]
         worker.connection.close()
-        worker.process.kill()
-        worker.process.wait()
+        end_child(worker.process, signal.SIGKILL)
 
     def pids(self) -> dict[int, int]:
         """Give the process id of the worker of each call that is going on."""
@@ -265,20 +264,11 @@ class _Worker:
 
     def end(self) -> str:
         """Wait until the process has ended, and say how."""
-        deadline = time.monotonic() + _PATIENCE_S
-        status = self._status_after(_GRACE_S)
-        while status is None and time.monotonic() < deadline:
-            self.process.send_signal(END_NOW)
-            status = self._status_after(_GRACE_S)
-        if status is None:
-            self.process.kill()
-            status = self.process.wait()
-        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-
-    def _status_after(self, timeout_s: float) -> int | None:
         with suppress(subprocess.TimeoutExpired):
-            return self.process.wait(timeout_s)
-        return None
+            self.process.wait(_GRACE_S)
+        end_child(self.process, END_NOW, grace_s=_PATIENCE_S, again_s=_GRACE_S)
+        status = self.process.returncode
+        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
 
 
 class _Interrupts:

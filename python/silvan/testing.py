@@ -19,7 +19,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import pytest
 
 from silvan import descendants, mounted
-from silvan.child_processes import ends_with_parent
+from silvan.child_processes import end, ends_with_parent
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import INSTALL, environment
@@ -53,7 +53,7 @@ class RunningFabric:
     def __init__(self, emulation: Emulation, folder: Path) -> None:
         self.emulation = emulation
         self.folder = folder
-        self._started: list[tuple[str, subprocess.Popen[str]]] = []
+        self._started: dict[str, subprocess.Popen[str] | None] = {}
 
     def environment(self, host: str | None = None) -> dict[str, str]:
         """Give the environment of a program that sees the fabric as hardware.
@@ -89,6 +89,8 @@ class RunningFabric:
         """
         command = [str(word) for word in words]
         name = descendants.mark(next(_NUMBERS))
+        # Noted first: Ctrl-C may come before the program's process is known here.
+        self._started[name] = None
         try:
             process = subprocess.Popen(
                 mounted.command(command) if mount else command,
@@ -103,7 +105,7 @@ class RunningFabric:
         except FileNotFoundError as error:
             hint = f"{INSTALL} brings OpenSM and the tools of infiniband-diags"
             raise EmulationError(f"there is no program {command[0]}", hint) from error
-        self._started.append((name, process))
+        self._started[name] = process
         return process
 
     def run(
@@ -148,7 +150,7 @@ class RunningFabric:
             try:
                 out, errors = process.communicate(timeout=timeout_s)
             except BaseException:
-                self._end([one for one in self._started if one[1] is process])
+                self._end([name for name, one in self._started.items() if one is process])
                 raise
         done = subprocess.CompletedProcess(process.args, process.returncode, out, errors)
         if check and done.returncode:
@@ -161,15 +163,16 @@ class RunningFabric:
         """End all programs that were started here and still run, and what these have started."""
         self._end(self._started)
 
-    def _end(self, programs: Sequence[tuple[str, subprocess.Popen[str]]]) -> None:
-        names = {name for name, _ in programs}
+    def _end(self, names: Iterable[str]) -> None:
+        marks = set(names)
 
         def running() -> set[int]:
-            for _, process in programs:
-                process.poll()
-            return descendants.marked(names)
+            for name in marks:
+                if process := self._started[name]:
+                    process.poll()
+            return descendants.marked(marks)
 
-        descendants.end(running)
+        end(running)
 
     def control(self, do: str, **arguments: Any) -> Any:
         """Send a command, such as ``cut`` or ``status``; see :func:`silvan.emulation.control`."""
@@ -270,6 +273,6 @@ def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
             return running
 
         # Those of a test run that was killed.
-        descendants.end(descendants.orphans)
+        end(descendants.orphans)
         stack.enter_context(_orderly_termination())
         yield start

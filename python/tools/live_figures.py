@@ -20,6 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 from silvan.bench.live import datagrams_per_second
 from silvan.bench.studies import bench_scenario
+from silvan.child_processes import child
 from silvan.emulation import Emulation
 
 ROUNDS = 7
@@ -81,9 +82,8 @@ class Watch:
     def page(self, emulation: Emulation) -> Iterator[None]:
         """Let a page watch a fabric during a block."""
         words = [sys.executable, "-m", "silvan", "view", "--live", "--json"]
-        with subprocess.Popen(
-            [*words, "--sockname", emulation.sockname], stdout=subprocess.PIPE, text=True
-        ) as process:
+        words += ["--sockname", emulation.sockname]
+        with child(words, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             text = process.stdout.readline()
             while not text.rstrip().endswith("}"):
@@ -100,7 +100,6 @@ class Watch:
                 self.processor_s += _processor_s(process.pid) - before
                 self.messages += reader.messages - messages
                 self.size += reader.size - size
-                process.terminate()
 
 
 def live() -> None:

@@ -96,7 +96,7 @@ def test_a_missing_opensm_is_named_with_what_installs_it(
 
     empty = tmp_path / "bin"
     empty.mkdir()
-    monkeypatch.setattr(silvan.live_programs, "_PATH", str(empty))
+    monkeypatch.setattr(silvan.live_programs, "PATH", str(empty))
     assert shutil.which("opensm", path=PATH)
     assert not silvan.live_programs.has_opensm()
     scenario = silvan.Scenario.from_file(line_file)

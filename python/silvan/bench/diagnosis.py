@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from silvan.bench.live import LiveBenchmark, socket_name
@@ -14,6 +12,7 @@ from silvan.bench.studies import live_scenario
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached
+from silvan.scratch import scratch_folder
 
 INCASTS = 4
 """Receivers of the traffic, each of the hosts of another part of the fabric."""
@@ -56,9 +55,9 @@ def diagnosis_seconds(fabric: dict[str, Any], hosts: int) -> float:
     scenario = live_scenario(fabric, traffic={"incast": incasts})
     words = [sys.executable, "-m", "silvan", "diagnose", "--json", "--interval", "2 s"]
     with (
-        tempfile.TemporaryDirectory(prefix="silvan-") as folder,
+        scratch_folder("bench") as folder,
         Emulation(scenario, sockname=socket_name(), time_scale=_TIME_SCALE) as emulation,
-        attached(emulation, Path(folder), words, stdout=subprocess.PIPE) as process,
+        attached(emulation, folder, words, stdout=subprocess.PIPE) as process,
     ):
         printed, errors = process.communicate()
     if process.returncode != 1:

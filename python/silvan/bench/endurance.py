@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -12,10 +10,12 @@ from pathlib import Path
 
 from silvan.bench.live import LiveBenchmark, socket_name
 from silvan.bench.studies import live_scenario
+from silvan.child_processes import run_child
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached
 from silvan.scenario import Scenario
+from silvan.scratch import scratch_folder
 
 DAY_S = 86_400
 """Simulated seconds of a day."""
@@ -54,7 +54,7 @@ def grown_megabytes(simulated_s: float, scenario: Scenario, time_scale: float) -
     """
     settled: int | None = None
     with (
-        tempfile.TemporaryDirectory(prefix="silvan-") as folder,
+        scratch_folder("bench") as folder,
         Emulation(scenario, sockname=socket_name(), time_scale=time_scale) as emulation,
     ):
         environment = os.environ | emulation.attach()
@@ -74,10 +74,8 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
-def _printed(words: list[str], environment: Mapping[str, str], folder: str) -> str:
-    done = subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+def _printed(words: list[str], environment: Mapping[str, str], folder: Path) -> str:
+    done = run_child(words, cwd=folder, env=environment)
     if done.returncode != 0:
         raise EmulationError(f"{words[0]} has failed: {done.stderr.strip()}")
     return done.stdout
@@ -107,11 +105,10 @@ def all_clients_seconds(fabric: dict[str, object], clients: int) -> float:
     facts = scenario.describe()
     nodes = facts["hosts"] + facts["switches"]
     with (
-        tempfile.TemporaryDirectory(prefix="silvan-") as name,
+        scratch_folder("bench") as folder,
         Emulation(scenario, sockname=socket_name()) as emulation,
         ExitStack() as stack,
     ):
-        folder = Path(name)
         outputs = [folder / str(number) for number in range(clients)]
         began = time.perf_counter()
         running = []

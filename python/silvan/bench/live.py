@@ -9,7 +9,6 @@ import socket
 import statistics
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,9 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario, live_scenario
+from silvan.child_processes import child, run_child
 from silvan.emulation import Emulation, umad2sim_library
 from silvan.errors import EmulationError
+from silvan.live_programs import (
+    PATH,
+    SUBNET_UP,
+    LogLines,
+    opensm_log,
+    opensm_variables,
+    opensm_words,
+)
 from silvan.scenario import Scenario
+from silvan.scratch import scratch_folder
 
 PROGRAMS: Mapping[str, str] = {
     "opensm": "opensm",
@@ -35,8 +44,6 @@ MAD_SECONDS = 3.0
 
 LIVE_SECONDS = 10.0
 """For how long simulated time is compared with the wall clock."""
-
-_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,7 @@ def missing_programs() -> list[str]:
                 umad2sim_library()
             except EmulationError:
                 missing.append(package)
-        elif shutil.which(program, path=_PATH) is None:
+        elif shutil.which(program, path=PATH) is None:
             missing.append(package)
     return missing
 
@@ -163,22 +170,18 @@ def socket_name() -> str:
 
 def _bring_up(environment: Mapping[str, str]) -> float:
     """Let OpenSM set up the fabric that it is attached to, and give the seconds to its end."""
-    with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
-        log = Path(folder, "opensm.log")
-        variables = {"OSM_CACHE_DIR": folder, "OSM_TMP_DIR": folder, "PATH": _PATH}
+    with scratch_folder("bench") as folder:
         start = time.perf_counter()
-        done = subprocess.run(
-            ["opensm", "--once", "--routing_engine", "ftree", "--log_file", str(log)],
+        done = run_child(
+            opensm_words(folder, "--once", "--routing_engine", "ftree"),
             cwd=folder,
-            env=os.environ | environment | variables,
-            stdin=subprocess.DEVNULL,
+            env=os.environ | environment | opensm_variables(folder),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            check=False,
         )
         seconds = time.perf_counter() - start
-        text = log.read_text(errors="replace") if log.exists() else ""
-    if done.returncode != 0 or "SUBNET UP" not in text:
+        is_up = any(SUBNET_UP in line for line in LogLines(opensm_log(folder)).new())
+    if done.returncode != 0 or not is_up:
         raise EmulationError(f"OpenSM has not brought up the fabric (status {done.returncode})")
     return seconds
 
@@ -188,27 +191,23 @@ def _ibsim(scenario: Scenario, sockname: str) -> Iterator[None]:
     """Serve the same fabric by ibsim."""
     facts = scenario.describe()
     nodes = facts["hosts"] + facts["switches"]
-    with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
-        net = Path(folder, "net")
+    with scratch_folder("bench") as folder:
+        net = folder / "net"
         net.write_text(scenario.to_ibsim())
         room = ("-N", nodes + 1, "-S", facts["switches"] + 1, "-P", 2 * nodes + 64 * nodes)
-        with subprocess.Popen(
+        with child(
             ["ibsim", "-s", "-n", *map(str, room), net.name],
             cwd=folder,
-            env=os.environ | {"IBSIM_SOCKNAME": sockname, "PATH": _PATH},
-            stdin=subprocess.DEVNULL,
+            env=os.environ | {"IBSIM_SOCKNAME": sockname, "PATH": PATH},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         ) as process:
-            try:
-                deadline = time.monotonic() + 60
-                while f"@{sockname}:ctl" not in Path("/proc/net/unix").read_text():
-                    if process.poll() is not None or time.monotonic() > deadline:
-                        raise EmulationError("ibsim does not serve the fabric")
-                    time.sleep(0.05)
-                yield
-            finally:
-                process.kill()
+            deadline = time.monotonic() + 60
+            while f"@{sockname}:ctl" not in Path("/proc/net/unix").read_text():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise EmulationError("ibsim does not serve the fabric")
+                time.sleep(0.05)
+            yield
 
 
 class _BesideIbsim:

@@ -7,7 +7,6 @@ import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached, opensm
 from silvan.scenario import Scenario
+from silvan.scratch import scratch_folder
 
 SWEEPS = 12
 """Sweeps per measurement; the first, which fills caches, does not count."""
@@ -66,14 +66,14 @@ def sweep_seconds(data: str, scenario: Scenario) -> float:
         If a port does not answer in time, however often.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="silvan-") as folder,
+        scratch_folder("bench") as folder,
         Emulation(scenario, sockname=socket_name(), paused=True) as emulation,
     ):
-        Path(folder, "dcms.toml").write_text(_CONFIG.format(data=data))
+        (folder / "dcms.toml").write_text(_CONFIG.format(data=data))
         words = [sys.executable, "-m", "silvan", "dcms", "dcms.toml", "--verbose", "--log", "json"]
         seconds: list[float] = []
         sweeps = 0
-        with attached(emulation, Path(folder), words) as process:
+        with attached(emulation, folder, words) as process:
             assert process.stderr is not None
             for line in process.stderr:
                 event = json.loads(line) if line.startswith("{") else {"event": line}
@@ -117,7 +117,7 @@ def tool_seconds(tool: str, scenario: Scenario) -> float:
         If the tool is missing or fails.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-")))
+        folder = stack.enter_context(scratch_folder("bench"))
         emulation = stack.enter_context(Emulation(scenario, sockname=socket_name(), paused=True))
         facts = scenario.describe()
         expected = 36 * facts["switches"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario
+from silvan.child_processes import run_child
 from silvan.errors import SimulationError
 from silvan.reproduce.registry import study
 from silvan.scenario import Scenario
@@ -204,7 +204,7 @@ def _medians(benchmark: Benchmark, summaries: Sequence[dict[str, Any]]) -> Measu
 
 def _in_process(benchmark: Benchmark, threads: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "silvan.bench.simulator", benchmark.name, str(threads)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    done = run_child(command, stderr=None)
     if done.returncode != 0:
         raise SimulationError(f"benchmark {benchmark.name} ended with status {done.returncode}")
     summary: dict[str, Any] = json.loads(done.stdout)

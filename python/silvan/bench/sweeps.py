@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario
+from silvan.scratch import scratch_folder
 from silvan.sweeping.sweep import sweep
 
 POINTS = 64
@@ -94,9 +93,9 @@ def measure_sweep(
     speeds = []
     for number in range(1, repeats + 1):
         on_repeat(number)
-        with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
+        with scratch_folder("bench") as folder:
             start = time.perf_counter()
-            sweep(scenario, seeds=POINTS, out=Path(folder), workers=benchmark.workers)
+            sweep(scenario, seeds=POINTS, out=folder, workers=benchmark.workers)
             speeds.append(POINTS / (time.perf_counter() - start))
     return MeasuredSweep(
         name=benchmark.name,

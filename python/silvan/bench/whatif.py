@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from silvan.bench.live import LiveBenchmark
 from silvan.bench.studies import live_scenario
+from silvan.child_processes import run_child
 from silvan.errors import EmulationError
+from silvan.scratch import scratch_folder
 
 _FABRIC = live_scenario({"generator": "fat-tree-648"}).to_toml()
 
@@ -34,16 +33,11 @@ def whatif_seconds(fabric: str) -> float:
     EmulationError
         If it fails, or OpenSM refuses every engine.
     """
-    with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
-        file = Path(folder, "fabric.toml")
+    with scratch_folder("bench") as folder:
+        file = folder / "fabric.toml"
         file.write_text(fabric)
         began = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "silvan", "whatif", str(file), "--json"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_child([sys.executable, "-m", "silvan", "whatif", str(file), "--json"])
         seconds = time.perf_counter() - began
     if done.returncode != 0:
         raise EmulationError(f"silvan whatif has failed: {done.stderr.strip()}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,7 @@ def attach(
     """
     from contextlib import closing
 
+    from silvan.child_processes import child
     from silvan.diagnosis import FabricClock
     from silvan.emulation import is_attached, preload_library
 
@@ -63,11 +63,19 @@ def attach(
     preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
     sys.stdout.flush()
     # In a process group of its own, so that Ctrl-C reaches it once, by way of this process.
-    with subprocess.Popen(words, env=os.environ | preload, process_group=0) as attached_process:
+    with child(
+        words,
+        env=os.environ | preload,
+        stdin=None,
+        process_group=0,
+        # SIGTERM, so that the manager restores what it has set.
+        signal_of_parent=signal.SIGTERM,
+    ) as attached_process:
 
         def forward(number: int, _frame: object) -> None:
             attached_process.send_signal(number)
 
         for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(kind, forward)
-        raise typer.Exit(attached_process.wait())
+        status = attached_process.wait()
+        raise typer.Exit(status if status >= 0 else 128 - status)

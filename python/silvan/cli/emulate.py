@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -204,12 +203,13 @@ def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from silvan.live_programs import opensm
+    from silvan.live_programs import opensm, opensm_log
+    from silvan.scratch import scratch_folder
 
-    with TemporaryDirectory(prefix="silvan-opensm-") as folder:
+    with scratch_folder("opensm") as folder:
         note("OpenSM brings up the subnet ...")
-        with opensm(emulation, Path(folder)) as process:
-            note(f"OpenSM manages the subnet, by its own routes; its log is {folder}/opensm.log")
+        with opensm(emulation, folder) as process:
+            note(f"OpenSM manages the subnet, by its own routes; its log is {opensm_log(folder)}")
             over = Event()
             watcher = Thread(target=_report_end, args=(process, over), daemon=True)
             watcher.start()
@@ -231,17 +231,21 @@ def _report_end(process: subprocess.Popen[str], over: Event) -> None:
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
     """Run a command attached to the fabric and give its exit status."""
-    from silvan.child_processes import ends_with_parent
+    from silvan.child_processes import child
     from silvan.descendants import Descendants
 
     environment = os.environ | emulation.attach()
-    # SIGTERM, so that a shell or a test runner can leave in order.
-    bound = ends_with_parent(signal.SIGTERM)
     try:
         with (
             Descendants() as descendants,
             termination_passed_on() as pass_on_to,
-            subprocess.Popen(command, env=environment, preexec_fn=bound) as process,
+            child(
+                command,
+                env=environment,
+                stdin=None,
+                # SIGTERM, so that a shell or a test runner can leave in order.
+                signal_of_parent=signal.SIGTERM,
+            ) as process,
         ):
             pass_on_to(process)
             while True:

@@ -25,22 +25,29 @@ def _handled(handle: Callable[[int, object], None]) -> Iterator[None]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP as Ctrl-C, so that sockets and child processes are left in order."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C, so that sockets and child processes are left in order.
+
+    Only the first one counts: another one would interrupt the end.
+    """
+    is_ending = False
 
     def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+        nonlocal is_ending
+        if not is_ending:
+            is_ending = True
+            raise KeyboardInterrupt
 
     with _handled(interrupt):
         yield
 
 
 @contextmanager
-def termination_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+def termination_passed_on() -> Iterator[Callable[[subprocess.Popen[str]], None]]:
     """Let a command decide what SIGTERM and SIGHUP mean; if it ends, the rest is left in order.
 
     The block names the command once it has started it. Signals that come before are passed on then.
     """
-    commands: list[subprocess.Popen[bytes]] = []
+    commands: list[subprocess.Popen[str]] = []
     have_come: list[int] = []
 
     def pass_on(kind: int, _frame: object) -> None:
@@ -48,7 +55,7 @@ def termination_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None
         for command in commands:
             command.send_signal(kind)
 
-    def pass_on_to(command: subprocess.Popen[bytes]) -> None:
+    def pass_on_to(command: subprocess.Popen[str]) -> None:
         commands.append(command)
         for kind in have_come:
             command.send_signal(kind)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -25,6 +23,7 @@ from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.paths import Paths
 from silvan.processes import cores
 from silvan.scenario import Scenario
+from silvan.scratch import scratch_folder
 from silvan.simulation import simulate
 from silvan.toml_text import TomlInput, TomlValue
 
@@ -44,6 +43,9 @@ ANY_ROUTES: Mapping[str, TomlValue] = {
     "fabric.unreachable": "drop",
 }
 """Lets a scenario have routes that can deadlock or do not connect all hosts."""
+
+_PATIENCE_S = 1.0
+"""For how long Ctrl-C waits for jobs in other threads to end their programs."""
 
 AS_IS = "as is"
 """What an unchanged fabric is called."""
@@ -262,12 +264,16 @@ def what_if(
     jobs: list[tuple[Variant, str | None]] = [(fabrics[0], None)] if own is not None else []
     jobs += [(fabric, engine) for fabric in fabrics for engine in engines]
     executor = ThreadPoolExecutor(cores())
+    futures = [executor.submit(judge, job) for job in jobs]
     try:
-        return interruptible(lambda: list(executor.map(judge, jobs)))
+        return interruptible(lambda: _results(futures, stop))
     finally:
-        # What still runs then is not waited for: Ctrl-C has come, or a job has failed.
+        # Ctrl-C has come, or a job has failed: jobs in other threads end at their next check.
         stop.set()
-        executor.shutdown(cancel_futures=True)
+        for future in futures:
+            future.cancel()
+        executor.shutdown(wait=False)
+        wait(futures, _PATIENCE_S)
 
 
 class _Stopped(Exception):
@@ -288,6 +294,20 @@ class _Stop:
         """Raise an exception if jobs are to stop."""
         if self._event.is_set():
             raise _Stopped
+
+
+def _results(futures: Sequence[Future[WhatIfRow]], stop: _Stop) -> list[WhatIfRow]:
+    """Wait for all jobs, or stop them after the first that fails."""
+    done, running = wait(futures, return_when=FIRST_EXCEPTION)
+    stop.set()
+    for future in running:
+        future.cancel()
+    wait(running)
+    for future in done:
+        if not future.cancelled():
+            # That of the job that has failed.
+            future.result()
+    return [future.result() for future in futures]
 
 
 def _own_tables(scenario: Scenario) -> str:
@@ -323,8 +343,8 @@ def _judged(
     if paths.looping_pairs:
         return replace(row, not_simulated="routes with loops")
     try:
-        with tempfile.TemporaryDirectory(prefix="silvan-what-if-") as folder:
-            routed = with_tables(scenario, tables, Path(folder), ANY_ROUTES)
+        with scratch_folder("what-if") as folder:
+            routed = with_tables(scenario, tables, folder, ANY_ROUTES)
     except ScenarioError as error:
         return replace(row, not_simulated=error.message)
     row = replace(row, deadlock_free=not routed.describe()["has_credit_loop"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from silvan.extras import require_extra
 from silvan.progress_bar import Update, progress_bar
 from silvan.scenario import Scenario
 from silvan.scheme_check import is_in_python, require_scheme
+from silvan.scratch import scratch_folder
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
 from silvan.sweeping.plan import Grid, SweepPlan, plan
@@ -196,11 +196,7 @@ def sweep(
     planned = plan(scenario, grid, seeds=seeds, seed=seed)
     _require_scheme(planned, point_timeout_s)
     with ExitStack() as stack:
-        path = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-"))
-            if out is None
-            else out
-        )
+        path = Path(stack.enter_context(scratch_folder("sweep")) if out is None else out)
         folder = stack.enter_context(
             SweepFolder.open(
                 path,

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -35,6 +34,7 @@ from silvan.errors import ManagerError
 from silvan.figures import style
 from silvan.live_programs import attached, opensm
 from silvan.scenario import Scenario
+from silvan.scratch import scratch_folder
 
 _FULL_GBPS = 8.0
 _BARS = "▁▂▃▄▅▆▇█"
@@ -223,7 +223,7 @@ def run(
     """
     course = Course()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-demo-")))
+        folder = stack.enter_context(scratch_folder("demo"))
         emulation = stack.enter_context(
             Emulation(
                 testbed(), sockname=f"silvan-demo-{os.getpid()}", time_scale=time_scale, blank=True
