@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,23 @@ def test_what_a_killed_command_has_left_is_no_result(
     with pytest.raises(silvan.OutputError) as caught:
         silvan.Result.read(folder.parent)
     assert str(caught.value.hint).endswith(f"name one: {folder}")
+
+
+@pytest.mark.parametrize("has_digest", [True, False])
+def test_a_table_that_would_take_much_memory_is_refused_before_it_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], *, has_digest: bool
+) -> None:
+    """Oracle: the largest memory of this process; the table has 512 MB, its file less than 1 MB."""
+    part = pa.table({"node": pa.array(bytes(1 << 23), pa.uint8()).cast(pa.uint64())})
+    file = folder / "ports.parquet"
+    with file.open("wb") as opened, pq.ParquetWriter(opened, part.schema) as writer:
+        for _ in range(8):
+            writer.write_table(part)
+    assert file.stat().st_size < 1 << 20
+    if not has_digest:
+        tables = json.loads((folder / MANIFEST).read_text())["tables"]
+        del tables["ports"]["sha256"]
+        _change(folder, tables=tables)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _is_refused(folder, "its ports.parquet is not the one", capsys)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10

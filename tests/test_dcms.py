@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from silvan.cli.dcms_tables import status_table
+from silvan.dcms_state import NO_RECORD
 from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -280,3 +285,47 @@ def test_the_status_names_a_folder_that_no_manager_has_used(
     assert command("dcms", config).status == 2
     outcome = command("dcms", config, "--status")
     assert (outcome.status, outcome.stdout.split()) == (1, ["manager", "not", "running"])
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"pid": 1, "time": "now"}',
+        b'{"pid": 1, "time": 1e400, "act": true}',
+    ],
+)
+def test_a_damaged_status_is_an_error_with_place_and_hint(
+    tmp_path: Path, command: Command, status: bytes
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    (folder / "lock").touch()
+    (folder / "status").write_bytes(status)
+    config = tmp_path / "dcms.toml"
+    config.write_text('[state]\nfolder = "state"\n')
+    outcome = command("dcms", config, "--status")
+    assert outcome.status == 2
+    assert outcome.stderr.startswith(f"error: {folder / 'status'}: the file is damaged\nhint: ")
+
+
+@settings(max_examples=20)
+@given(status=st.recursive(st.none() | st.integers() | st.floats() | st.text(), st.lists))
+def test_any_value_of_a_status_is_a_table_or_an_error(status: object) -> None:
+    known: dict[str, object] = {
+        "pid": 1,
+        "time": 1.0,
+        "act": True,
+        "unanswered": 0,
+        "ports": 1,
+        "switches": 1,
+    }
+    known |= {"sweep-s": 0.1, "sweeps": 1, "subnet-manager": "found", "silent": [], "low": []}
+    known |= {"pending": [], "decisions": {}}
+    for key in known:
+        with suppress(*NO_RECORD, OSError):
+            status_table({"running": True} | known | {key: status})

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
 import sys
+import zlib
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from silvan.cli import main
 from silvan.errors import DiagnosisError
 from silvan.moments import Moment
 from silvan.ring import RingFile
@@ -176,3 +182,117 @@ def test_other_files_are_no_ring_files(tmp_path: Path) -> None:
     file.close()
     with pytest.raises(DiagnosisError, match="version 99"):
         RingFile(tmp_path / "ring")
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The bytes of a ring file, and the moments in it."""
+
+    data: bytes = field(repr=False)
+    moments: list[Moment] = field(repr=False)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ring:
+    """Write a ring file with several moments of two subnets."""
+    folder = tmp_path_factory.mktemp("ring")
+    other = TOPOLOGY.replace("b HCA-1", "renamed")
+    moments = [dumped_moment(folder, at_s) for at_s in range(1, 12)]
+    moments.append(dumped_moment(folder, 12, other))
+    with RingFile(folder / "ring", writable=True) as ring:
+        for moment in moments:
+            ring.add(moment, HOUR_NS)
+    return Ring((folder / "ring").read_bytes(), moments)
+
+
+def read_all(path: Path) -> list[Moment]:
+    """Read all moments, one by one and at once."""
+    with RingFile(path) as ring:
+        for at_ns in ring.times_ns():
+            list(ring.moments(at_ns, at_ns))
+        return list(ring.moments())
+
+
+def add_one(path: Path) -> list[Moment]:
+    """Go on with a ring file, as a watch does that is started again, and read all moments."""
+    with RingFile(path, writable=True) as ring:
+        for last in list(ring.moments())[-1:]:
+            ring.add(last, HOUR_NS)
+            *before, added = ring.moments()
+            assert (added.report, added.values) == (last.report, last.values)
+            return before
+    return []
+
+
+places = st.integers(min_value=0, max_value=1 << 20)
+changes = st.lists(st.tuples(places, st.binary(min_size=1, max_size=8)), min_size=1, max_size=4)
+
+
+@settings(max_examples=400)
+@given(changes=changes, cut=st.none() | places)
+def test_damage_is_the_documented_error_or_changes_no_moment(
+    whole: Ring,
+    tmp_path_factory: pytest.TempPathFactory,
+    changes: list[tuple[int, bytes]],
+    cut: int | None,
+) -> None:
+    """Oracle: the moments that were added."""
+    damaged = bytearray(whole.data)
+    for at, replacement in changes:
+        start = at % len(damaged)
+        damaged[start : start + len(replacement)] = replacement
+    if cut is not None:
+        del damaged[cut % len(damaged) :]
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    for action in (read_all, add_one):
+        path.write_bytes(damaged)
+        path.with_name("damaged-journal").unlink(missing_ok=True)
+        found: list[Moment] = []
+        refused: DiagnosisError | None = None
+        try:
+            found = action(path)
+        except DiagnosisError as error:
+            refused = error
+        assert refused is None or (str(path) in str(refused) and refused.hint)
+        assert all(moment in whole.moments for moment in found)
+
+
+@pytest.mark.parametrize("column", ["report", "loads", "subnet", "at_ns"])
+def test_the_error_names_the_sweep_and_the_status_is_2(
+    tmp_path: Path,
+    whole: Ring,
+    column: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "ring"
+    path.write_bytes(whole.data)
+    value = 1 if column == "at_ns" else "x" if column == "subnet" else b"x"
+    with sqlite3.connect(path) as file:
+        file.execute(f"update moments set {column} = ? where at_ns = 5000000000", (value,))
+    file.close()
+    assert main(["diagnose", "--from", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {path}: the ring file is damaged or cut off: the sweep of ")
+    assert "\nhint: " in error
+
+
+def test_a_damaged_row_does_not_decide_the_time_of_the_next(tmp_path: Path, whole: Ring) -> None:
+    path = tmp_path / "ring"
+    path.write_bytes(whole.data)
+    with sqlite3.connect(path) as file:
+        file.execute(f"update moments set at_ns = {2**63 - 1} where at_ns = 12000000000")
+    file.close()
+    with pytest.raises(DiagnosisError, match="damaged"):
+        RingFile(path, writable=True)
+
+
+def test_bytes_of_a_subnet_are_checked_before_they_are_decoded(tmp_path: Path, whole: Ring) -> None:
+    path = tmp_path / "ring"
+    path.write_bytes(whole.data)
+    with sqlite3.connect(path) as file:
+        file.execute("update subnets set nodes = ?", (zlib.compress(bytes(1 << 26), 9),))
+    file.close()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with RingFile(path) as ring, pytest.raises(DiagnosisError, match="the sweep of"):
+        list(ring.moments())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10

@@ -18,8 +18,7 @@ LOG_BYTES = 1 << 30
 """Largest log that is read."""
 
 _STATUS_BYTES = 64 << 20
-# What reading a line of another program may raise.
-_NO_EVENT = (
+NO_RECORD = (
     ValueError,
     KeyError,
     TypeError,
@@ -27,6 +26,7 @@ _NO_EVENT = (
     OverflowError,
     RecursionError,
 )
+"""Errors that mean that bytes are no record of a manager."""
 _NO_ACCESS = "run this as the user who runs silvan dcms"
 _NO_LOG = "give what silvan dcms --log json has written to standard error"
 
@@ -47,7 +47,7 @@ def read_status(folder: Path) -> dict[str, Any]:
     Raises
     ------
     ManagerError
-        No manager has used the folder, or this user may not enter it.
+        No manager has used the folder, this user may not enter it, or its status is damaged.
     """
     try:
         lock = os.open(folder / "lock", os.O_RDONLY)
@@ -66,12 +66,24 @@ def read_status(folder: Path) -> dict[str, Any]:
     finally:
         os.close(lock)
     try:
-        text = (folder / "status").read_text("utf-8")
+        with (folder / "status").open("rb") as file:
+            text = file.read(_STATUS_BYTES)
+        status: dict[str, Any] = {"running": running} | json.loads(text) | {"running": running}
     except FileNotFoundError:
         return {"running": running}
     except OSError as error:
         raise ManagerError(f"{folder}: {(error.strerror or '').lower()}", _NO_ACCESS) from None
-    return {"running": running, **json.loads(text)}
+    except NO_RECORD:
+        raise damaged_status(folder) from None
+    return status
+
+
+def damaged_status(folder: Path) -> ManagerError:
+    """Say that the status of a manager cannot be read, and what helps."""
+    return ManagerError(
+        f"{folder / 'status'}: the file is damaged",
+        "silvan dcms writes it again after its next sweep; without one that runs, remove the file",
+    )
 
 
 @dataclass(slots=True)
@@ -182,7 +194,7 @@ def read_report(path: Path) -> DcmsReport:
                 # What was low before was restored, or is by this run.
                 for one in ports.values():
                     _end(one, times[-1] if times else time_s)
-        except _NO_EVENT:
+        except NO_RECORD:
             report.skipped += bool(line.strip())
             continue
         times.append(time_s)

@@ -372,7 +372,8 @@ class Result:
                 # Arrow takes no paths that are not UTF-8.
                 with file.open("wb") as opened:
                     pq.write_table(table, opened)
-                manifest["tables"][name]["sha256"] = digest(file)
+                with file.open("rb") as opened:
+                    manifest["tables"][name]["sha256"] = digest(opened)
             text = json.dumps(manifest, indent=2) + "\n"
             (folder / MANIFEST).write_text(text, encoding="utf-8")
         return target
@@ -424,7 +425,6 @@ class Result:
             `directory` is no path.
         """
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         folder = _folder(directory)
         try:
@@ -432,15 +432,7 @@ class Result:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             tables = {}
             for name, noted in manifest["tables"].items():
-                file = folder / f"{name}.parquet"
-                require_regular(file)
-                with file.open("rb") as opened:
-                    tables[name] = pq.read_table(opened)
-                shape = _shape(tables[name])
-                if "sha256" in noted:
-                    shape["sha256"] = digest(file)
-                if shape != noted:
-                    raise ValueError(f"its {name}.parquet is not the one that {MANIFEST} tells of")
+                tables[name] = _read_table(folder / f"{name}.parquet", noted)
             require_whole(manifest["seed"], tables, manifest["summary"])
             return cls(
                 Scenario.from_toml(manifest["scenario"], source=one_line(str(folder / MANIFEST))),
@@ -481,6 +473,29 @@ class Result:
 def _shape(table: pa.Table) -> dict[str, Any]:
     """Give what tells a table from another one."""
     return {"rows": table.num_rows, "columns": table.column_names}
+
+
+def _read_table(file: Path, noted: Mapping[str, Any]) -> pa.Table:
+    """Read a table if its file is the one that the manifest notes.
+
+    A damaged file can take thousands of times its size in memory: nothing of it is decoded before
+    its digest has been compared.
+    """
+    import pyarrow.parquet as pq
+
+    another = ValueError(f"its {file.name} is not the one that {MANIFEST} tells of")
+    require_regular(file)
+    with file.open("rb") as opened:
+        wanted = dict(noted)
+        if "sha256" in wanted and wanted.pop("sha256") != digest(opened):
+            raise another
+        opened.seek(0)
+        metadata = pq.read_metadata(opened)
+        columns = metadata.schema.to_arrow_schema().names
+        if {"rows": metadata.num_rows, "columns": columns} != wanted:
+            raise another
+        opened.seek(0)
+        return pq.read_table(opened)
 
 
 def _folder(directory: object) -> Path:

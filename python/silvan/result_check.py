@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
+from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ _COUNTS = ("_bytes", "_ps", "_ns", "_pkts", "_packets", "_gbps", "_marked")
 _NUMBERS = 1 << 64
 
 
-def digest(path: Path) -> str:
-    """Return the SHA-256 digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def digest(file: BufferedReader) -> str:
+    """Return the SHA-256 digest of an open file."""
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_whole(seed: object, tables: Mapping[str, pa.Table], summary: Any) -> None:

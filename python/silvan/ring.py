@@ -3,19 +3,21 @@
 It is an SQLite database with a rollback journal: a moment is in it as a whole or not at all, also
 after ``kill -9`` or a loss of power, and other processes read it while it is written. What is older
 than the ring keeps is removed, and so are the oldest moments where the file would grow beyond its
-largest size.
+largest size. Each row has a digest, which is checked before anything of the row is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from silvan.errors import DiagnosisError
 from silvan.moments import Moment, Subnet
@@ -26,25 +28,43 @@ RING_BYTES = 256 << 20
 _PAGE_BYTES = 4096
 # "slvn", as a number: tells a ring file from other databases.
 _APPLICATION = 0x736C766E
-_VERSION = 1
+_VERSION = 2
 _PATIENCE_S = 10.0
 # Part of the moments that goes where the file is full.
 _PART = 20
+_LATEST_NS = 2**63 - 1
 _NO_RING = "name a file that silvan diagnose --watch has written"
+_DAMAGED = (
+    "the ring file is damaged or cut off",
+    "copy ring files as a whole; if this one is the original, remove it, and silvan diagnose "
+    "--watch begins another one",
+)
 _REASONS = {
     sqlite3.SQLITE_FULL: ("no room for another sweep", "make room on the disk"),
     sqlite3.SQLITE_NOTADB: ("is no ring file", _NO_RING),
-    sqlite3.SQLITE_CORRUPT: (
-        "the ring file is damaged or cut off",
-        "copy a ring file as a whole; silvan diagnose --watch begins another one",
-    ),
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_TOOBIG: _DAMAGED,
+    # A column or a table is missing, or a text is not UTF-8: the schema is silvan's own.
+    sqlite3.SQLITE_ERROR: _DAMAGED,
 }
 _SCHEMA = """
-create table subnets (digest text primary key, nodes blob not null, routes blob not null);
+create table subnets (
+    digest text primary key, nodes blob not null, routes blob not null, row_digest blob not null
+);
 create table moments (
-    at_ns integer primary key, subnet text not null, report blob not null, loads blob not null
+    at_ns integer primary key, subnet text not null, report blob not null, loads blob not null,
+    row_digest blob not null
 );
 """
+
+
+def _row_digest(*values: int | str | bytes) -> bytes:
+    """Return the SHA-256 digest of a row's other columns."""
+    found = hashlib.sha256()
+    for value in values:
+        data = value if isinstance(value, bytes) else str(value).encode()
+        found.update(f"{type(value).__name__} {len(data)} ".encode() + data)
+    return found.digest()
 
 
 class RingFile:
@@ -62,7 +82,7 @@ class RingFile:
     Raises
     ------
     DiagnosisError
-        There is no such file, or it is no ring file.
+        There is no such file, or it is no ring file or a damaged one.
     """
 
     def __init__(self, path: Path, *, writable: bool = False, largest: int = RING_BYTES) -> None:
@@ -79,6 +99,10 @@ class RingFile:
 
     def _open(self, *, writable: bool, largest: int) -> None:
         one = self._one
+        # A damaged row must not claim more memory than the file has.
+        self._file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, RING_BYTES)
+        self._file.execute("pragma trusted_schema = off")
+        self._file.execute("pragma cell_size_check = on")
         if writable:
             self._file.execute(f"pragma page_size = {_PAGE_BYTES}")
             with self._transaction():
@@ -100,6 +124,12 @@ class RingFile:
                 f"{self._path}: ring file of version {version}, and {_VERSION} can be read",
                 "name another file",
             )
+        if self._file.execute("pragma quick_check(1)").fetchone() != ("ok",):
+            raise self._damaged()
+        if writable:
+            # The time of the next moment follows from it.
+            newest = self._file.execute("select * from moments order by at_ns desc limit 1")
+            self._require_moment(newest.fetchone())
 
     def add(self, moment: Moment, keep_ns: int) -> None:
         """Add a moment, and remove those that are older than the ring keeps.
@@ -132,10 +162,12 @@ class RingFile:
             known = "select count(*) from subnets where digest = ?"
             if not self._file.execute(known, (subnet.digest,)).fetchone()[0]:
                 row = (subnet.digest, zlib.compress(subnet.text.encode()), subnet.routes)
-                self._file.execute("insert into subnets values (?, ?, ?)", row)
+                self._file.execute(
+                    "insert into subnets values (?, ?, ?, ?)", (*row, _row_digest(*row))
+                )
+            values = (at_ns, subnet.digest, report, zlib.compress(moment.values, 1))
             self._file.execute(
-                "insert into moments values (?, ?, ?, ?)",
-                (at_ns, subnet.digest, report, zlib.compress(moment.values, 1)),
+                "insert into moments values (?, ?, ?, ?, ?)", (*values, _row_digest(*values))
             )
             self._file.execute(
                 "delete from subnets where digest not in (select subnet from moments)"
@@ -158,7 +190,7 @@ class RingFile:
             rows = self._file.execute("select at_ns from moments order by at_ns").fetchall()
             return [at for (at,) in rows]
 
-    def moments(self, first_ns: int = 0, last_ns: int = 2**63 - 1) -> Iterator[Moment]:
+    def moments(self, first_ns: int = 0, last_ns: int = _LATEST_NS) -> Iterator[Moment]:
         """Read moments one after the other.
 
         Parameters
@@ -170,24 +202,67 @@ class RingFile:
         ------
         Moment
             The moments by time.
+
+        Raises
+        ------
+        DiagnosisError
+            A moment is damaged.
         """
         subnets: dict[str, Subnet] = {}
         with self._errors():
             query = "select * from moments where at_ns >= ? and at_ns <= ? order by at_ns limit 1"
             while row := self._file.execute(query, (first_ns, last_ns)).fetchone():
-                at_ns, digest, report, values = row
-                if digest not in subnets:
-                    found = self._file.execute(
-                        "select nodes, routes from subnets where digest = ?", (digest,)
-                    ).fetchone()
-                    if found is None:
-                        # The writer has removed this moment since.
-                        first_ns = at_ns + 1
-                        continue
-                    subnets[digest] = Subnet(zlib.decompress(found[0]).decode(), found[1])
-                text = json.loads(zlib.decompress(report))
-                yield Moment(subnets[digest], text, zlib.decompress(values), at_ns)
+                self._require_moment(row)
+                at_ns, digest, report, values, _ = row
+                if not first_ns <= at_ns <= last_ns:
+                    raise self._damaged(at_ns)
                 first_ns = at_ns + 1
+                if digest not in subnets:
+                    subnet = self._subnet(digest, at_ns)
+                    if subnet is None:
+                        continue
+                    subnets[digest] = subnet
+                with self._decoded(at_ns):
+                    text, loads = json.loads(zlib.decompress(report)), zlib.decompress(values)
+                yield Moment(subnets[digest], text, loads, at_ns)
+                if at_ns == _LATEST_NS:
+                    return
+
+    def _subnet(self, digest: str, at_ns: int) -> Subnet | None:
+        """Read the subnet of a moment; ``None`` if the writer has removed both since."""
+        query = "select * from subnets where digest = ?"
+        row = self._file.execute(query, (digest,)).fetchone()
+        if row is None:
+            if self._file.execute("select 1 from moments where at_ns = ?", (at_ns,)).fetchone():
+                raise self._damaged(at_ns)
+            return None
+        if _row_digest(*row[:-1]) != row[-1] or row[0] != digest:
+            raise self._damaged(at_ns)
+        with self._decoded(at_ns):
+            return Subnet(zlib.decompress(row[1]).decode(), row[2])
+
+    def _require_moment(self, row: tuple[Any, ...] | None) -> None:
+        """Refuse a row whose digest is not that of its columns."""
+        if row is not None and _row_digest(*row[:-1]) != row[-1]:
+            raise self._damaged(row[0])
+
+    @contextmanager
+    def _decoded(self, at_ns: int) -> Iterator[None]:
+        """Refuse what silvan has not written: no compressed data, no UTF-8 or no JSON."""
+        try:
+            yield
+        except (zlib.error, ValueError, TypeError, RecursionError):
+            raise self._damaged(at_ns) from None
+
+    def _damaged(self, at_ns: int | None = None) -> DiagnosisError:
+        """Name the file and the moment in an error."""
+        reason, hint = _DAMAGED
+        if at_ns is None:
+            return DiagnosisError(f"{self._path}: {reason}", hint)
+        at = datetime.fromtimestamp(at_ns / 1e9).isoformat(sep=" ", timespec="milliseconds")
+        return DiagnosisError(
+            f"{self._path}: {reason}: the sweep of {at}", f"{hint}; --at reports on another sweep"
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -224,7 +299,8 @@ class RingFile:
         """Name the file in errors of the database."""
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-            reason, hint = _REASONS.get(code, (str(error), _NO_RING))
+            # The lowest byte of an extended code is its kind.
+            reason, hint = _REASONS.get(code & 0xFF, (str(error), _NO_RING))
             raise DiagnosisError(f"{self._path}: {reason}", hint) from error

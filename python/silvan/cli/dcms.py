@@ -144,13 +144,19 @@ def _show_status(config: Path, *, as_json: bool) -> None:
     """Print what the manager with this configuration does; the status is 1 if it does not run."""
     from silvan import _silvan
     from silvan.cli.dcms_tables import status_table
-    from silvan.dcms_state import read_status
+    from silvan.dcms_state import NO_RECORD, damaged_status, read_status
 
-    status = read_status(_silvan.Manager.check(configuration(config), str(config)))
+    folder = _silvan.Manager.check(configuration(config), str(config))
+    status = read_status(folder)
     if as_json:
         put_json(status)
     else:
-        put_table(status_table(status))
+        try:
+            table = status_table(status)
+        except (*NO_RECORD, OSError):
+            # A number may be no time.
+            raise damaged_status(folder) from None
+        put_table(table)
     if not status["running"]:
         raise typer.Exit(1)
 

@@ -21,7 +21,7 @@ from silvan.cli.options import (
 from silvan.cli.printer import put, put_json, put_table, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from silvan.moments import Moment
 
@@ -286,7 +286,7 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
         if not times:
             raise DiagnosisError(f"{ring}: no sweeps are kept", "silvan diagnose --watch adds some")
         if at is None:
-            return list(file.moments())
+            return _some(ring, file.moments())
         try:
             wanted = datetime.fromisoformat(at).timestamp()
         except ValueError:
@@ -302,7 +302,16 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
             raise DiagnosisError(
                 f"{ring}: no sweep at or before {at}", f"the first one is of {stamp(times[0])}"
             )
-        return list(file.moments(found[-1], found[-1]))
+        return _some(ring, file.moments(found[-1], found[-1]))
+
+
+def _some(ring: Path, moments: Iterable[Moment]) -> list[Moment]:
+    """Refuse to report on nothing: a writer may have removed what was to be read."""
+    from silvan.errors import DiagnosisError
+
+    if found := list(moments):
+        return found
+    raise DiagnosisError(f"{ring}: its sweeps were removed while it was read", "repeat the command")
 
 
 def _print(
