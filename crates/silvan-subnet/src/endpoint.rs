@@ -1,20 +1,23 @@
 //! Serves the metrics over HTTP.
 //!
 //! One thread serves all connections, one request each, with [`EndpointLimits`] on their number and their
-//! time. It needs nothing of the process but the page, so that no client can hold the process up.
+//! time. It needs nothing of the process but the page, so that no client can hold the process up. At a loopback
+//! address it answers only requests to loopback hosts, so that no web site can read the metrics by a name of its
+//! own for this machine (DNS rebinding).
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, VARY};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -136,6 +139,7 @@ impl Endpoint {
         let (stop, stopped) = oneshot::channel();
         let server = Server {
             listener,
+            is_loopback: address.ip().to_canonical().is_loopback(),
             limits,
             page,
             log,
@@ -176,6 +180,7 @@ impl Drop for Endpoint {
 
 struct Server {
     listener: tokio::net::TcpListener,
+    is_loopback: bool,
     limits: EndpointLimits,
     page: Arc<dyn Page>,
     log: EndpointLog,
@@ -202,9 +207,14 @@ impl Server {
                         }
                     }
                     let page = Arc::clone(&self.page);
-                    open.push_back(tokio::spawn(serve(stream, self.limits, page)));
+                    let connection = serve(stream, self.limits, page, self.is_loopback);
+                    open.push_back(tokio::spawn(connection));
                     // A request that is there already is answered before the next one comes.
                     tokio::task::yield_now().await;
+                }
+                // A client that has gone: it must not fill the log.
+                Err(error) if is_of_client(&error) => {
+                    self.page.connections().accept_errors.inc();
                 }
                 Err(error) => {
                     self.page.connections().accept_errors.inc();
@@ -221,12 +231,22 @@ impl Server {
     }
 }
 
+/// Returns true if an error of accept(2) is about one connection, not about the listener.
+fn is_of_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
+}
+
 /// Answers one request, in time or not at all.
-async fn serve(stream: TcpStream, limits: EndpointLimits, page: Arc<dyn Page>) {
+async fn serve(stream: TcpStream, limits: EndpointLimits, page: Arc<dyn Page>, is_loopback: bool) {
     let has_request = Notify::new();
     let service = service_fn(|request: Request<Incoming>| {
         has_request.notify_one();
-        let response = respond(&request, &*page);
+        let response = respond(&request, &*page, is_loopback);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -278,9 +298,42 @@ fn wants_open_metrics(headers: &HeaderMap) -> bool {
     open > 0.0 && open >= weight(headers, "text/plain")
 }
 
-fn respond(request: &Request<Incoming>, page: &dyn Page) -> Response<Full<Bytes>> {
+/// Returns true if a request is to a loopback host: an address, or `localhost`.
+fn is_to_loopback(request: &Request<Incoming>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    // A whole URI in the request line replaces the header (RFC 9112, 3.2.2).
+    Authority::try_from(host.as_bytes()).is_ok_and(|host| is_loopback_host(&host))
+        && request.uri().authority().is_none_or(is_loopback_host)
+}
+
+fn is_loopback_host(authority: &Authority) -> bool {
+    let host = authority.host();
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || address
+            .parse()
+            .is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
+}
+
+fn respond(
+    request: &Request<Incoming>,
+    page: &dyn Page,
+    is_loopback: bool,
+) -> Response<Full<Bytes>> {
     let may = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, content_type, text) = match request.uri().path() {
+        _ if is_loopback && !is_to_loopback(request) => (
+            StatusCode::FORBIDDEN,
+            TEXT_TYPE,
+            "ask localhost or a loopback address; other hosts need another listen address\n"
+                .to_owned(),
+        ),
         "/metrics" if may && wants_open_metrics(request.headers()) => {
             (StatusCode::OK, OPEN_METRICS_TYPE, page.text())
         }

@@ -97,7 +97,11 @@ fn ask(endpoint: &Endpoint, request: &str) -> (Vec<String>, String) {
 /// The answer to a request with this Accept header.
 fn query_accepting(endpoint: &Endpoint, request: &str, accept: &str) -> (Vec<String>, String) {
     let mut stream = connect(endpoint);
-    write!(stream, "{request}\r\nHost: x\r\nAccept: {accept}\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "{request}\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -163,6 +167,90 @@ fn the_endpoint_serves_metrics_and_nothing_else() {
     assert!(Endpoint::open(&again, PATIENT, Arc::<Metrics>::default(), log).is_err());
 }
 
+/// Sends lines of a request's head, and returns the status line and the body.
+fn status(endpoint: &Endpoint, head: &str) -> (String, String) {
+    let mut stream = connect(endpoint);
+    write!(stream, "{head}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+/// Oracle: a browser that a site's name leads to this machine names the site as the host.
+#[test]
+fn loopback_metrics_are_for_loopback_hosts_alone() {
+    let (endpoint, _) = open(PATIENT);
+    for host in [
+        "localhost",
+        "LocalHost:9400",
+        "127.0.0.1",
+        "127.8.0.1:80",
+        "[::1]:9400",
+        "[::ffff:127.0.0.1]",
+    ] {
+        let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}");
+        assert_eq!(status(&endpoint, &head).0, "HTTP/1.1 200 OK", "{host}");
+    }
+    for lines in [
+        "Host: attacker.example",
+        "Host: localhost.attacker.example:9400",
+        "Host: localhost@attacker.example",
+        "Host: 10.0.0.1",
+        "Host: [::2]",
+        "Host: ",
+        "Host: [::1",
+        "Host: \u{e9}",
+        "X: localhost",
+        "Host: localhost\r\nHost: localhost",
+        "Host: localhost\r\nHost: attacker.example",
+    ] {
+        for path in ["/metrics", "/"] {
+            let (status, body) = status(&endpoint, &format!("GET {path} HTTP/1.1\r\n{lines}"));
+            assert_eq!(status, "HTTP/1.1 403 Forbidden", "{lines}");
+            assert!(!body.contains("silvan"), "{body}");
+        }
+    }
+    let whole = "GET http://attacker.example/metrics HTTP/1.1\r\nHost: localhost";
+    assert_eq!(status(&endpoint, whole).0, "HTTP/1.1 403 Forbidden");
+    let whole = "GET http://localhost/metrics HTTP/1.1\r\nHost: localhost";
+    assert_eq!(status(&endpoint, whole).0, "HTTP/1.1 200 OK");
+}
+
+/// Oracle: an address that others reach has names that this machine does not know.
+#[test]
+fn metrics_at_other_addresses_are_for_all_hosts() {
+    let log = Box::new(|_: &EndpointEvent| {});
+    let addresses = ["0.0.0.0:0".parse().unwrap()];
+    let metrics: Arc<Metrics> = Arc::default();
+    let endpoint = Endpoint::open(&addresses, PATIENT, metrics, log).unwrap();
+    let head = "GET /metrics HTTP/1.1\r\nHost: node-1.example:9400";
+    assert_eq!(status(&endpoint, head).0, "HTTP/1.1 200 OK");
+}
+
+/// Oracle: the log; a client repeats what it may 1,000 times.
+#[test]
+fn a_client_cannot_fill_the_log() {
+    let (send, events) = std::sync::mpsc::channel();
+    let log = Box::new(move |event: &EndpointEvent| send.send(event.clone()).unwrap());
+    let addresses = ["127.0.0.1:0".parse().unwrap()];
+    let endpoint = Endpoint::open(&addresses, PATIENT, Arc::<Metrics>::default(), log).unwrap();
+    for number in 0..1_000 {
+        match number % 4 {
+            0 => drop(connect(&endpoint)),
+            1 => drop(status(&endpoint, "GET /metrics HTTP/1.1\r\nHost: x")),
+            2 => drop(status(&endpoint, "nonsense")),
+            _ => {
+                let mut stream = connect(&endpoint);
+                write!(stream, "GET /metrics HTTP/1.1\r\n").unwrap();
+            }
+        }
+    }
+    assert_serves(&endpoint);
+    drop(endpoint);
+    assert_eq!(events.iter().count(), 0);
+}
+
 /// Oracle: RFC 9110, 12.5.1, and the text format 0.0.4, whose counters are described by the name of their samples.
 #[test]
 fn a_client_reads_the_format_that_it_prefers() {
@@ -214,7 +302,7 @@ fn half_open_connections_keep_nobody_out() {
     // The oldest have gone, and the newest still are there.
     assert_eq!(idle[0].read(&mut [0]).unwrap(), 0);
     let newest = idle.last_mut().unwrap();
-    write!(newest, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    write!(newest, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = String::new();
     newest.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"));
@@ -235,7 +323,7 @@ fn a_header_without_end_is_refused() {
     for (length, status) in [(7_000, "200"), (9_000, "431")] {
         let mut stream = connect(&endpoint);
         let header = "a".repeat(length);
-        let request = format!("GET /metrics HTTP/1.1\r\nX: {header}\r\n\r\n");
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: {header}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut status_line = [0; 12];
         stream.read_exact(&mut status_line).unwrap();
@@ -249,7 +337,7 @@ fn a_client_that_never_reads_blocks_nobody() {
     let (endpoint, metrics) = open(PATIENT);
     fill(&metrics);
     let mut deaf = connect(&endpoint);
-    let requests = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(200);
+    let requests = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     deaf.write_all(requests.as_bytes()).unwrap();
     assert_serves(&endpoint);
     // It is being answered still.
@@ -294,7 +382,7 @@ fn a_request_has_to_come_in_time() {
 fn connections_end_with_either_side() {
     let (endpoint, _) = open(PATIENT);
     let mut half = connect(&endpoint);
-    write!(half, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    write!(half, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     half.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
     half.read_to_string(&mut answer).unwrap();
