@@ -88,8 +88,9 @@ def test_silent_connections_do_not_lock_others_out(serve: Serve) -> None:
         connection.connect(f"\0{fabric.sockname}:silvan\0")
         silent.append(connection)
         assert fabric.control("status")["hosts"] == 4
-    notice = "64 control connections are open: the one that was silent longest is closed"
-    assert set(fabric.take_notices()) == {notice}
+    (notice,) = fabric.take_notices()
+    said = "64 control connections are open: the one that was silent longest is closed"
+    assert notice.startswith(said)
     # Those that were closed see the end of their stream, and the last ones are open.
     silent[0].settimeout(PATIENCE_S)
     assert silent[0].recv(1) == b""
@@ -210,8 +211,9 @@ def test_a_client_that_never_reads_is_disconnected(line: Fabric) -> None:
                 break
         else:
             raise AssertionError
+    (notice,) = line.emulation.take_notices()
     said = "the client of process 4712 was disconnected: it does not read its answers"
-    assert line.emulation.take_notices() == [said]
+    assert notice.startswith(said)
     line.wait(lambda: line.emulation.control("status")["clients"] == 0)
     assert "left" in line.tool("ibnetdiscover")
 

@@ -15,6 +15,10 @@ struct Inner {
     waiting: VecDeque<String>,
     /// Users whose refusal has been reported, with what they wanted: once is enough.
     refused: BTreeSet<(Option<u32>, &'static str)>,
+    /// Whether a client that does not read has been reported. Clients can repeat it without end.
+    has_disconnected: bool,
+    /// Whether too many control connections have been reported.
+    was_crowded: bool,
 }
 
 impl Notices {
@@ -37,11 +41,15 @@ impl Notices {
         inner.push(format!("user {user} was refused: may not {what}"));
     }
 
-    /// A client has been disconnected because it does not read.
+    /// A client has been disconnected because it does not read; the first one is reported.
     pub(crate) fn disconnected(&self, process: u32) {
-        self.lock().push(format!(
-            "the client of process {process} was disconnected: it does not read its answers"
-        ));
+        let mut inner = self.lock();
+        if !std::mem::replace(&mut inner.has_disconnected, true) {
+            inner.push(format!(
+                "the client of process {process} was disconnected: it does not read its answers; \
+                 further ones are not reported"
+            ));
+        }
     }
 
     /// A fault of the schedule has come or gone.
@@ -49,11 +57,15 @@ impl Notices {
         self.lock().push(change);
     }
 
-    /// A control connection was closed because there are too many.
+    /// A control connection was closed because there are too many; the first one is reported.
     pub(crate) fn crowded(&self, most: usize) {
-        self.lock().push(format!(
-            "{most} control connections are open: the one that was silent longest is closed"
-        ));
+        let mut inner = self.lock();
+        if !std::mem::replace(&mut inner.was_crowded, true) {
+            inner.push(format!(
+                "{most} control connections are open: the one that was silent longest is closed; \
+                 further ones are not reported"
+            ));
+        }
     }
 }
 
@@ -63,5 +75,27 @@ impl Inner {
             self.waiting.pop_front();
         }
         self.waiting.push_back(notice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: the number of kinds; a client repeats each event 1,000 times.
+    #[test]
+    fn each_kind_of_event_is_one_notice() {
+        let notices = Notices::default();
+        for process in 0..1_000 {
+            notices.disconnected(process);
+            notices.crowded(64);
+            notices.refused(Some(1000), "attach");
+            notices.refused(Some(1000), "control the fabric");
+        }
+        let taken = notices.take();
+        assert_eq!(taken.len(), 4, "{taken:?}");
+        assert!(taken[0].contains("process 0 was disconnected"));
+        notices.disconnected(7);
+        assert!(notices.take().is_empty());
     }
 }
