@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
+	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages format lint reference viewer figures lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,11 @@ pages: install ## Write what check-papers has measured and drawn into the docume
 # Modules that the lists of schemes, routing algorithms, trace formats and collective algorithms declare.
 REGISTERED := $(wildcard crates/silvan-cc/src/schemes/*.rs crates/silvan-cc/src/schemes/*/mod.rs crates/silvan-fabric/src/routing/*.rs \
 	crates/silvan-workload/src/programs/trace/*.rs crates/silvan-workload/src/programs/trace/*/mod.rs crates/silvan-workload/src/programs/collective/*.rs)
+
+format: $(VENV)/test.stamp ## Format all code
+	cargo fmt --all
+	rustfmt --edition 2024 $(REGISTERED) # cargo does not see them
+	$(BIN)/ruff format
 
 lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	cargo fmt --all --check

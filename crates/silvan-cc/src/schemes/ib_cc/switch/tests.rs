@@ -230,7 +230,10 @@ fn dithered_gaps_are_geometric() {
         for least in [1u32, 2, 5, 20, 300, 5_000] {
             let share = gaps.iter().filter(|&&gap| gap >= least).count() as f64 / 1_024.0;
             let expected = unmarked.powf(f64::from(least));
-            assert!((share - expected).abs() <= 1.0 / 1_024.0, "rate {rate}, {least}: {share}");
+            assert!(
+                (share - expected).abs() <= 1.0 / 1_024.0,
+                "rate {rate}, {least}: {share}"
+            );
         }
     }
 }
@@ -239,7 +242,15 @@ fn dithered_gaps_are_geometric() {
 /// inputs served in turn, each of `k` inputs has n / k, within five standard deviations. The counter gives all to one.
 #[test]
 fn dithered_marks_fall_on_all_inputs_served_in_turn() {
-    for (rate, inputs) in [(1u16, 2usize), (3, 2), (3, 4), (7, 4), (15, 2), (15, 16), (5, 3)] {
+    for (rate, inputs) in [
+        (1u16, 2usize),
+        (3, 2),
+        (3, 4),
+        (7, 4),
+        (15, 2),
+        (15, 16),
+        (5, 3),
+    ] {
         let marks = |mode| {
             let mut parameters = parameters(15, 0, rate);
             parameters.marking_mode = mode;
@@ -256,7 +267,10 @@ fn dithered_marks_fall_on_all_inputs_served_in_turn() {
         let (n, p) = (dithered.iter().sum::<f64>(), 1.0 / inputs as f64);
         let bound = 5.0 * (n * p * (1.0 - p)).sqrt();
         for count in &dithered {
-            assert!((count - n * p).abs() <= bound, "{rate}, {inputs}: {dithered:?}");
+            assert!(
+                (count - n * p).abs() <= bound,
+                "{rate}, {inputs}: {dithered:?}"
+            );
         }
     }
 }

@@ -23,9 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Span, decode_text};
 
-use super::{
-    LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TraceFormat, TraceSettings, only,
-};
+use super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TraceFormat, TraceSettings, only};
 use crate::programs::draft::{COMPUTE, Draft, MESSAGES};
 use crate::programs::schedule::{Action, Schedule};
 use triggers::Triggers;
