@@ -126,7 +126,13 @@ fn a_link_that_changes_its_speed_keeps_what_it_has_counted() {
     clients.subnet.limit_cable(port, limit);
     // Requests to a LID need an active link.
     clients.subnet.activate(port);
-    assert_eq!(wait(&mut clients, me), before);
+    // The engine takes the wait of a packet back that was lost with the link.
+    let taken_back = before_ps - waited_ps(&clients);
+    let kept = wait(&mut clients, me);
+    assert!(
+        kept.abs_diff(before - taken_back / 640) <= 1,
+        "{kept} {before}"
+    );
     pass(&mut clients, Span::from_us(200));
     let waited = waited_ps(&clients) - before_ps;
     assert!(waited > 50_000_000, "{waited}");
