@@ -46,6 +46,7 @@ const BASE: &str = r#"
     scheme = "ib-cc+table1"
     [control.ib-cc.switch]
     threshold-lowest = "1 B"
+    marking = "counter"
     [control.ib-cc.adapter]
     ccti-limit = 0
     cct = { shape = "given", entries = [[0, 0], [0, 9]] }
