@@ -99,7 +99,11 @@ NOT_RUN = {
 }
 
 # Blocks that later blocks of their page read as files, by page and start of the first line.
-FILES = {("traffic.md", "from,to,bytes"): "flows.csv"}
+FILES = {
+    ("traffic.md", "from,to,bytes"): "flows.csv",
+    ("real-fabrics.md", "0x2c90200423e71"): "roots.txt",
+    ("real-fabrics.md", "0x100004"): "compute.txt",
+}
 
 
 def all_blocks(page: Path) -> list[tuple[str, str]]:
