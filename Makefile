@@ -83,7 +83,7 @@ NO_PROGRAMS := --skip tshark:: --skip served::
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/targets/*.rs)))
 # The second range of seeds was drawn when the thresholds of the diagnosis were fixed.
-check-diagnose: ## Print how often the diagnosis of drawn live fabrics is right (1 minute)
+check-diagnose: ## Print how often the diagnosis of drawn live fabrics is right (20 minutes)
 	cargo run --quiet --release --locked -p silvan-emulator --example check_diagnose -- 1 200 20261125001 40
 
 check-tools: install ## Print which programs see what the live fabric has; needs opensm, infiniband-diags, ibverbs-utils
