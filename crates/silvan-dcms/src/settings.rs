@@ -19,7 +19,7 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// The same for an emulated fabric that runs at `time_scale` simulated seconds per second, with a
 /// subnet manager or without one, and with its state in the folder of the configuration.
 pub fn emulated_example(time_scale: f64) -> String {
-    // The same parts of an interval, counted in the ticks of an emulated switch. Switches know no time scale.
+    // Thresholds are parts of an interval, in ticks of an emulated switch: switches have no time scale.
     let paper = DcmsParameters::mizero2017();
     let tick = Span::from_ps((EMULATED_TICK.as_ps() as f64 / time_scale).round() as u64);
     let shorter = paper.tick.as_ps() as f64 / tick.as_ps() as f64;

@@ -70,7 +70,7 @@ pub struct Options {
     pub time_scale: f64,
     /// The node that programs are attached to which name none.
     pub host: Option<String>,
-    /// What the subnet has before the first request.
+    /// State of the subnet before the first request.
     pub setup: Setup,
     /// Whether simulated time stands still at first.
     pub paused: bool,

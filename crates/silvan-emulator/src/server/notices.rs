@@ -15,9 +15,9 @@ struct Inner {
     waiting: VecDeque<String>,
     /// Users whose refusal has been reported, with what they wanted: once is enough.
     refused: BTreeSet<(Option<u32>, &'static str)>,
-    /// Whether a client that does not read has been reported. Clients can repeat it without end.
+    /// Set with the first report of a client that does not read; later ones are not reported.
     has_disconnected: bool,
-    /// Whether too many control connections have been reported.
+    /// Set with the first report of too many control connections.
     was_crowded: bool,
 }
 

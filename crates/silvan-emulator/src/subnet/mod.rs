@@ -39,10 +39,10 @@ pub enum Start {
     Blank,
 }
 
-/// What a fabric has before the first request.
+/// State of a fabric before the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// How it starts.
+    /// Configured, or as after power-on.
     pub start: Start,
     /// The devices that its switches show.
     pub devices: SwitchDevices,

@@ -33,7 +33,7 @@ impl FatTree {
     ///
     /// # Errors
     ///
-    /// Those of [`fat_tree`].
+    /// As [`fat_tree`].
     pub fn check(&self, fabric: &Fabric) -> Result<(), RoutingError> {
         Tree::new(fabric, &SwitchGraph::new(fabric), self).map(|_| ())
     }

@@ -74,7 +74,7 @@ impl RoutedFabric {
     }
 }
 
-/// What a fabric and its routes follow from, where no tables are given, which may depend on the service levels of the traffic, and no
+/// Inputs of a fabric and its computed routes. Tables, which can depend on service levels of the traffic, are not kept, nor are
 /// lists of roots or compute nodes, which are in files.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
