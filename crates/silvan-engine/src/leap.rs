@@ -27,10 +27,11 @@ pub(crate) use period::Starts;
 use state::ports_that_wait_on;
 
 /// Starts of the host that tells the period before it is looked for.
-const FIRST_TRY: usize = 8;
-/// How often the period of that host may be in that of the fabric.
-const MOST_MULTIPLES: u64 = 32;
-/// A leap is worth its while if it leaps over an event for so many ports.
+const FIRST_TRY: usize = 6;
+/// How often the period of that host may be in that of the fabric: at the first try, and at most.
+const FIRST_MULTIPLES: u64 = 8;
+const MOST_MULTIPLES: u64 = 256;
+/// A search begins after an event for so many hosts, and a leap is worth its while over one for so many ports.
 const WORTH: u64 = 4;
 
 /// Where the engine is in the search for what repeats.
@@ -84,6 +85,8 @@ pub(crate) struct Leaps {
     stage: Stage,
     /// How many starts there are when a period is looked for.
     next_try: usize,
+    /// How often the period of the watched host may be in that of the fabric, at this try.
+    most_multiples: u64,
     /// How often messages had started or ended when that was last looked at, and events up to then.
     message_changes: u64,
     events: u64,
@@ -103,6 +106,7 @@ impl Leaps {
         Self {
             stage: Stage::Changed,
             next_try: FIRST_TRY,
+            most_multiples: FIRST_MULTIPLES,
             message_changes: 0,
             events: 0,
             cut: u64::MAX,
@@ -193,8 +197,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         match &mut leaps.stage {
-            // Meanwhile each host may start one packet.
-            Stage::Changed if self.events - leaps.events < self.plane.hosts.len() as u64 => {}
+            Stage::Changed if self.events - leaps.events < self.plane.hosts.len() as u64 / WORTH => {}
             Stage::Changed => self.watch(leaps),
             Stage::Watching => {
                 if self.starts.len() < leaps.next_try {
@@ -221,6 +224,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.watched = host.index() as u32;
         self.starts.clear();
         leaps.next_try = FIRST_TRY;
+        leaps.most_multiples = FIRST_MULTIPLES;
         leaps.stage = Stage::Watching;
     }
 
@@ -265,12 +269,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             leaps.retry_at = 0;
             self.watched = NONE;
             self.leap(leaps, end);
-        } else if earlier.multiple < MOST_MULTIPLES {
+        } else if earlier.multiple < leaps.most_multiples {
             earlier.multiple += 1;
             leaps.cut = earlier.at + earlier.multiple * earlier.step;
         } else {
             self.stats.take_log();
             leaps.failed += 1;
+            leaps.most_multiples = MOST_MULTIPLES.min(2 * leaps.most_multiples);
             leaps.stage = Stage::Watching;
             leaps.next_try = self.starts.len() + (self.starts.len() / 2).max(1);
             leaps.cut = u64::MAX;
