@@ -250,6 +250,13 @@ def choose_among(
     return [*ordered, *(one for one in named if one not in ordered)]
 
 
+def has_no_effect(row: RankingRow, none: RankingRow) -> bool:
+    """Return true if a scheme has the numbers of no control, its own packets aside."""
+    names = [one.name for one in COMPARED if one.name != "control_packets"]
+    pairs = [(row.numbers[name], none.numbers[name]) for name in names]
+    return not row.failure and all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in pairs)
+
+
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Measure]:
     """List the measures of a comparison that some row has.
 
