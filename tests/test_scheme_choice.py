@@ -178,6 +178,8 @@ def test_a_scheme_that_changed_nothing_is_named(command: Command, tmp_path: Path
     assert "note: reps acted without effect: its numbers are those of none" in done.stderr
     assert done.stderr.count("without effect") == 1
     assert "note: swift never acted: " in done.stderr
+    page = next(tmp_path.rglob("compare.html")).read_text("utf-8")
+    assert "reps acted without effect: its numbers are those of none." in page
 
 
 @pytest.mark.parametrize("scheme", ["ib-cc", "dcqcn", "hpcc", "pair-backpressure", "dftree"])

@@ -250,11 +250,23 @@ def choose_among(
     return [*ordered, *(one for one in named if one not in ordered)]
 
 
-def has_no_effect(row: RankingRow, none: RankingRow) -> bool:
-    """Return true if a scheme has the numbers of no control, its own packets aside."""
+def without_effect(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which schemes never acted, and which have the numbers of no control nevertheless.
+
+    Parameters
+    ----------
+    rows : sequence of Mapping
+        As :meth:`RankingRow.to_dict` writes them, no control first.
+    """
     names = [one.name for one in COMPARED if one.name != "control_packets"]
-    pairs = [(row.numbers[name], none.numbers[name]) for name in names]
-    return not row.failure and all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in pairs)
+    none = [rows[0][name] for name in names]
+    said = []
+    for row in rows[1:]:
+        if row["idle"]:
+            said.append(f"{row['scheme']} never acted: {row['idle']}")
+        elif not row["failure"] and [row[name] for name in names] == none:
+            said.append(f"{row['scheme']} acted without effect: its numbers are those of none")
+    return said
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Measure]:
