@@ -259,12 +259,12 @@ def without_effect(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         As :meth:`RankingRow.to_dict` writes them, no control first.
     """
     names = [one.name for one in COMPARED if one.name != "control_packets"]
-    none = [rows[0][name] for name in names]
+    none = [rows[0].get(name) for name in names]
     said = []
     for row in rows[1:]:
-        if row["idle"]:
+        if row.get("idle"):
             said.append(f"{row['scheme']} never acted: {row['idle']}")
-        elif not row["failure"] and [row[name] for name in names] == none:
+        elif not row["failure"] and [row.get(name) for name in names] == none:
             said.append(f"{row['scheme']} acted without effect: its numbers are those of none")
     return said
 
