@@ -53,7 +53,7 @@ window.arena = {
 "gpcnet_latency_p999_us": {"heading": "GPCNeT latency p99.9", "unit": "µs", "definition": "99.9th percentile of the latency of the test `rr-latency`.", "better": "less", "shown": true},
 "simulated_ps": {"heading": "simulated", "unit": "ps", "definition": "Simulated time.", "better": "", "shown": false},
 "packet_hops": {"heading": "packet-hops", "unit": "", "definition": "Delivered packets, each times the links it crossed, the warm-up included.", "better": "", "shown": false},
-"events": {"heading": "events", "unit": "", "definition": "Events that the engine processed.", "better": "", "shown": false},
+"events": {"heading": "events", "unit": "", "definition": "Events that the engine processed, the work of the simulator. Samples add some, so that the number depends on `probe.interval`; results do not.", "better": "", "shown": false},
 "cleared_ms": {"heading": "congestion cleared after", "unit": "ms", "definition": "Time after which, on average over five samples and to the end, congestion trees hold at most a tenth of the largest number of Port VLs without control. Comparisons alone have it.", "better": "less", "shown": true},
 "message_kinds": {"heading": "messages", "unit": "", "definition": "", "better": "", "shown": true},
 "switch_bytes_per_port_vl": {"heading": "switch state", "unit": "B per port and lane", "definition": "", "better": "", "shown": true},

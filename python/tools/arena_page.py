@@ -425,8 +425,9 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         "## Means",
         "",
         f"Mean shares over the {len(first.common)} cases that all schemes take part in, the best "
-        f"first. *Best in* counts cases with a share of at least {BEST:g}. *Smallest* is the "
-        "smallest share, with its case. Empty: no part on such links, or no settings to tune.",
+        f"first. *Best in* counts cases with a share of at least {BEST:g}, *smallest* is the "
+        "smallest share with its case, both with tuned settings where there are any. Empty: no "
+        "part on such links, or no settings to tune.",
         "",
         *_means(by_link),
         "",
@@ -481,7 +482,7 @@ def _lost(shares: Shares) -> Iterator[str]:
 def _none(shares: Shares) -> Iterator[str]:
     none = shares.mean("none")
     worse = sorted(one for one in shares.published if shares.mean(one) < none)
-    text = f"**No control has a mean of {none:.2f}.**"
+    text = f"**`none` has a mean of {none:.2f}.**"
     if worse:
         names = ", ".join(f"`{one}`" for one in worse)
         text += f" With published settings these have less: {names}."
@@ -489,7 +490,7 @@ def _none(shares: Shares) -> Iterator[str]:
     fine = [case for case, share in shares.published["none"].items() if share >= BEST]
     if fine:
         yield (
-            f"**No control reaches at least {BEST:g} of the best** in "
+            f"**`none` reaches at least {BEST:g} of the best** in "
             f"{', '.join(f'`{one}`' for one in fine)}."
         )
 
@@ -529,8 +530,9 @@ def ranks(values: Sequence[float]) -> list[float]:
 def _means(by_link: Mapping[str, Shares]) -> Iterator[str]:
     links = list(by_link)
     first = by_link[links[0]]
-    heads = ["scheme", links[0], f"{links[0]}, tuned", "best in", "smallest"]
-    heads += [f"{link}" for link in links[1:]]
+    has_tuned = bool(first.tuned)
+    heads = ["scheme", links[0], *([f"{links[0]}, tuned"] if has_tuned else [])]
+    heads += ["best in", "smallest", *links[1:]]
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
     for scheme in sorted(first.published, key=lambda one: -first.best_mean(one)):
@@ -540,7 +542,7 @@ def _means(by_link: Mapping[str, Shares]) -> Iterator[str]:
         cells = [
             f"`{scheme}`",
             f"{first.mean(scheme):.2f}",
-            "" if tuned is None else f"{tuned:.2f}",
+            *(["" if tuned is None else f"{tuned:.2f}"] if has_tuned else []),
             f"{sum(share >= BEST for share in of.values())} of {len(of)}",
             f"{min(of.values()):.2f}" + (f" `{worst}`" if worst else ""),
             *(
@@ -558,13 +560,14 @@ def _needs(facts: Mapping[str, Any], shares: Shares) -> Iterator[str]:
             own = kinds.setdefault(one.get("message_kinds") or "not stated", [])
             if one["scheme"] not in own:
                 own.append(one["scheme"])
-    yield "| messages | schemes | best | published | tuned |"
-    yield "|---|---|---|---|---|"
+    has_tuned = bool(shares.tuned)
+    yield f"| messages | schemes | best | published |{' tuned |' * has_tuned}"
+    yield f"|---|---|---|---|{'---|' * has_tuned}"
     for kind, schemes in sorted(kinds.items(), key=lambda of: -max(map(shares.best_mean, of[1]))):
         best = max(schemes, key=shares.best_mean)
         tuned = shares.tuned_mean(best)
-        text = "" if tuned is None else f"{tuned:.2f}"
-        yield f"| {kind} | {len(schemes)} | `{best}` | {shares.mean(best):.2f} | {text} |"
+        text = f" {'' if tuned is None else f'{tuned:.2f}'} |" * has_tuned
+        yield f"| {kind} | {len(schemes)} | `{best}` | {shares.mean(best):.2f} |{text}"
 
 
 def ratio(facts: Mapping[str, Any], scheme: str, case: str) -> str | None:
