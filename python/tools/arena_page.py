@@ -447,7 +447,8 @@ def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
 def findings(by_link: Mapping[str, Shares]) -> Iterator[str]:
     """Write sentences about the results, each with its numbers."""
     for link, shares in by_link.items():
-        ranked = sorted(shares.published, key=lambda one: -shares.mean(one))[:3]
+        schemes = [one for one in shares.published if one != "none"]
+        ranked = sorted(schemes, key=lambda one: -shares.mean(one))[:3]
         text = ", ".join(f"`{one}` {shares.mean(one):.2f}" for one in ranked)
         yield f"**Best means with published settings, {link_title(link)}:** {text}."
     (link, shares) = next(iter(by_link.items()))
