@@ -314,6 +314,13 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
     assert math.isinf(numbers["flows_end_ms"])
 
 
+@pytest.mark.slow
+def test_every_link_of_every_case_can_carry_its_rate() -> None:
+    """Both kinds of links are one fabric only if no buffer limits one of them."""
+    for case in read_arena().cases:
+        assert [one for one in case.scenario.warnings if " carry " in one] == [], case.name
+
+
 # A case of each file.
 DIFFERENT = (
     *("silent-forest", "incast-2", "gpcnet", "training", "web-search-30"),

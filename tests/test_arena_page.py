@@ -1,13 +1,15 @@
-"""The pages about the arena: what the tool writes is what the arena has, and the pages have it."""
+"""The pages and the data of the arena have the numbers of its result."""
 
 from __future__ import annotations
 
-import re
+import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from silvan._silvan import scheme_names
 from silvan.comparison import COMPARED
 from tests.test_documents import load_tool
 
@@ -39,7 +41,7 @@ FACTS: dict[str, Any] = {
         {
             "name": name,
             "title": name.title(),
-            "note": "It is dark." if name == "forest" else "",
+            "note": "",
             "link": "pfc" if name.endswith("-pfc") else "credits",
             "objective": "minimize programs_end_ms",
             "command": f"silvan compare --arena --cases {name}",
@@ -72,32 +74,111 @@ def cells(text: str, scheme: str) -> list[list[str]]:
 def test_the_summary_has_means_counts_and_losses() -> None:
     text = tool.summary(FACTS, (1234, 5.678))
     assert "1,234 runs, 5.7 hours of processor time" in text
-    assert "Seeds 1, 2; 4 trials" in text
-    none, none_pfc = cells(text, "`none`")
+    assert "seeds 1, 2; 4 trials" in text
+    means = text.partition("## Means")[2]
+    (none, *_) = cells(means, "`none`")
     # It has no settings to tune, and one of its two cases is common to all schemes.
-    assert none == ["`none`", "2", "0.50", "0.25", "0", "0.00", "`forest`", *[""] * 5]
-    assert none_pfc == ["`none`", "1", "1.00", "1.00", "1", "1.00", ""]
-    ((*published, common, mean, best, smallest, case),) = cells(text, "`pft`")
-    assert published == ["`pft`", "2", "0.25", f"{5 / 8:.2f}", "1", "0.25", "`incast`"]
-    # Published settings stand where none were tuned.
-    assert (common, mean, best, smallest) == ("1.00", "1.00", "2", "1.00")
-    # The best everywhere loses nowhere.
-    assert case == ""
-    # By the common case: what a scheme has in another one counts for nothing.
-    assert text.index("`pft`") < text.index("`reps`") < text.index("`none`")
+    assert none == ["`none`", "0.50", "", "0 of 2", "0.00 `forest`", "1.00"]
+    (pft, *_) = cells(means, "`pft`")
+    # Published settings count where none were tuned, and the best everywhere loses nowhere.
+    assert pft == ["`pft`", "0.25", "1.00", "2 of 2", "1.00", ""]
+    # By the common case: shares in other cases do not count.
+    assert means.index("`pft`") < means.index("`reps`") < means.index("`none`")
 
 
-def test_a_case_has_what_was_reached_the_best_first() -> None:
-    text = tool.cases(FACTS)
-    of = {part.split("\n", 1)[0]: part for part in re.split(r"^## ", text, flags=re.MULTILINE)}
-    assert cells(of["forest"], "`pft`") == [["`pft`", "2.718 ± 0.031", "1.00", "3.000"]]
-    assert cells(of["forest"], "`none`") == [["`none`", "failed", "0.00", ""]]
-    assert cells(of["incast"], "`pft`") == [["`pft`", "not reached", "0.25", "never", "never"]]
-    assert of["incast"].index("`pft`, tuned") < of["incast"].index("`none`")
-    assert "Takes no part, as it has no credits: pft." in of["incast-pfc"]
-    assert [name for name, part in of.items() if "\n\nIt is dark.\n\n" in part] == ["forest"]
-    for case in FACTS["cases"]:
-        assert case["command"] in of[case["name"]]
+def test_findings_name_schemes_with_their_numbers() -> None:
+    text = tool.summary(FACTS, (1, 1.0))
+    assert "**Best means with published settings, credits (InfiniBand):** `reps` 0.75" in text
+    assert "**Tuning changes most:** `pft` +0.75." in text
+    assert (
+        "**`none` has a mean of 0.50.** With published settings these have less: `pft`." in text
+    )
+    # Tuning loses nothing here, and no control is never among the best with credits.
+    assert "can lose" not in text
+    assert "reaches at least" not in text
+
+
+def test_the_page_has_the_best_schemes_of_each_case() -> None:
+    text = tool.page(FACTS, (1, 1.0))
+    with_credits, pfc = text.split("## Best schemes")[1:]
+    rows = {
+        line.split("[`")[1].split("`]")[0]: line for line in text.splitlines() if "#case=" in line
+    }
+    assert set(rows) == {"incast", "forest"}
+    incast = next(line for line in with_credits.splitlines() if "#case=incast)" in line)
+    assert [cell.strip() for cell in incast.strip("| ").split("|")][1:] == [
+        "`pft` tuned 1",
+        "`reps` 1.5",
+        "",
+        "2 (0.50)",
+    ]
+    forest = next(line for line in with_credits.splitlines() if "#case=forest)" in line)
+    assert "`pft` 2.718" in forest
+    assert "failed (0.00)" in forest
+    assert "#case=incast-pfc)" in pfc
+    assert len(text.split()) < 1500
+
+
+def test_the_data_has_every_number_and_loads_as_documented() -> None:
+    found = tool.data(FACTS, (7, 1.25), {"forest": "It is dark."})
+    text = tool.script(found)
+    arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
+    assert arena == json.loads(json.dumps(found))
+    assert arena["about"]["runs"] == 7
+    by_name = {one["name"]: one for one in arena["cases"]}
+    forest = by_name["forest"]
+    assert forest["note"] == "It is dark."
+    pft = dict(zip(forest["columns"], forest["rows"][1], strict=True))
+    # Rounded: four digits of a mean, two of an interval.
+    assert (pft["objective"], pft["objective_ci95"]) == (2.718, 0.031)
+    assert pft["other_receivers_gbps"] == 3
+    none = dict(zip(forest["columns"], forest["rows"][0], strict=True))
+    assert none["failure"] == "it took too long"
+    incast = by_name["incast"]
+    assert dict(zip(incast["columns"], incast["rows"][1], strict=True))["cleared_ms"] == "never"
+    assert by_name["incast-pfc"]["left_out"] == {"pft": "it has no credits"}
+    for one in arena["cases"]:
+        own = {name.removesuffix("_ci95") for name in one["columns"]}
+        assert own - {"scheme", "settings", "failure"} <= set(arena["columns"])
+        assert all(len(row) == len(one["columns"]) for row in one["rows"])
+
+
+def test_the_committed_pages_are_of_one_result() -> None:
+    """Pages, data and the size that the documents promise agree."""
+    docs = tool.ROOT / "docs"
+    text = (docs / tool.DATA).read_text("utf-8")
+    assert len(text.encode()) < 1_000_000
+    arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
+    page = (docs / "arena.md").read_text("utf-8")
+    assert len(page.split()) <= 1500
+    assert f"{arena['about']['runs']:,} runs" in page
+    assert f"{arena['about']['runs']:,} runs" in (docs / "comparison.md").read_text("utf-8")
+    for case in arena["cases"]:
+        assert f"{tool.VIEWER}#case={case['name']})" in page
+
+
+def test_pages_of_the_whole_arena_are_short() -> None:
+    """Every case with both kinds of links, every scheme, and tuned settings everywhere."""
+    arena = tomllib.loads((tool.ROOT / "python/silvan/arena/arena.toml").read_text("utf-8"))
+    cases = [
+        {
+            **dict(FACTS["cases"][0], title=one["title"], objective=one["objective"], link=link),
+            "name": one["name"] + ("-pfc" if link == "pfc" else ""),
+        }
+        for one in arena["case"]
+        for link in ("credits", "pfc")
+    ]
+    entries = [
+        entry(case["name"], scheme, settings, 0.5, objective=1.234)
+        for case in cases
+        for scheme in scheme_names()
+        for settings in ("published", "tuned")
+    ]
+    facts = {**FACTS, "cases": cases, "entries": entries}
+    for text in (tool.page(facts, (9999, 5.0)), tool.summary(facts, (9999, 5.0))):
+        assert len(text.split()) <= 1500
+    size = len(tool.script(tool.data(facts, (1, 1.0), {})))
+    assert size < 1_000_000
 
 
 def test_the_cost_is_that_of_all_runs(tmp_path: Path) -> None:

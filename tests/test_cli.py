@@ -77,12 +77,86 @@ def test_show_prints_the_effective_scenario(command: Command, incast_file: Path)
     expected = silvan.Scenario.from_toml(INCAST, overrides={"run.seed": 9})
     shown = command("show", incast_file, "--set", "run.seed=9")
     text, _, facts = shown.stdout.partition("# What it builds:\n")
-    assert (shown.status, text, shown.stderr) == (0, expected.to_toml().rstrip("\n") + "\n", "")
+    assert (shown.status, shown.stderr) == (0, "")
+    # Everything but what belongs to a scheme that is not in force.
+    lines = expected.to_toml().splitlines()
+    assert set(text.splitlines()) <= set(lines)
+    assert not any("[control." in line for line in text.splitlines())
     assert "#   routing: d-mod-k (the default of single-switch)\n" in facts
     assert "#   input buffer per virtual lane in switches, 16 Gbit/s, 10 ns: 65536 B" in facts
     as_json = command("show", incast_file, "--set", "run.seed=9", "--json")
     assert json.loads(as_json.stdout) == expected.to_dict()
-    assert tomllib.loads(text.replace("# ", "")) == expected.to_dict()
+    printed = tomllib.loads(text.replace("# ", ""))
+    assert {**expected.to_dict(), "control": {"scheme": "none"}} == printed
+
+
+def test_show_prints_the_settings_of_the_scheme_in_force(
+    command: Command, incast_file: Path
+) -> None:
+    """Settings of a scheme are right for the fabric only where the scheme is in force."""
+    words = ["control.scheme=nscc+reps", "control.swift.beta=0.5"]
+    text = command("show", incast_file, *(word for one in words for word in ("--set", one))).stdout
+    tables = re.findall(r"\[control\.([\w-]+)", text)
+    # A written value stays in sight whatever scheme is in force.
+    assert sorted(tables) == ["feedback", "nscc", "reps", "swift"]
+    assert "published settings of nscc+reps here" in text
+    assert silvan.Scenario.from_toml(text) == silvan.Scenario.from_toml(
+        INCAST, overrides={"control.scheme": "nscc+reps", "control.swift.beta": 0.5}
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["run", "FILE", "--sed", "3"], "did you mean --seed? See silvan run --help"),
+        (["run", "FILE", "--schem=hpcc"], "did you mean --scheme? See silvan run --help"),
+        (
+            ["run", "FILE", "--durations", "5 ms"],
+            "did you mean --set run.duration=VALUE? See silvan run --help",
+        ),
+        (
+            ["sweep", "FILE", "--mtu", "1 KiB"],
+            "did you mean --set packet.mtu=VALUE? See silvan sweep --help",
+        ),
+        (
+            ["whatif", "FILE", "--durations", "5 ms"],
+            "did you mean --duration? See silvan whatif --help",
+        ),
+        (
+            ["ctl", "start", "--socknme", "x"],
+            "did you mean --sockname? See silvan ctl start --help",
+        ),
+        (["dcms", "--exmple"], "did you mean --example? See silvan dcms --help"),
+        # Nothing is similar, or the command sets no keys.
+        (["run", "FILE", "--xyzzy"], "see silvan run --help"),
+        (["plot", "--duration", "x"], "see silvan plot --help"),
+    ],
+)
+def test_a_misspelt_option_gets_a_suggestion(
+    command: Command, incast_file: Path, words: list[str], advice: str
+) -> None:
+    given = [str(incast_file) if word == "FILE" else word for word in words]
+    outcome = command(*given)
+    option = next(word for word in given if word.startswith("--")).partition("=")[0]
+    assert outcome.status == 2
+    assert outcome.stderr == f"error: No such option: {option}\nhint: {advice}\n"
+
+
+def test_every_option_is_suggested_for_one_letter_less() -> None:
+    """Over all commands: the option without its last letter gets a suggestion."""
+    import typer
+
+    from silvan.cli.app import app
+    from silvan.cli.misspelt import suggestion
+
+    commands = [typer.main.get_command(app)]
+    while commands:
+        one = commands.pop()
+        commands += getattr(one, "commands", {}).values()
+        names = {name for of in one.params for name in of.opts if name.startswith("--")}
+        for name in names:
+            if name[:-1] not in names and len(name) > 4:
+                assert suggestion(name[:-1], one), (one.name, name)
 
 
 def test_show_prints_the_fabric_for_ibsim(command: Command, incast_file: Path) -> None:

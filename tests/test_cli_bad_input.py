@@ -89,7 +89,8 @@ def test_a_word_that_is_missing_names_the_command(command: Command, incast_file:
 
 
 def test_a_missing_file(command: Command, tmp_path: Path) -> None:
-    message, _ = refused(command("run", tmp_path / "none.toml"))
+    message, hint = refused(command("run", tmp_path / "none.toml"))
+    assert "silvan example lists some" in hint
     assert (
         message == f"{tmp_path / 'none.toml'}: cannot read the scenario: no such file or directory"
     )

@@ -67,6 +67,8 @@ NOT_RUN = {
     ("exporter.md", "silvan exporter "): "needs a subnet: tests/emulator/test_exporter.py",
     ("exporter.md", "scrape_configs"): "a part of Prometheus's configuration",
     ("first-steps.md", "error:"): _OUTPUT,
+    ("from-other-simulators.md", "./htsim_roce"): "needs csg-htsim",
+    ("from-other-simulators.md", "./booksim"): "needs BookSim 2",
     ("from-other-simulators.md", "3\n"): "a file of flows: tests/test_flow_file.py runs the page",
     ("scenarios.md", "silvan schema >"): "redirects the output",
     ("add-a-scheme.md", "half::Half"): "a line of a list in Rust",

@@ -307,3 +307,16 @@ def test_a_result_does_not_replace_that_of_another_scenario(
     assert silvan.Result.read(folder).hosts.num_rows == 4
     other.write(folder, overwrite=True)
     assert silvan.Result.read(folder).hosts.num_rows == 5
+
+
+def test_samples_add_events_and_change_no_other_count() -> None:
+    """As the reference says of the measure `events`."""
+    scenario = silvan.Scenario.from_toml(INCAST)
+    few, many = (
+        silvan.run(scenario.override({"probe.interval": interval})).summary
+        for interval in ("100 us", "1 us")
+    )
+    assert many["events"] > few["events"]
+    assert many["packet_hops"] == few["packet_hops"]
+    definition = MEASURES["events"].definition
+    assert "depends on `probe.interval`" in definition

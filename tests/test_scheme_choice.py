@@ -170,6 +170,18 @@ def test_a_scheme_that_never_acted_is_named(
     assert threshold in json.loads(done.stdout)[1]["idle"]
 
 
+def test_a_scheme_that_changed_nothing_is_named(command: Command, tmp_path: Path) -> None:
+    """Oracle: between two switches there is one path, so that `reps` chooses among none."""
+    path = tmp_path / "victim.toml"
+    path.write_text(victim(run__duration="300 us").to_toml())
+    done = command("compare", str(path), "--schemes", "reps,hpcc,swift", cwd=tmp_path)
+    assert "note: reps acted without effect: its numbers are those of none" in done.stderr
+    assert done.stderr.count("without effect") == 1
+    assert "note: swift never acted: " in done.stderr
+    page = next(tmp_path.rglob("compare.html")).read_text("utf-8")
+    assert "reps acted without effect: its numbers are those of none." in page
+
+
 @pytest.mark.parametrize("scheme", ["ib-cc", "dcqcn", "hpcc", "pair-backpressure", "dftree"])
 def test_a_scheme_that_acted_is_not_named(scheme: str) -> None:
     scenario = victim(control__scheme=scheme, run__duration="300 us")

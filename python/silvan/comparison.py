@@ -250,6 +250,25 @@ def choose_among(
     return [*ordered, *(one for one in named if one not in ordered)]
 
 
+def without_effect(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which schemes never acted, and which have the numbers of no control nevertheless.
+
+    Parameters
+    ----------
+    rows : sequence of Mapping
+        As :meth:`RankingRow.to_dict` writes them, no control first.
+    """
+    names = [one.name for one in COMPARED if one.name != "control_packets"]
+    none = [rows[0].get(name) for name in names]
+    said = []
+    for row in rows[1:]:
+        if row.get("idle"):
+            said.append(f"{row['scheme']} never acted: {row['idle']}")
+        elif not row["failure"] and [row.get(name) for name in names] == none:
+            said.append(f"{row['scheme']} acted without effect: its numbers are those of none")
+    return said
+
+
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Measure]:
     """List the measures of a comparison that some row has.
 

@@ -634,7 +634,14 @@ GROUPS: tuple[Group, ...] = (
                 is_whole=True,
             ),
             Measure(
-                "events", "events", "", "Events that the engine processed.", "", 0, is_whole=True
+                "events",
+                "events",
+                "",
+                "Events that the engine processed, the work of the simulator. Samples add some, so "
+                "that the number depends on `probe.interval`; results do not.",
+                "",
+                0,
+                is_whole=True,
             ),
         ),
         _run,

@@ -191,7 +191,7 @@ class Scenario:
         ScenarioError
             The file cannot be read, is no TOML, or asks for the impossible.
         """
-        hint = "give the path of a scenario file in TOML"
+        hint = "give the path of a scenario file in TOML; silvan example lists some to copy"
         text = read_text(path, SCENARIO_BYTES, "scenario", hint)
         return cls.from_toml(text, source=str(path), overrides=overrides)
 

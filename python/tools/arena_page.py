@@ -1,182 +1,618 @@
-"""Write what the arena has brought into its documents.
+"""Write the result of the arena into the documents.
 
 ``arena_page.py FOLDER`` reads what `silvan compare --arena` has written: FOLDER is out/arena-arena,
 or out/arena-arena/trials-1 of published settings alone, whose runs are next to it.
-It writes docs/arena.md, the summary in docs/comparison.md, whose other text is not changed, and the
-heat maps.
+It writes docs/arena-data.js, docs/arena.md, the summary in docs/comparison.md, the marked numbers
+of docs/evidence.md and of the guide, and the heat maps.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import shutil
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from marked import replaced
 
 from silvan.arena.judge import BEST, common_cases, mean_share
-from silvan.arena.page import largest_loss, link_title, takes_no_part
-from silvan.comparison import compared
+from silvan.arena.page import largest_loss, link_title
+from silvan.comparison import COMPARED
+from silvan.measures import OF_COMPARISONS
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "arena_page"
+VIEWER = "arena-viewer.html"
+DATA = "arena-data.js"
 
+FIRST = 3
+"""Schemes that the page has of each case, besides no control."""
 
-INTRODUCTION = """\
+_SHOWN = {one.name for one in COMPARED}
+
+_COSTS = {
+    "message_kinds": ("messages", ""),
+    "switch_bytes_per_port_vl": ("switch state", "B per port and lane"),
+    "host_bytes": ("host state", "B"),
+    "flow_bytes": ("host state per flow", "B"),
+    "packet_hops_per_s": ("simulation speed", "packet-hops/s"),
+}
+
+_REACHED = "the case's objective; the unit is that of its measure"
+
+Case = Mapping[str, Any]
+Entry = Mapping[str, Any]
+
+PAGE = """\
 # The arena, case by case
 
-All numbers behind [Schemes compared](comparison.md). The [guide](guide/comparing.md#the-arena)
-explains cases and columns, the [glossary](guide/glossary.md) the abbreviations. *Reached* is the
-mean over the seeds of what is to be reached, ± half of its 95 % confidence interval; *of the
-best* is its part of the best one in the table. Other columns are means over the seeds; *never* is
-not within the run of at least one seed. `tuned` marks rows with tuned settings; a scheme without
-such a row has no parameters that are searched, or none were better than the published ones. Below a
-table is who takes no part, and why; a data VL is a virtual lane (VL) for data. The command of a
-case makes its table again, to the last digit, and what its settings are tuned on with it: add
-`--trials 1` for published settings alone, which takes a hundredth of the time in small cases.
+`silvan compare --arena` runs every scheme in the same cases, on links with credits (InfiniBand) and
+with PFC (Ethernet). [Schemes compared](comparison.md) has means over cases, the
+[guide](guide/comparing.md#the-arena) options, the [glossary](guide/glossary.md#schemes) names.
+
+**[Open the viewer]({viewer})** for all numbers of any case, scheme and kind of links, sorted and
+filtered, with confidence intervals, state of schemes and tuned settings. It works offline, from
+`docs/{viewer}` of a checkout.
+
+```
+{command}
+silvan compare --arena --trials 1 --cases NAME
+```
+
+The first command made this page with silvan {version}: {made},
+{seeds}; {tuning}. The second runs one case with published settings; the viewer has the command that
+also tunes them.
+
+## How to read it
+
+- *Reached* is the mean over the seeds of the case's objective, a formula of
+  [measures](reference/measures.md).
+- *Share* is what a scheme reaches relative to the best scheme of the case, 0 to 1. With other
+  schemes it is another number.
+- *Tuned* settings are the best of all trials on one case of a group, with other seeds.
+- *Never* is not within the run of at least one seed.
+- Values that differ by less than their confidence intervals are equally good.
+
+## Cases
+
+| case | traffic | objective |
+|---|---|---|
+{cases}
+{links}
+## Data
+
+[{data}]({data}) has every number, as JSON between the first `=` and the last `;`:
+
+```python
+import json
+from pathlib import Path
+
+text = Path("docs/{data}").read_text("utf-8")
+arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
+```
+
+- `about`: command, version, seeds, tuning, runs, processor hours.
+- `columns`: by name the heading, unit, definition, and better direction.
+- `settings`: tuned settings by group and scheme.
+- `cases`: name, title, link, objective, command, note, `left_out` (schemes that take no part, and
+  why), the names of `columns`, and `rows` with their values.
+
+`objective` is what is reached, `NAME_ci95` half of the 95 % confidence interval of the mean `NAME`
+(Student's t). Values have {digits} significant digits, intervals 2. `null` is no value, `"never"`
+an infinite one; `failure` says why a run has no result.
 """
 
+_DIGITS = 4
 
-def summary(facts: dict[str, Any], made: tuple[int, float]) -> str:
-    """Write how all schemes did in all cases, with each kind of links.
+
+def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
+    """Write the page: what the cases are, and the best schemes of each.
 
     Parameters
     ----------
-    facts : dict
-        What arena.json has.
+    facts : Mapping
+        The content of arena.json.
     made : tuple of int and float
-        Number of runs, and the hours of processor time that they took.
+        Number of runs, and their hours of processor time.
     """
-    runs, hours = made
-    lines = [
-        f"`{facts['command']}`, silvan {facts['version']}: {runs:,} runs, {hours:.1f} hours of "
-        f"processor time. Seeds {', '.join(map(str, facts['seeds']))}; {_tuning(facts['tuning'])}.",
-    ]
-    lines += [
-        "",
-        "Schemes are in the order of their better mean over the cases that all take part in. *Of "
-        "all* is that over all of their own cases. Tuned settings are the published ones where no "
-        "trial was better.",
-    ]
-    for link in dict.fromkeys(one["link"] for one in facts["cases"]):
-        lines += ["", f"### Links with {link_title(link)}", "", *_shares(facts, link)]
-        lines += ["", f"![Heat map, {link_title(link)}](images/arena-{link}.png)"]
-    return "\n".join(lines)
+    links = list(dict.fromkeys(one["link"] for one in facts["cases"]))
+    return PAGE.format(
+        viewer=VIEWER,
+        data=DATA,
+        digits=_DIGITS,
+        command=facts["command"],
+        version=facts["version"],
+        made=_made(made),
+        seeds=_seeds(facts["seeds"]),
+        tuning=_tuning(facts["tuning"]),
+        cases="\n".join(_titles(facts["cases"])),
+        links="\n".join(_of_link(facts, link) for link in links),
+    )
 
 
-def _tuning(tuning: dict[str, Any]) -> str:
-    if tuning["trials"] < 2:
-        return "published settings"
-    seeds = ", ".join(map(str, tuning["seeds"]))
-    return f"{tuning['trials']} trials for each scheme and group of cases, on seeds {seeds}"
-
-
-def _shares(facts: dict[str, Any], link: str) -> Iterator[str]:
-    entries = [one for one in facts["entries"] if one["link"] == link]
-    kinds = list(dict.fromkeys(one["settings"] for one in entries))
-    by_scheme: dict[str, dict[str, dict[str, float]]] = {}
-    for scheme in dict.fromkeys(one["scheme"] for one in entries):
-        own = {
-            kind: {
-                one["case"]: one["share_of_best"]
-                for one in entries
-                if (one["scheme"], one["settings"]) == (scheme, kind)
-            }
-            for kind in kinds
-        }
-        # A case without tuned settings keeps the published ones.
-        by_scheme[scheme] = {
-            kind: {**own["published"], **shares} if shares else {} for kind, shares in own.items()
-        }
-    common = common_cases([of["published"] for of in by_scheme.values()])
-    columns = [
-        f"{text}{', tuned' if kind == 'tuned' else ''}"
-        for kind in kinds
-        for text in (f"mean of {len(common)}", "of all", f"≥ {BEST:g}", "smallest", "in")
-    ]
-    yield f"| scheme | cases | {' | '.join(columns)} |"
-    yield f"|---|{'---|' * (len(columns) + 1)}"
-    rows = []
-    for scheme, of in by_scheme.items():
-        best = max(mean_share(shares, common) for shares in of.values() if shares)
-        cells = [cell for kind in kinds for cell in _of(of[kind], common)]
-        rows.append((-best, f"| `{scheme}` | {len(of['published'])} | {' | '.join(cells)} |"))
-    yield from (text for _, text in sorted(rows))
-
-
-def _of(shares: dict[str, float], common: Sequence[str]) -> list[str]:
-    if not shares:
-        return [""] * 5
-    worst = largest_loss(shares)
-    return [
-        f"{mean_share(shares, common):.2f}",
-        f"{statistics.fmean(shares.values()):.2f}",
-        str(sum(share >= BEST for share in shares.values())),
-        f"{min(shares.values()):.2f}",
-        f"`{worst}`" if worst else "",
-    ]
-
-
-def cases(facts: dict[str, Any]) -> str:
-    """Write a table for each case, with what its links leave out."""
-    lines: list[str] = []
-    for case in facts["cases"]:
-        lines += [
-            "",
-            f"## {case['name']}",
-            "",
-            f"{case['title']}. To be reached: {case['objective']}.",
-        ]
-        lines += ["", case["note"]] if case["note"] else []
-        lines += ["", "```", case["command"], "```", ""]
-        lines += _table([one for one in facts["entries"] if one["case"] == case["name"]])
-        lines += [f"\n{one}" for one in takes_no_part(case["left_out"])]
-    return "\n".join(lines[1:])
-
-
-def _table(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    shown = compared(entries)
-    headings = [
-        "scheme",
-        "reached",
-        "of the best",
-        *(one.title for one in shown),
-    ]
-    yield f"| {' | '.join(headings)} |"
-    yield f"|{'---|' * len(headings)}"
-    for row in sorted(entries, key=lambda one: -one["share_of_best"]):
-        name = f"`{row['scheme']}`{', tuned' if row['settings'] == 'tuned' else ''}"
-        cells = [name, _reached(row), f"{row['share_of_best']:.2f}"]
-        cells += [_cell(row[one.name], one.digits) for one in shown]
-        yield f"| {' | '.join(cells)} |"
-
-
-def _reached(row: dict[str, Any]) -> str:
-    """Write what is reached, with half of its confidence interval.
+def _made(made: tuple[int, float]) -> str:
+    """Write the number of runs and their processor time.
 
     Examples
     --------
-    >>> _reached({"objective": 2.71234, "objective_interval": 0.0123, "failure": None})
-    '2.712 ± 0.012'
-    >>> _reached({"objective": None, "objective_interval": None, "failure": None})
+    >>> _made((1234, 5.67)), _made((7, 0.05))
+    ('1,234 runs, 5.7 hours of processor time', '7 runs, 3 minutes of processor time')
+    """
+    runs, hours = made
+    time = f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.0f} minutes"
+    return f"{runs:,} runs, {time} of processor time"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
+def _tuning(tuning: Mapping[str, Any]) -> str:
+    if tuning["trials"] < 2:
+        return "published settings alone"
+    return (
+        f"{tuning['trials']} trials for each scheme and group of cases, on "
+        f"{_seeds(tuning['seeds'])}"
+    )
+
+
+def _titles(cases: Sequence[Case]) -> Iterator[str]:
+    """Write a row for each case; both kinds of links have the same title and objective."""
+    for name in dict.fromkeys(map(plain, cases)):
+        first = next(one for one in cases if plain(one) == name)
+        title = first["title"].removesuffix(", PFC")
+        yield f"| `{name}` | {title} | `{first['objective']}` |"
+
+
+def plain(case: Case) -> str:
+    """Return the name of a case without its kind of links.
+
+    Examples
+    --------
+    >>> plain({"name": "incast-2-pfc", "link": "pfc"}), plain({"name": "incast-2", "link": "x"})
+    ('incast-2', 'incast-2')
+    """
+    name: str = case["name"]
+    return name.removesuffix(f"-{case['link']}")
+
+
+def _of_link(facts: Mapping[str, Any], link: str) -> str:
+    heads = ["first", "second", "third"][:FIRST]
+    lines = [
+        f"\n## Best schemes on links with {link_title(link)}\n",
+        "Value reached by each; `none` also has its share.\n",
+        f"| case | {' | '.join(heads)} | `none` |",
+        f"|{'---|' * (len(heads) + 2)}",
+    ]
+    for case in facts["cases"]:
+        if case["link"] != link:
+            continue
+        entries = sorted(_entries(facts, case), key=lambda one: -one["share_of_best"])
+        best: dict[str, Entry] = {}
+        for one in entries:
+            if one["share_of_best"] > 0:
+                best.setdefault(one["scheme"], one)
+        first = [one for name, one in best.items() if name != "none"][:FIRST]
+        cells = [f"`{one['scheme']}`{_mark(one)} {_reached(one)}" for one in first]
+        cells += [""] * (FIRST - len(cells))
+        none = next((one for one in entries if one["scheme"] == "none"), None)
+        cells.append(f"{_reached(none)} ({none['share_of_best']:.2f})" if none else "")
+        name = f"[`{plain(case)}`]({VIEWER}#case={case['name']})"
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mark(entry: Entry) -> str:
+    return " tuned" if entry["settings"] == "tuned" else ""
+
+
+def _entries(facts: Mapping[str, Any], case: Case) -> list[Entry]:
+    return [one for one in facts["entries"] if one["case"] == case["name"]]
+
+
+def _reached(entry: Entry) -> str:
+    """Write what is reached.
+
+    Examples
+    --------
+    >>> _reached({"objective": 2.71234, "failure": None})
+    '2.712'
+    >>> _reached({"objective": None, "failure": None})
     'not reached'
     """
-    if row["objective"] is None:
-        return "failed" if row["failure"] else "not reached"
-    half = row["objective_interval"]
-    if isinstance(row["objective"], str) or not isinstance(half, float):
-        return _cell(row["objective"], 3)
-    return f"{row['objective']:.4g}" + (f" ± {half:.2g}" if half else "")
+    value = entry["objective"]
+    if value is None:
+        return "failed" if entry["failure"] else "not reached"
+    return value if isinstance(value, str) else f"{_rounded(value, _DIGITS):.10g}"
 
 
-def _cell(value: float | str | None, digits: int) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return f"{value:.{digits}f}"
+def _rounded(value: Any, digits: int) -> Any:
+    """Round a number to significant digits; other values stay.
+
+    Examples
+    --------
+    >>> _rounded(1234.56, 4), _rounded(0.00123456, 2), _rounded("never", 4), _rounded(3.0, 4)
+    (1235, 0.0012, 'never', 3)
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return value
+    if value == 0:
+        return 0
+    rounded = round(float(value), digits - 1 - math.floor(math.log10(abs(value))))
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def data(
+    facts: Mapping[str, Any], made: tuple[int, float], notes: Mapping[str, str]
+) -> dict[str, Any]:
+    """Collect all numbers, rounded, with each case's own columns.
+
+    Parameters
+    ----------
+    facts : Mapping
+        The content of arena.json.
+    made : tuple of int and float
+        Number of runs, and their hours of processor time.
+    notes : Mapping
+        By case a note for readers of its numbers.
+    """
+    columns: dict[str, dict[str, Any]] = {
+        "objective": _column("reached", "", _REACHED),
+        "share_of_best": _column("share of the best", "", "reached, relative to the best", "more"),
+    }
+    for one in OF_COMPARISONS.values():
+        columns[one.name] = _column(one.heading, one.unit, one.definition, one.better)
+        columns[one.name]["shown"] = one.name in _SHOWN
+    for name, (heading, unit) in _COSTS.items():
+        columns[name] = _column(heading, unit, "")
+    return {
+        "about": {
+            **{key: facts[key] for key in ("command", "version", "seeds", "tuning")},
+            "runs": made[0],
+            "processor_hours": _rounded(made[1], 3),
+        },
+        "columns": columns,
+        "settings": facts.get("tuned_settings", {}),
+        "cases": [_case_data(facts, case, columns, notes) for case in facts["cases"]],
+    }
+
+
+def _column(heading: str, unit: str, definition: str, better: str = "") -> dict[str, Any]:
+    return {
+        "heading": heading,
+        "unit": unit,
+        "definition": definition,
+        "better": better,
+        "shown": True,
+    }
+
+
+def _case_data(
+    facts: Mapping[str, Any],
+    case: Case,
+    columns: Mapping[str, Any],
+    notes: Mapping[str, str],
+) -> dict[str, Any]:
+    entries = _entries(facts, case)
+    names = [name for name in columns if any(one.get(name) is not None for one in entries)]
+    halves = [name for name in names if any(_half(one, name) is not None for one in entries)]
+    failed = any(one["failure"] for one in entries)
+    own: list[str] = ["scheme", "settings"]
+    for name in names:
+        own += [name, f"{name}_ci95"] if name in halves else [name]
+    own += ["failure"] if failed else []
+    rows = []
+    for one in entries:
+        row: list[Any] = [one["scheme"], one["settings"]]
+        for name in names:
+            row.append(_rounded(one.get(name), _DIGITS))
+            if name in halves:
+                row.append(_rounded(_half(one, name), 2))
+        rows.append([*row, *([one["failure"]] if failed else [])])
+    kept = ("name", "title", "link", "objective", "command", "left_out")
+    return {
+        **{key: case[key] for key in kept},
+        "note": notes.get(plain(case), ""),
+        "columns": own,
+        "rows": rows,
+    }
+
+
+def _half(entry: Entry, name: str) -> Any:
+    if name == "objective":
+        return entry["objective_interval"]
+    return entry.get("confidence_intervals", {}).get(name)
+
+
+def script(found: Mapping[str, Any]) -> str:
+    """Write the data as a script with a line for each row, so that changes show by row.
+
+    Examples
+    --------
+    >>> print(script({"about": 1, "columns": {"x": {}}, "settings": {}, "cases": []}), end="")
+    window.arena = {
+    "about": 1,
+    "settings": {},
+    "columns": {
+    "x": {}
+    },
+    "cases": [
+    <BLANKLINE>
+    ]
+    };
+    """
+    columns = ",\n".join(f"{_json(name)}: {_json(one)}" for name, one in found["columns"].items())
+    cases = []
+    for one in found["cases"]:
+        head = _json({key: value for key, value in one.items() if key != "rows"})
+        rows = ",\n".join(map(_json, one["rows"]))
+        cases.append(f'{head[:-1]}, "rows": [\n{rows}\n]}}')
+    return (
+        f'window.arena = {{\n"about": {_json(found["about"])},\n'
+        f'"settings": {_json(found["settings"])},\n'
+        f'"columns": {{\n{columns}\n}},\n"cases": [\n' + ",\n".join(cases) + "\n]\n};\n"
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+
+
+class Shares:
+    """Shares of the best by scheme and case, on links of one kind.
+
+    Parameters
+    ----------
+    facts : Mapping
+        The content of arena.json.
+    link : str
+        Kind of links.
+    """
+
+    def __init__(self, facts: Mapping[str, Any], link: str) -> None:
+        names = {one["name"]: plain(one) for one in facts["cases"]}
+        self.published: dict[str, dict[str, float]] = {}
+        found: dict[str, dict[str, float]] = {}
+        for one in facts["entries"]:
+            if one["link"] == link:
+                of = self.published if one["settings"] == "published" else found
+                of.setdefault(one["scheme"], {})[names[one["case"]]] = one["share_of_best"]
+        # A case without tuned settings keeps the published ones.
+        self.tuned = {name: {**self.published[name], **shares} for name, shares in found.items()}
+        self.common = common_cases(list(self.published.values()))
+
+    def mean(self, scheme: str) -> float:
+        """Return the mean over the common cases with published settings."""
+        return mean_share(self.published[scheme], self.common)
+
+    def tuned_mean(self, scheme: str) -> float | None:
+        """Return the mean over the common cases with tuned settings, if the scheme has any."""
+        own = self.tuned.get(scheme)
+        return None if own is None else mean_share(own, self.common)
+
+    def best_mean(self, scheme: str) -> float:
+        """Return the better one of both means."""
+        return max(self.mean(scheme), self.tuned_mean(scheme) or 0.0)
+
+
+def summary(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
+    """Write how all schemes did, and what follows from it.
+
+    Parameters
+    ----------
+    facts : Mapping
+        The content of arena.json.
+    made : tuple of int and float
+        Number of runs, and their hours of processor time.
+    """
+    links = list(dict.fromkeys(one["link"] for one in facts["cases"]))
+    by_link = {link: Shares(facts, link) for link in links}
+    first = by_link[links[0]]
+    lines = [
+        f"`{facts['command']}`, silvan {facts['version']}: {_made(made)}; "
+        f"{_seeds(facts['seeds'])}; {_tuning(facts['tuning'])}.",
+        "",
+        "## In short",
+        "",
+        *(f"- {text}" for text in findings(by_link)),
+        "",
+        "## Means",
+        "",
+        f"Mean shares over the {len(first.common)} cases that all schemes take part in, the best "
+        f"first. *Best in* counts cases with a share of at least {BEST:g}, *smallest* is the "
+        "smallest share with its case, both with tuned settings where there are any. Empty: no "
+        "part on such links, or no settings to tune.",
+        "",
+        *_means(by_link),
+        "",
+        "## By what a scheme needs",
+        "",
+        "The best scheme of each kind of messages, by the better one of both means.",
+        "",
+        *_needs(facts, first),
+        "",
+        "## Heat maps",
+        "",
+    ]
+    lines += [f"![Heat map, {link_title(link)}](images/arena-{link}.png)" for link in links]
+    return "\n".join(lines)
+
+
+def findings(by_link: Mapping[str, Shares]) -> Iterator[str]:
+    """Write sentences about the results, each with its numbers."""
+    for link, shares in by_link.items():
+        schemes = [one for one in shares.published if one != "none"]
+        ranked = sorted(schemes, key=lambda one: -shares.mean(one))[:3]
+        text = ", ".join(f"`{one}` {shares.mean(one):.2f}" for one in ranked)
+        yield f"**Best means with published settings, {link_title(link)}:** {text}."
+    (link, shares) = next(iter(by_link.items()))
+    tuned = sorted(shares.tuned, key=lambda one: -(shares.tuned_mean(one) or 0))[:3]
+    if tuned:
+        text = ", ".join(f"`{one}` {shares.tuned_mean(one):.2f}" for one in tuned)
+        yield f"**Best means with tuned settings, {link_title(link)}:** {text}."
+        gains = {one: (shares.tuned_mean(one) or 0) - shares.mean(one) for one in shares.tuned}
+        most = sorted(gains, key=lambda one: -gains[one])[:3]
+        text = ", ".join(f"`{one}` {gains[one]:+.2f}" for one in most)
+        yield f"**Tuning changes most:** {text}."
+        yield from _lost(shares)
+    if "none" in shares.published:
+        yield from _none(shares)
+    if len(by_link) > 1:
+        yield from _correlation(by_link)
+
+
+def _lost(shares: Shares) -> Iterator[str]:
+    """Name the largest losses by tuning on other traffic."""
+    changes = [
+        (shares.tuned[scheme][case] - shares.published[scheme][case], scheme, case)
+        for scheme in shares.tuned
+        for case in shares.published[scheme]
+    ]
+    losses = [one for one in sorted(changes) if one[0] < -0.02][:3]
+    if losses:
+        text = ", ".join(f"`{scheme}` {by:+.2f} in `{case}`" for by, scheme, case in losses)
+        yield f"**Settings tuned on one case can lose in another:** {text}."
+
+
+def _none(shares: Shares) -> Iterator[str]:
+    none = shares.mean("none")
+    worse = sorted(one for one in shares.published if shares.mean(one) < none)
+    text = f"**`none` has a mean of {none:.2f}.**"
+    if worse:
+        names = ", ".join(f"`{one}`" for one in worse)
+        text += f" With published settings these have less: {names}."
+    yield text
+    fine = [case for case, share in shares.published["none"].items() if share >= BEST]
+    if fine:
+        yield (
+            f"**`none` reaches at least {BEST:g} of the best** in "
+            f"{', '.join(f'`{one}`' for one in fine)}."
+        )
+
+
+def _correlation(by_link: Mapping[str, Shares]) -> Iterator[str]:
+    first, second = list(by_link.values())[:2]
+    found = {}
+    for case in dict.fromkeys(case for of in first.published.values() for case in of):
+        both = [
+            (first.published[one][case], second.published[one][case])
+            for one in first.published
+            if case in first.published[one] and case in second.published.get(one, {})
+        ]
+        if len(both) > 2 and all(len(set(column)) > 1 for column in zip(*both, strict=True)):
+            found[case] = statistics.correlation(*map(ranks, zip(*both, strict=True)))
+    if found:
+        least = min(found, key=lambda one: found[one])
+        yield (
+            "**The order of schemes with PFC and with credits:** the rank correlation (Spearman) "
+            f"has a median of {statistics.median(found.values()):.2f} over the cases, and is "
+            f"smallest in `{least}`, {found[least]:.2f}."
+        )
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Return the rank of each value; equal values share the mean of their ranks.
+
+    Examples
+    --------
+    >>> ranks([0.5, 0.1, 0.5, 0.9])
+    [1.5, 0.0, 1.5, 3.0]
+    """
+    ordered = sorted(values)
+    return [ordered.index(one) + (ordered.count(one) - 1) / 2 for one in values]
+
+
+def _means(by_link: Mapping[str, Shares]) -> Iterator[str]:
+    links = list(by_link)
+    first = by_link[links[0]]
+    has_tuned = bool(first.tuned)
+    heads = ["scheme", links[0], *([f"{links[0]}, tuned"] if has_tuned else [])]
+    heads += ["best in", "smallest", *links[1:]]
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for scheme in sorted(first.published, key=lambda one: -first.best_mean(one)):
+        of = first.tuned.get(scheme, first.published[scheme])
+        tuned = first.tuned_mean(scheme)
+        worst = largest_loss(of)
+        cells = [
+            f"`{scheme}`",
+            f"{first.mean(scheme):.2f}",
+            *(["" if tuned is None else f"{tuned:.2f}"] if has_tuned else []),
+            f"{sum(share >= BEST for share in of.values())} of {len(of)}",
+            f"{min(of.values()):.2f}" + (f" `{worst}`" if worst else ""),
+            *(
+                f"{by_link[link].mean(scheme):.2f}" if scheme in by_link[link].published else ""
+                for link in links[1:]
+            ),
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _needs(facts: Mapping[str, Any], shares: Shares) -> Iterator[str]:
+    kinds: dict[str, list[str]] = {}
+    for one in facts["entries"]:
+        if one["scheme"] in shares.published and one["scheme"] != "none":
+            own = kinds.setdefault(one.get("message_kinds") or "not stated", [])
+            if one["scheme"] not in own:
+                own.append(one["scheme"])
+    has_tuned = bool(shares.tuned)
+    yield f"| messages | schemes | best | published |{' tuned |' * has_tuned}"
+    yield f"|---|---|---|---|{'---|' * has_tuned}"
+    for kind, schemes in sorted(kinds.items(), key=lambda of: -max(map(shares.best_mean, of[1]))):
+        best = max(schemes, key=shares.best_mean)
+        tuned = shares.tuned_mean(best)
+        text = f" {'' if tuned is None else f'{tuned:.2f}'} |" * has_tuned
+        yield f"| {kind} | {len(schemes)} | `{best}` | {shares.mean(best):.2f} |{text}"
+
+
+def ratio(facts: Mapping[str, Any], scheme: str, case: str) -> str | None:
+    """Return the rate of other receivers in a case relative to that without control.
+
+    An arena without the case or the scheme has none.
+
+    Examples
+    --------
+    >>> rows = [("none", 2.0), ("pft", 5.0)]
+    >>> same = {"case": "a", "settings": "published"}
+    >>> entries = [{**same, "scheme": one, "other_receivers_gbps": rate} for one, rate in rows]
+    >>> ratio({"entries": entries}, "pft", "a")
+    '2.5'
+    """
+    rates = {
+        one["scheme"]: one["other_receivers_gbps"]
+        for one in facts["entries"]
+        if (one["case"], one["settings"]) == (case, "published")
+    }
+    if not rates.get(scheme) or not rates.get("none"):
+        return None
+    value = rates[scheme] / rates["none"]
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+
+_VALUE = re.compile(r"<!-- arena: (\w+) ([^>]*?) -->(.*?)<!-- end -->")
+
+
+def with_values(text: str, values: Mapping[str, Callable[..., str | None]]) -> str:
+    """Replace the numbers between marks in running text; numbers without a new value stay.
+
+    Examples
+    --------
+    >>> with_values("in <!-- arena: add 1 2 -->7<!-- end --> ms", {"add": lambda a, b: a + b})
+    'in <!-- arena: add 1 2 -->12<!-- end --> ms'
+    """
+
+    def new(match: re.Match[str]) -> str:
+        name, words, old = match.groups()
+        value = values[name](*words.split())
+        return f"<!-- arena: {name} {words} -->{old if value is None else value}<!-- end -->"
+
+    return _VALUE.sub(new, text)
 
 
 def cost(runs: Path) -> tuple[int, float]:
@@ -185,23 +621,38 @@ def cost(runs: Path) -> tuple[int, float]:
     return len(times), sum(times) / 3600
 
 
+def notes_of(definition: Path) -> dict[str, str]:
+    """Read the notes of the cases of an arena."""
+    cases = tomllib.loads(definition.read_text("utf-8"))["case"]
+    return {one["name"]: one["note"] for one in cases if "note" in one}
+
+
 def main(written: str) -> int:
-    """Write the pages and copy the heat maps."""
+    """Write the data and the pages, and copy the heat maps."""
     folder = Path(written)
     if not (folder / "arena.json").is_file():
         print(f"{folder}: no arena.json; run `silvan compare --arena` first")
         return 1
     runs = next(one for one in (folder / "runs", folder.parent / "runs") if one.is_dir())
     facts = json.loads((folder / "arena.json").read_text("utf-8"))
+    made = cost(runs / facts["build"])
     docs = ROOT / "docs"
+    values: dict[str, Callable[..., str | None]] = {
+        "ratio": lambda scheme, case: ratio(facts, scheme, case),
+        "cost": lambda what: {"runs": f"{made[0]:,}", "hours": f"{made[1]:.1f}"}[what],
+    }
+    notes = notes_of(ROOT / "python" / "silvan" / "arena" / "arena.toml")
     comparison = docs / "comparison.md"
-    text = summary(facts, cost(runs / facts["build"]))
-    for page, whole in {
-        docs / "arena.md": f"{INTRODUCTION}\n{cases(facts)}\n",
-        comparison: replaced(comparison.read_text("utf-8"), text, TOOL),
-    }.items():
-        page.write_text(whole, encoding="utf-8")
-        print(f"wrote docs/{page.name}")
+    pages = {
+        docs / DATA: script(data(facts, made, notes)),
+        docs / "arena.md": page(facts, made),
+        comparison: replaced(comparison.read_text("utf-8"), summary(facts, made), TOOL),
+    }
+    for name in ("evidence.md", "guide/comparing.md"):
+        pages[docs / name] = with_values((docs / name).read_text("utf-8"), values)
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
     for image in sorted(folder.glob("arena-*.png")):
         shutil.copyfile(image, docs / "images" / image.name)
         print(f"wrote docs/images/{image.name}")

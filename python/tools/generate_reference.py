@@ -70,7 +70,9 @@ def _usage(name: str, command: Any) -> list[str]:
         else:
             value = "" if parameter.is_flag else f" {_metavar(parameter)}"
             shown = "/".join(parameter.opts) + value
-        rows.append(f"| `{shown}` | {parameter.help} | {_default(parameter)} |")
+        # Brackets are no links.
+        text = parameter.help.replace("[", r"\[")
+        rows.append(f"| `{shown}` | {text} | {_default(parameter)} |")
     usage.append("[OPTIONS]")
     lines = ["```", " ".join(usage), "```"]
     if rows:

@@ -57,6 +57,10 @@ def test_experiment_2_goes_as_in_the_paper(demo: ModuleType, tmp_path: Path) -> 
     assert min(suffering) == pytest.approx(2.67, abs=0.3)
     # Then it has nearly everything again.
     assert course.mean_gbps("X-Y", lowered[0] + 1.5, demo.ENDS_S["X-Y"] - 0.3) > 7.0
+    # The contributors share the marks alike (section 4.3: 1.23 each).
+    for flow in ("B-D", "C-D", "A-D"):
+        rate = course.mean_gbps(flow, lowered[0] + 1.5, demo.ENDS_S["X-Y"] - 0.3)
+        assert rate == pytest.approx(1.23, abs=0.4)
     assert restored
     assert course.remarks[-1].event["event"] == "stopped"
     assert course.remarks[-1].event["pending"] == 0

@@ -31,6 +31,7 @@ from silvan.cli import (
     whatif,
 )
 from silvan.cli.groups import GroupedCommands
+from silvan.cli.misspelt import suggestion
 from silvan.cli.printer import fail, is_stdout, note, put
 from silvan.errors import (
     EvaluationError,
@@ -199,7 +200,7 @@ def run_command(
         context = getattr(error, "ctx", None)
         path = context.command_path if context else _path(command, program, arguments)
         # The library that checks types puts this before the cause.
-        fail(error.format_message().replace(": Value error, ", ": "), f"see {path} --help")
+        fail(_message(error).replace(": Value error, ", ": "), _usage_advice(error, path))
         return Status.COULD_NOT_RUN
     except Exception as error:
         # Libraries turn Ctrl-C into errors of their own.
@@ -209,6 +210,21 @@ def run_command(
     if status == Status.INTERRUPTED:
         note("stopped; results that were finished are kept" if _keeps(arguments) else "stopped")
     return int(status or Status.FINE)
+
+
+def _message(error: Any) -> str:
+    """Return the text of a usage error; options like an unknown one are in its advice instead."""
+    return str(error.message if hasattr(error, "possibilities") else error.format_message())
+
+
+def _usage_advice(error: Any, path: str) -> str:
+    """Suggest an option in place of an unknown one, or refer to the help."""
+    context = getattr(error, "ctx", None)
+    if hasattr(error, "possibilities") and context is not None:
+        advice = suggestion(error.option_name, context.command)
+        if advice:
+            return f"{advice} See {path} --help"
+    return f"see {path} --help"
 
 
 def _keeps(arguments: Sequence[str]) -> bool:

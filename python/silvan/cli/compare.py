@@ -212,7 +212,7 @@ def _compare_scenario(
     as_json: bool,
 ) -> None:
     from silvan import _silvan
-    from silvan.comparison import choose
+    from silvan.comparison import choose, without_effect
     from silvan.comparison import compare as do_compare
     from silvan.figures.compare import draw_comparison
     from silvan.folders import Origin, claim_figures
@@ -254,9 +254,8 @@ def _compare_scenario(
         )
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
     note(f"wrote {page}")
-    for one in ranking:
-        if one.idle:
-            note(f"note: {one.baseline.name} never acted: {one.idle}")
+    for text in without_effect([one.to_dict() for one in ranking]):
+        note(f"note: {text}")
     failed = [one for one in ranking if one.failure]
     for one in failed:
         note(f"error: {one.baseline.name}: {one.failure}")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from silvan._silvan import scheme_names, scheme_tables
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
 from silvan.cli.printer import put, put_json
+
+if TYPE_CHECKING:
+    from silvan.scenario import Scenario
+
+_CONTROL = re.compile(r"(?:# )?\[control\.([\w-]+)")
+"""Header of a table of a scheme, given or as a comment."""
 
 
 def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
@@ -101,17 +109,38 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the effective scenario, its defaults and what it builds."""
+    """Print the effective scenario, its defaults and what it builds.
+
+    Defaults of congestion-control schemes that are not in force are left out.
+    """
     loaded = load(scenario, set_)
     if format_ is Format.IBSIM:
         put(loaded.to_ibsim().rstrip())
     elif as_json:
         put_json(loaded.to_dict())
     else:
-        put(loaded.to_toml())
+        put(_in_force(loaded))
         put("# What it builds:")
         for line in _lines(loaded.describe()):
             put(f"#   {line}")
+
+
+def _in_force(loaded: Scenario) -> str:
+    """Write a scenario without the defaults of schemes that are not in force.
+
+    Defaults of a scheme depend on the fabric where it is in force alone.
+    """
+    scheme = loaded.control.scheme
+    used = {*scheme_tables(scheme), *(() if scheme == "none" else ("feedback",))}
+    known = {name for one in scheme_names() for name in scheme_tables(one)}
+    blocks = []
+    for block in loaded.to_toml().split("\n\n"):
+        header = _CONTROL.match(block)
+        is_default = all(line.startswith("#") for line in block.splitlines())
+        if header and is_default and header[1] in {*known, "feedback"} - used:
+            continue
+        blocks.append(block)
+    return "\n\n".join(blocks)
 
 
 def schema() -> None:

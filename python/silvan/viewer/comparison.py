@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from silvan import _silvan
 from silvan.cache import build_id, kept_result
-from silvan.comparison import RankingRow, compared, courses
+from silvan.comparison import RankingRow, compared, courses, without_effect
 from silvan.errors import OutputError
 from silvan.folders import write_text
 from silvan.measures import OF_COMPARISONS, Measure
@@ -152,6 +152,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
                     "for each flow. Curves count packets whole, in the interval in which they "
                     "arrive: in a short interval, a full link alternates between two numbers.",
                     *(f"{row['scheme']}: {row['failure']}" for row in rows if row["failure"]),
+                    *(f"{text}." for text in without_effect(rows)),
                 ],
                 tables=[_table(rows, read["measures"], list(cases.values()))],
                 curves=sorted(curves, key=lambda curve: str(curve["chart"]), reverse=True),

@@ -129,13 +129,33 @@ class Course:
 
 
 def testbed() -> Scenario:
-    """Give mizero2017's testbed with its settings, without traffic of its own."""
+    """Give mizero2017's testbed with the settings of its study, without traffic."""
     return Scenario(
         name="mizero2017-live",
         fabric={"generator": "two-switch-testbed", "routing": "min-hop"},
+        link={"width": "4x", "speed": "SDR", "length": "2 m"},
+        switch={"latency": "200 ns", "credit-delay": "100 ns", "buffer": "66 KiB"},
+        host={"receive-buffer": "16896 B", "credit-delay": "100 ns"},
+        packet={"mtu": "2 KiB", "header": "26 B"},
         control={
             "scheme": "ib-cc",
-            "ib-cc": {"adapter": {"ccti-timer": 75}, "switch": {"marking-rate": 128}},
+            "ib-cc": {
+                "switch": {
+                    "threshold": 15,
+                    "threshold-lowest": "6222 B",
+                    "packet-size": 0,
+                    "marking-rate": 128,
+                    "marking": "counter",
+                },
+                "adapter": {
+                    "ccti-increase": 1,
+                    "ccti-limit": 127,
+                    "ccti-min": 0,
+                    "ccti-timer": 75,
+                    "trigger-threshold": 0,
+                    "cct": {"shape": "linear", "slope": 5.5},
+                },
+            },
         },
     )
 

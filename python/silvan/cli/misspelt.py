@@ -1,0 +1,94 @@
+"""Suggestions for options that a command does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher, get_close_matches
+from typing import Any
+
+_MOST_KEYS = 3
+"""Scenario keys that a suggestion names."""
+
+_SIMILAR = 0.75
+"""Least similarity of an option's name to a scenario key; words of options differ less."""
+
+
+def suggestion(option: str, command: Any) -> str | None:
+    """Suggest what an unknown option of a command was to be.
+
+    Parameters
+    ----------
+    option : str
+        The unknown option, such as ``--sed``.
+    command : Command
+        The command.
+
+    Returns
+    -------
+    str or None
+        A question with the similar option, or with the scenario key that ``--set`` sets.
+    """
+    names = [name for one in command.params for name in (*one.opts, *one.secondary_opts)]
+    words = {name.lstrip("-"): name for name in ["--help", *names] if name.startswith("-")}
+    word = option.lstrip("-")
+    close = get_close_matches(word, words, n=1)
+    keys = similar_keys(word) if "set" in words else []
+    if close and not (keys and _is_closer(word, keys[0].rpartition(".")[2], close[0])):
+        return f"did you mean {words[close[0]]}?"
+    return f"did you mean {' or '.join(f'--set {key}=VALUE' for key in keys)}?" if keys else None
+
+
+def _is_closer(word: str, first: str, second: str) -> bool:
+    """Tell whether a word is more similar to the first one than to the second."""
+    return SequenceMatcher(None, first, word).ratio() > SequenceMatcher(None, second, word).ratio()
+
+
+def similar_keys(word: str) -> list[str]:
+    """List scenario keys whose last part is similar to a word, if they are few.
+
+    Examples
+    --------
+    >>> similar_keys("durations"), similar_keys("xyz")
+    (['run.duration'], [])
+    """
+    from silvan import scenario
+
+    schema = scenario.schema()
+    by_name: dict[str, list[str]] = {}
+    for key in _keys(schema, schema, "", ()):
+        of_name = by_name.setdefault(key.rpartition(".")[2], [])
+        if key not in of_name:
+            of_name.append(key)
+    close = get_close_matches(word, by_name, n=1, cutoff=_SIMILAR)
+    if not close:
+        return []
+    # Keys of a run stand above those of single flows, which need an index.
+    found = by_name[close[0]]
+    of_run = [key for key in found if key.startswith("run.")] or found
+    return of_run if len(of_run) <= _MOST_KEYS else []
+
+
+def _keys(
+    root: Mapping[str, Any], schema: Mapping[str, Any], path: str, passed: tuple[str, ...]
+) -> Iterator[str]:
+    """Walk the tables of a schema; definitions that contain themselves are entered once."""
+    reference = schema.get("$ref", "")
+    if reference:
+        name = reference.rpartition("/")[2]
+        if name not in passed:
+            yield from _keys(root, root["$defs"][name], path, (*passed, name))
+        return
+    for key, inner in schema.get("properties", {}).items():
+        whole = f"{path}.{key}" if path else key
+        yield whole
+        yield from _keys(root, inner, whole, passed)
+    for choice in _choices(schema):
+        yield from _keys(root, choice, path, passed)
+
+
+def _choices(schema: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    for name in ("anyOf", "oneOf", "allOf"):
+        for one in schema.get(name, ()):
+            yield one
+            if "then" in one:
+                yield one["then"]
