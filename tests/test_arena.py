@@ -15,17 +15,17 @@ import pytest
 
 import silvan
 from silvan._silvan import schemes
-from silvan.arena import Arena, ArenaResult, arena_runs, read_arena, run_arena
-from silvan.arena.judge import interval
-from silvan.arena.page import _shares, losses
-from silvan.arena.run import Runner, _tune_one, prepared, taking_part
-from silvan.arena.store import Store
-from silvan.baselines import baselines
-from silvan.cache import build_id
-from silvan.comparison import compare, watched
+from silvan.comparing.arena import Arena, ArenaResult, arena_runs, read_arena, run_arena
+from silvan.comparing.arena.judge import interval
+from silvan.comparing.arena.run import Runner, _tune_one, prepared, taking_part
+from silvan.comparing.arena.store import Store
+from silvan.comparing.baselines import baselines
+from silvan.comparing.comparison import compare, watched
+from silvan.comparing.tuning.settings import search_of
+from silvan.comparing.tuning.space import Searched, searches
+from silvan.execution.cache import build_id
 from silvan.figures.arena import draw_arena, percent
-from silvan.tuning.settings import search_of
-from silvan.tuning.space import Searched, searches
+from silvan.viewer.arena import _shares, losses
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -206,7 +206,7 @@ def test_tuned_settings_are_at_least_as_good_where_they_are_tuned(
 
 
 def _numbers(result: silvan.Result) -> dict[str, float]:
-    from silvan.arena.measure import numbers
+    from silvan.comparing.arena.measure import numbers
 
     return numbers(result)
 
@@ -234,7 +234,7 @@ def test_published_settings_that_cannot_be_tried_are_an_error(
     def alone(scheme: str) -> list[Searched]:
         return [replace(one, beside=None) for one in searches(scheme)]
 
-    monkeypatch.setattr("silvan.tuning.settings.searches", alone)
+    monkeypatch.setattr("silvan.comparing.tuning.settings.searches", alone)
     arena = read_arena().only(["training"])
     none, scheme = taking_part(arena.cases[0], ["ib-cc"]).sides
     runner = Runner(Store(tmp_path), "local", 1, None, lambda _: None)
@@ -514,7 +514,7 @@ def test_an_arena_that_takes_a_day_starts_with_yes_only(
     command: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["compare", file, "--arena", "--quick", "--schemes", "hpcc", "--out", tmp_path]
-    monkeypatch.setattr("silvan.estimate.MOST_S", 1e-9)
+    monkeypatch.setattr("silvan.execution.estimate.MOST_S", 1e-9)
     refused = command(*words)
     assert refused.status == 2
     assert "estimated time" in refused.stderr

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.arena import plan_arena, read_arena, run_arena
-from silvan.arena.judge import share
-from silvan.arena.measure import numbers
-from silvan.arena.run import prepared, require_python_scheme
-from silvan.arena.store import Measured, Store
-from silvan.baselines import baselines, fitting
-from silvan.cache import build_id
-from silvan.comparison import watched
-from silvan.measures import MEASURES
-from silvan.processes import Pool, Returned
-from silvan.worker_process import echo
+from silvan.comparing.arena import plan_arena, read_arena, run_arena
+from silvan.comparing.arena.judge import share
+from silvan.comparing.arena.measure import numbers
+from silvan.comparing.arena.run import prepared, require_python_scheme
+from silvan.comparing.arena.store import Measured, Store
+from silvan.comparing.baselines import baselines, fitting
+from silvan.comparing.comparison import watched
+from silvan.execution.cache import build_id
+from silvan.execution.processes import Pool, Returned
+from silvan.execution.worker_process import echo
+from silvan.results.measures import MEASURES
 from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
-from silvan.arena.run import prepared
-from silvan.baselines import baselines, left_out
-from silvan.cache import build_id
+from silvan.comparing.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
+from silvan.comparing.arena.run import prepared
+from silvan.comparing.baselines import baselines, left_out
+from silvan.execution.cache import build_id
 from tests.conftest import Command
 from tests.test_arena import results
 

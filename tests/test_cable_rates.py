@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.arena import read_arena
-from silvan.baselines import baselines
+from silvan.comparing.arena import read_arena
+from silvan.comparing.baselines import baselines
 from tests.conftest import Command
 
 RAILS: dict[str, Any] = {

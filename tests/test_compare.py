@@ -13,11 +13,11 @@ import pytest
 from matplotlib.patches import Rectangle
 
 import silvan
-from silvan.baselines import Baseline, Cost, Fitting, baselines
-from silvan.comparison import RankingRow, Sampled, compare, watched
+from silvan.comparing.baselines import Baseline, Cost, Fitting, baselines
+from silvan.comparing.comparison import RankingRow, Sampled, compare, watched
 from silvan.figures import style
 from silvan.figures.compare import _panel
-from silvan.measures import CLEARED, MEASURES
+from silvan.results.measures import CLEARED, MEASURES
 from silvan.viewer.comparison import comparison_report
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
@@ -331,7 +331,7 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     # A barrier of four hosts takes two rounds of more than a microsecond.
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
     suit = Fitting((none, short, last), {})
-    monkeypatch.setattr("silvan.comparison.fitting", lambda *_: suit)
+    monkeypatch.setattr("silvan.comparing.comparison.fitting", lambda *_: suit)
     ranking = compare(scenario, out=tmp_path)
     assert [bool(one.failure) for one in ranking] == [False, True, False]
     assert 'program "work" has not ended' in ranking[1].failure
@@ -340,7 +340,7 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     assert ranking[2].numbers["programs_end_ms"] > 0
 
     failing = Fitting((dataclasses.replace(none, overrides=short.overrides), last), {})
-    monkeypatch.setattr("silvan.comparison.fitting", lambda *_: failing)
+    monkeypatch.setattr("silvan.comparing.comparison.fitting", lambda *_: failing)
     with pytest.raises(silvan.SimulationError, match="has not ended"):
         compare(scenario, out=tmp_path)
 

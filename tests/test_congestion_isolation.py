@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import baselines
 from silvan.errors import ScenarioError
 from tests.separate_buffers import (
     BEHIND_ONE_SPINE,

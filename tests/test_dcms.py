@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silvan.cli.dcms_tables import status_table
-from silvan.dcms_state import NO_RECORD
+from silvan.live.dcms_state import NO_RECORD
 from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from silvan import gpcnet, run
+from silvan import run
 from silvan.errors import SilvanError
 from silvan.example_files import copy_example, example
-from silvan.result import Result
-from silvan.scenario import Scenario
-from silvan.toml_text import TomlValue
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlValue
+from silvan.results import gpcnet
+from silvan.results.result import Result
 from tests.conftest import DDR_TOML
 
 TEXT = f"""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 import silvan
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case
 from silvan.reproduce.registry import study
-from silvan.toml_text import TomlValue
 from silvan_papers.mizero2017 import EXP1, EXP2, actions
 from silvan_papers.mizero2017_runs import VICTIM, completion_s, course
 

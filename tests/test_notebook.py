@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.notebook import MOST_NODES, MOST_ROWS
+from silvan.results.notebook import MOST_NODES, MOST_ROWS
 from silvan.sweeping.store import Failure
 from tests.conftest import INCAST
 from tests.test_extras import run_python_without

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import baselines
 from silvan.example_files import example
 from tests.conftest import Command
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
 from silvan.cli.app import run_command
+from silvan.comparing.baselines import baselines
 from silvan.errors import ProgramError, SilvanError
-from silvan.programs import COLLECTIVES, LARGEST_TAG, LONGEST_S, Program
+from silvan.inputs.programs import COLLECTIVES, LARGEST_TAG, LONGEST_S, Program
 from tests.conftest import ddr_scenario
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import baselines
 from tests.conftest import ddr_scenario
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import baselines
 from silvan.errors import ScenarioError
 from tests.conftest import ddr_scenario
 

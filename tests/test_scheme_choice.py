@@ -10,14 +10,14 @@ import pytest
 
 import silvan
 from silvan._silvan import scheme_names, scheme_tables
-from silvan.comparison import compare, watched
+from silvan.comparing.comparison import compare, watched
+from silvan.comparing.tuning.settings import search_of
+from silvan.comparing.tuning.space import Parameter
+from silvan.comparing.tuning.tune import Objective, start_of, tune
 from silvan.errors import ScenarioError
-from silvan.measures import row_measures
-from silvan.receive_rates import delivered
-from silvan.toml_text import TomlValue
-from silvan.tuning.settings import search_of
-from silvan.tuning.space import Parameter
-from silvan.tuning.tune import Objective, start_of, tune
+from silvan.inputs.toml_text import TomlValue
+from silvan.results.measures import row_measures
+from silvan.results.receive_rates import delivered
 from tests.conftest import Command
 from tests.test_guide import ROOT
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 
 import silvan
+from silvan.inputs.toml_text import TomlValue
 from silvan.sweeping.grid import parse_grid
 from silvan.sweeping.plan import plan
 from silvan.sweeping.table import SweepRow, from_table, to_table
-from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
 
 SCENARIO = silvan.Scenario.from_toml(INCAST)

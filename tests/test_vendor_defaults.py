@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import baselines
 from tests.conftest import ddr_scenario
 
 TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
-from silvan.toml_text import TomlValue
+from silvan.comparing.baselines import baselines
+from silvan.inputs.toml_text import TomlValue
 from tests.conftest import ddr_scenario
 
 ROOT = Path(__file__).parent.parent

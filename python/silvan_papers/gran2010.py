@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from silvan.hpcc import Numbers, numbers
-from silvan.receive_rates import PS_PER_MS
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.curves import Curve, by_name, over_time
 from silvan.reproduce.experiment import (
     Case,
@@ -23,8 +22,9 @@ from silvan.reproduce.experiment import (
 )
 from silvan.reproduce.registry import find_paper
 from silvan.reproduce.shapes import Clause, judge
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.hpcc import Numbers, numbers
+from silvan.results.receive_rates import PS_PER_MS
+from silvan.results.result import Result
 from silvan_papers.hpcc_targets import hpcc_targets
 from silvan_papers.papers import paper, targets_file
 

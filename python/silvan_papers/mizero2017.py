@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.curves import Curve, Line, curves, over_time
 from silvan.reproduce.experiment import (
     Case,
@@ -20,8 +21,7 @@ from silvan.reproduce.experiment import (
 )
 from silvan.reproduce.registry import stated_value
 from silvan.reproduce.shapes import Clause, judge
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.result import Result
 from silvan_papers.mizero2017_forests import FORESTS
 from silvan_papers.mizero2017_runs import (
     CONTRIBUTORS,

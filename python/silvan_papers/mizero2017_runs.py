@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silvan.receive_rates import FloatArray, delivered
-from silvan.result import Result
+from silvan.results.receive_rates import FloatArray, delivered
+from silvan.results.result import Result
 
 PS_PER_S = 1_000_000_000_000
 TICK_S = 22e-9

@@ -18,9 +18,9 @@ from typing import Any
 
 from marked import replaced
 
-from silvan.arena.judge import BEST, common_cases, mean_share
-from silvan.arena.page import largest_loss, link_title, takes_no_part
-from silvan.comparison import compared
+from silvan.comparing.arena.judge import BEST, common_cases, mean_share
+from silvan.comparing.comparison import compared
+from silvan.viewer.arena import largest_loss, link_title, takes_no_part
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "arena_page"

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import silvan
-from silvan.emulation import ControlChannel, Emulation
+from silvan.live.emulation import ControlChannel, Emulation
 from silvan.viewer.samples import LiveFabric, Sample, message
 from silvan.viewer.tables import page_tables
 from tests.conftest import ddr_scenario

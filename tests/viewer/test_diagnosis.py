@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from silvan.moments import Moment
+from silvan.live.moments import Moment
 from silvan.viewer.diagnosis import LiveDiagnosis, write_diagnosis
 from silvan.viewer.live import LiveServer, LiveSource
 from silvan.viewer.samples import unpacked

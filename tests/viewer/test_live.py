@@ -23,8 +23,8 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 import silvan
-from silvan.emulation import ControlChannel, Emulation
-from silvan.live_programs import opensm
+from silvan.live.emulation import ControlChannel, Emulation
+from silvan.live.live_programs import opensm
 from silvan.viewer.dcms_log import DcmsLog
 from silvan.viewer.samples import LiveFabric, message, unpacked
 from tests.conftest import DDR_TOML

@@ -15,7 +15,7 @@ import pytest
 import silvan
 from silvan.cli import main
 from silvan.cli.options import with_view
-from silvan.run_labels import run_labels
+from silvan.results.run_labels import run_labels
 from silvan.viewer.page import page_html
 from silvan.viewer.tables import page_tables
 from tests.conftest import ddr_scenario

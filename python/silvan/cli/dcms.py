@@ -144,7 +144,7 @@ def _show_status(config: Path, *, as_json: bool) -> None:
     """Print what the manager with this configuration does; the status is 1 if it does not run."""
     from silvan import _silvan
     from silvan.cli.dcms_tables import status_table
-    from silvan.dcms_state import NO_RECORD, damaged_status, read_status
+    from silvan.live.dcms_state import NO_RECORD, damaged_status, read_status
 
     folder = _silvan.Manager.check(configuration(config), str(config))
     status = read_status(folder)
@@ -165,7 +165,7 @@ def _show_report(log: Path, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from silvan.cli.dcms_tables import report_table
-    from silvan.dcms_state import read_report
+    from silvan.live.dcms_state import read_report
 
     report = read_report(log)
     if report.skipped:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from silvan.cli.printer import note, put
 from silvan.errors import ManagerError, ScenarioError, SilvanError
-from silvan.input_files import CONFIGURATION_BYTES, read_text
+from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from silvan.cli.diagnosis_tables import stamp
-from silvan.dcms_state import port_name
+from silvan.live.dcms_state import port_name
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.dcms_state import DcmsReport, LowPort
+    from silvan.live.dcms_state import DcmsReport, LowPort
 
 _MANAGERS = {
     "not-required": "not required",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.result import Result
+    from silvan.results.result import Result
 
 
 def some_flows(result: Result, most: int) -> dict[str, Any]:

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
-    from silvan.result import Result
-    from silvan.scenario import Scenario
-    from silvan.workers import Job
+    from silvan.execution.workers import Job
+    from silvan.inputs.scenario import Scenario
+    from silvan.results.measures import Measure
+    from silvan.results.result import Result
 
 
 _TREND = 2.878
@@ -148,12 +148,12 @@ def run(
     others. A scenario that varies keys is for silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
+    from silvan.execution.processes import cores
+    from silvan.execution.run_threads import checked_threads, fewer_threads, wanted_threads
+    from silvan.execution.workers import run_jobs
     from silvan.folders import claimed_results, require_writable_file
-    from silvan.packet_trace import Traced
-    from silvan.processes import cores
-    from silvan.run_threads import checked_threads, fewer_threads, wanted_threads
-    from silvan.scenario import warn_without_traffic
-    from silvan.workers import run_jobs
+    from silvan.inputs.scenario import warn_without_traffic
+    from silvan.results.packet_trace import Traced
 
     chosen = chosen_measures(measures)
     loaded = load(scenario, set_, scheme)
@@ -268,7 +268,7 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
 
 def _number(text: str) -> int | str:
     """Read a number, if it is one."""
-    from silvan.quantities import whole_number
+    from silvan.inputs.quantities import whole_number
 
     number = whole_number(text)
     return text if number is None else number
@@ -277,8 +277,8 @@ def _number(text: str) -> int | str:
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Job]:
     """List all runs, one for each seed."""
     from silvan.errors import SilvanError
+    from silvan.execution.workers import Job
     from silvan.sweeping.plan import seed_count, seeds_of
-    from silvan.workers import Job
 
     if varied := loaded.axes():
         raise SilvanError(
@@ -294,7 +294,7 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
     """Sum a run up in plain values; all flows of it if the report is for a program to read."""
-    from silvan.measures import finite
+    from silvan.results.measures import finite
 
     return {
         "seed": result.seed,
@@ -335,7 +335,7 @@ def _trees(result: Result) -> dict[str, Any]:
     """List the congestion trees, if the run has sampled them."""
     if "tree_lifetimes" not in result.tables:
         return {}
-    from silvan.forest import tree_lives
+    from silvan.results.forest import tree_lives
 
     return {"trees": tree_lives(result)}
 

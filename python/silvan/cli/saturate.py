@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
     from silvan.planning.saturation import LoadPoint, Saturation
+    from silvan.results.measures import Measure
 
 _CURVE = 8
 """Loads below saturation that a figure has, at least."""
@@ -78,10 +78,10 @@ def saturate(
     what arrives at its sources then. The loads of the scenario are replaced. --grid compares
     schemes, routings or values of any other key, in one table and one figure.
     """
+    from silvan.inputs.toml_text import parse_value
     from silvan.planning.saturation import saturate as search
     from silvan.sweeping.grid import parse_grid
     from silvan.sweeping.plan import plain
-    from silvan.toml_text import parse_value
 
     shown = chosen_measures(measures)
     loaded = load(scenario, set_, scheme).varying(parse_grid(grid or []))
@@ -132,7 +132,7 @@ def saturate(
 def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
     from rich.table import Table
 
-    from silvan.measures import RATES
+    from silvan.results.measures import RATES
 
     def make(measures: Sequence[Measure]) -> Table:
         table = Table(title=name or None)

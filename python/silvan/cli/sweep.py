@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
+    from silvan.results.measures import Measure
     from silvan.sweeping.sweep import SweepProgress, SweepResult
 
 _MOST_LINES = 40

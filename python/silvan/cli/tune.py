@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
-    from silvan.scenario import Scenario
-    from silvan.tuning.space import Parameter
-    from silvan.tuning.tune import Objective, TuneResult
+    from silvan.comparing.tuning.space import Parameter
+    from silvan.comparing.tuning.tune import Objective, TuneResult
+    from silvan.inputs.scenario import Scenario
+    from silvan.results.measures import Measure
 
 
 def tune(
@@ -115,9 +115,9 @@ def tune(
     output folder, and those of ib-cc to opensm.conf, too. The same command goes on with a search
     that was stopped or killed.
     """
-    from silvan.tuning.runs import STUDY
-    from silvan.tuning.tune import OBJECTIVE, Objective
-    from silvan.tuning.tune import tune as do_tune
+    from silvan.comparing.tuning.runs import STUDY
+    from silvan.comparing.tuning.tune import OBJECTIVE, Objective
+    from silvan.comparing.tuning.tune import tune as do_tune
 
     shown = chosen_measures(measures)
     begin_on(scheduler)
@@ -155,9 +155,9 @@ def tune(
 
 
 def _read(path: Path, set_: list[str] | None, hotspots: Sequence[str]) -> Scenario:
+    from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric
     from silvan.planning.whatif import with_hotspots
-    from silvan.toml_text import parse_assignments
 
     scenario = read_fabric(path, parse_assignments(set_ or []))
     warn(scenario.warnings)
@@ -167,7 +167,7 @@ def _read(path: Path, set_: list[str] | None, hotspots: Sequence[str]) -> Scenar
 
 
 def _parameter(word: str) -> Parameter:
-    from silvan.tuning.space import Parameter
+    from silvan.comparing.tuning.space import Parameter
 
     key, equals, text = word.partition("=")
     if not equals or not key.strip():

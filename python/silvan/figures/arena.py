@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from silvan.arena.judge import common_cases, mean_share
+from silvan.comparing.arena.judge import common_cases, mean_share
 from silvan.figures import style
 
 _COLOURS = "cividis"

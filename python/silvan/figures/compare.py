@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.comparison import compared
+from silvan.comparing.comparison import compared
 from silvan.figures import style
-from silvan.measures import narrow_title
+from silvan.results.measures import narrow_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
-    from silvan.comparison import RankingRow
-    from silvan.measures import Measure
+    from silvan.comparing.comparison import RankingRow
+    from silvan.results.measures import Measure
 
 _BEST = "#009E73"
 _DOT = "#0072B2"
@@ -48,7 +48,7 @@ def draw_comparison(
     stem : str
         Name of the files, without suffix.
     measures : sequence of Measure, optional
-        Measures to draw; by default those of :func:`silvan.comparison.compared`.
+        Measures to draw; by default those of :func:`silvan.comparing.comparison.compared`.
 
     Returns
     -------

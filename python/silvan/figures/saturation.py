@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from silvan.figures import style
-from silvan.measures import MEASURES
+from silvan.results.measures import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from silvan.errors import ScenarioError
+from silvan.inputs.toml_text import TomlValue, parse_value
 from silvan.sweeping.plan import MOST_POINTS
-from silvan.toml_text import TomlValue, parse_value
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?::({_NUMBER}))?(?:\s+(\S.*))?")

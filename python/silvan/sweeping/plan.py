@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from silvan.errors import ScenarioError
-from silvan.processes import cores
-from silvan.scenario import (
+from silvan.execution.processes import cores
+from silvan.inputs.scenario import (
     LARGEST_SEED,
     Scenario,
     checked_scenario,
     warn_without_traffic,
 )
-from silvan.toml_text import SupportsToList, TomlValue, literal, parse_value
+from silvan.inputs.toml_text import SupportsToList, TomlValue, literal, parse_value
 
 Grid: TypeAlias = Mapping[str, Sequence[object] | SupportsToList]
 """Values to vary, by dotted key."""

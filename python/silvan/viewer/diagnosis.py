@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from silvan.folders import write_text
-from silvan.moments import LOADS, Moment, Report, Subnet
+from silvan.live.moments import LOADS, Moment, Report, Subnet
 from silvan.viewer.dcms_log import EventSource
 from silvan.viewer.page import document, facts_block, table_block
 from silvan.viewer.samples import NO_LIMITS, packed

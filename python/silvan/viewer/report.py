@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from silvan.errors import OutputError
 from silvan.folders import write_text
-from silvan.result import Result
+from silvan.results.result import Result
 from silvan.viewer.page import Block, document, embedded, facts_block, table_block
 from silvan.viewer.shapes import Curve, Target, require_fields, require_places, require_shape
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from silvan.cache import kept_result
 from silvan.errors import OutputError
+from silvan.execution.cache import kept_result
 from silvan.reproduce.curves import SPREAD
 from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 from silvan.viewer.shapes import DAMAGED, read_json

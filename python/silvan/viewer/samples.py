@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from silvan.emulation import ControlChannel
+from silvan.live.emulation import ControlChannel
 from silvan.viewer.dcms_log import DcmsLog
 
 _COUNTED = {

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from silvan.errors import OutputError, one_line
-from silvan.scenario import Scenario
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlValue, literal
 from silvan.sweeping.plan import label, plain
 from silvan.sweeping.store import MANIFEST, POINTS, Failure, read_rows
 from silvan.sweeping.table import SweepRow, to_table
-from silvan.toml_text import TomlValue, literal
 from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table
 from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.figures import style
-from silvan.receive_rates import FloatArray
 from silvan.reproduce.experiment import PointTable
+from silvan.results.receive_rates import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
