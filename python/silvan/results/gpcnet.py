@@ -1,4 +1,4 @@
-"""The benchmark GPCNeT: its runs, its statistics and its table.
+"""The benchmark GPCNeT: its statistics and its table.
 
 S. Chunduri et al., "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in
 HPC Networks", SC 2019; statistics and table are those of ``network_load_test``, and names of the
@@ -8,14 +8,12 @@ other tests those of ``network_test``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from silvan.errors import SilvanError
-from silvan.execution.workers import Job, OnProgress, run_jobs
 from silvan.inputs.quantities import Table
 from silvan.inputs.scenario import Scenario
 from silvan.results.receive_rates import FloatArray, measured_ps
@@ -29,8 +27,6 @@ _OUTSTANDING = 8
 _TIMES: Final = frozenset({"rr-latency", "rr-get-latency", "allreduce"})
 # What all ranks of a slice do together, once per iteration.
 _WITHOUT_RINGS: Final = frozenset({"allreduce", "alltoall"})
-# Time for which congestors are measured alone, if the scenario gives them none to settle.
-_ALONE_MS = 1.0
 
 Part = Literal["isolated", "congestors", "congested"]
 PARTS: Final[tuple[Part, ...]] = ("isolated", "congestors", "congested")
@@ -150,36 +146,14 @@ class Report:
         }
 
 
-def part(scenario: Scenario, name: Part) -> Scenario:
-    """Give one part of the benchmark as a scenario of its own.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        A scenario with a table ``traffic.gpcnet``.
-    name : str
-        ``isolated``, ``congestors`` or ``congested``.
+def section_of(scenario: Scenario) -> Table:
+    """Return the table ``traffic.gpcnet`` of a scenario.
 
     Raises
     ------
     SilvanError
         If the scenario does not have the benchmark.
     """
-    section = _section(scenario)
-    if name != "congestors":
-        return scenario.override({"traffic.gpcnet.part": name})
-    settle = section.settle.seconds * 1e3 or _ALONE_MS
-    return scenario.override(
-        {
-            "traffic.gpcnet.part": name,
-            "run.warm-up": f"{settle:g} ms",
-            "run.duration": f"{2 * settle:g} ms",
-            "probe.interval": f"{settle:g} ms",
-        }
-    )
-
-
-def _section(scenario: Scenario) -> Table:
     section = scenario.traffic.get("gpcnet")
     if not isinstance(section, Table):
         raise SilvanError(
@@ -189,33 +163,9 @@ def _section(scenario: Scenario) -> Table:
     return section
 
 
-def measure(
-    scenario: Scenario, *, seed: int | None = None, on_progress: OnProgress | None = None
-) -> Report:
-    """Run the benchmark: its tests alone, its congestors alone, and both, in parallel.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        A scenario with a table ``traffic.gpcnet``.
-    seed : int, optional
-        Seed of the runs; by default the scenario's.
-    on_progress : callable, optional
-        Called from time to time with the index of a part and its progress.
-
-    Returns
-    -------
-    Report
-        What was measured. Printed, it is the benchmark's own table.
-    """
-    jobs = [Job(part(scenario, name), scenario.seed if seed is None else seed) for name in PARTS]
-    with closing(run_jobs(jobs, on_progress=on_progress)) as finished:
-        return report(scenario, {PARTS[index]: result for index, result in finished})
-
-
 def tests(scenario: Scenario) -> list[Test]:
     """List the tests of a scenario's benchmark, in their order."""
-    section = _section(scenario)
+    section = section_of(scenario)
     return [_test(label, section) for label in section.tests]
 
 
@@ -227,7 +177,7 @@ def test(scenario: Scenario, label: str) -> Test:
     SilvanError
         If the scenario's benchmark does not have it.
     """
-    section = _section(scenario)
+    section = section_of(scenario)
     if label not in section.tests:
         raise SilvanError(
             f"{scenario.name}: the benchmark GPCNeT does not measure {label} here",
@@ -275,7 +225,7 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
     spans_ps = (marks["end_ps"].to_numpy()[chosen] - marks["begin_ps"].to_numpy()[chosen]).astype(
         np.float64
     )
-    section = _section(result.scenario)
+    section = section_of(result.scenario)
     rings = 1 if test.label in _WITHOUT_RINGS else int(section.rings)
     ranks = int(column["rank"].max()) + 1
     per_ring = spans_ps.size // (rings * ranks)
@@ -343,7 +293,7 @@ def report(scenario: Scenario, results: Mapping[Part, Result]) -> Report:
     """
     chosen = tests(scenario)
     jobs = results["congested"].tables["programs"].to_pylist()
-    per_host = int(_section(scenario).ranks_per_host)
+    per_host = int(section_of(scenario).ranks_per_host)
     measuring = sum(job["ranks"] for job in jobs if not job["background"])
     total = sum(job["ranks"] for job in jobs)
     return Report(
@@ -463,9 +413,8 @@ __all__ = [
     "Statistics",
     "Test",
     "congestor_rates",
-    "measure",
-    "part",
     "report",
+    "section_of",
     "statistics",
     "test",
     "tests",
