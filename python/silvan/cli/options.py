@@ -320,11 +320,9 @@ def added_scheme(
     return others, {**own, **scheme_keys(scheme, given, "--schemes")}
 
 
-def with_trees(scenario: Scenario) -> Scenario:
-    """Make a scenario look for congestion trees, if it does not yet."""
-    if "trees" in scenario.to_dict()["probe"]:
-        return scenario
-    return scenario.override({"probe.trees": {}})
+def tree_keys(scenario: Scenario) -> dict[str, TomlValue]:
+    """Return the keys that make a scenario look for congestion trees, if it does not yet."""
+    return {} if "trees" in scenario.to_dict()["probe"] else {"probe.trees": {}}
 
 
 def user_id(user: str, option: str) -> int:
@@ -344,8 +342,8 @@ _READS_PER_HOP = 0.1
 """Reading a packet takes a fifth of the instructions of a packet-hop, so that trees take 2 %."""
 
 
-def with_view(scenario: Scenario) -> Scenario:
-    """Make a scenario record all that `silvan view` shows.
+def view_keys(scenario: Scenario) -> dict[str, TomlValue]:
+    """Return the keys that make a scenario record all that `silvan view` shows.
 
     Where it has no ``[probe.trees]``, samples of trees that stand still and hold more than 4,096
     packets are left out (``reads-per-hop``): in a full fabric, each of them reads as many packets
@@ -361,7 +359,7 @@ def with_view(scenario: Scenario) -> Scenario:
     }
     if "trees" not in probe:
         recorded["probe.trees"] = {"reads-per-hop": _READS_PER_HOP}
-    return scenario.override(recorded)
+    return recorded
 
 
 def guid_files(roots: Path | None, compute_nodes: Path | None) -> GuidFiles:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from silvan.inputs.scenario import Scenario
+    from silvan.inputs.toml_text import TomlValue
     from silvan.results.packet_trace import Hop, Traced
     from silvan.results.result import Result
 
@@ -49,12 +50,12 @@ Pcap = Annotated[
 ]
 
 
-def with_packets(
+def packet_keys(
     scenario: Scenario, trace: Traced | None, pcap: tuple[str, Path] | None
-) -> Scenario:
-    """Make a scenario record the packets that are to be printed and written."""
+) -> dict[str, TomlValue]:
+    """Return the keys that make a scenario record the packets to print and to write."""
     if trace is None and pcap is None:
-        return scenario
+        return {}
     recorded: dict[str, Any] = scenario.to_dict()["probe"].get("packets", {})
     ports, flows = list(recorded.get("ports", [])), list(recorded.get("flows", []))
     if pcap is not None:
@@ -73,14 +74,20 @@ def with_packets(
         ports.append(pcap[0])
     if trace is not None:
         flows.append({"from": trace.source, "to": trace.destination})
+    return {"probe.packets": {"ports": ports, "flows": flows}}
+
+
+def recording(scenario: Scenario, keys: Mapping[str, TomlValue]) -> Scenario:
+    """Set the keys that options of a run need; an error names the option of a packet key."""
+    if not keys:
+        return scenario
     try:
-        return scenario.override({"probe.packets": {"ports": ports, "flows": flows}})
+        return scenario.override(keys)
     except ScenarioError as error:
-        # The words of the command line, not those of the key that they set.
         found = re.fullmatch(r".*\bprobe\.packets\.(ports|flows)\S*: (.*)", str(error))
-        option = "--trace or --pcap" if found is None else _OPTIONS[found[1]]
-        message = str(error) if found is None else found[2]
-        raise SilvanError(f"{option}: {message}", hint=error.hint) from error
+        if found is None:
+            raise
+        raise SilvanError(f"{_OPTIONS[found[1]]}: {found[2]}", hint=error.hint) from error
 
 
 def check_one_run(runs: int, options: Mapping[str, object]) -> None:

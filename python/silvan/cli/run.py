@@ -27,16 +27,17 @@ from silvan.cli.options import (
     Yes,
     load,
     require_size,
-    with_trees,
-    with_view,
+    tree_keys,
+    view_keys,
 )
 from silvan.cli.packets import (
     Pcap,
     Trace,
     check_one_run,
+    packet_keys,
     put_trace,
+    recording,
     trace_report,
-    with_packets,
     write_capture,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
@@ -157,12 +158,13 @@ def run(
 
     chosen = chosen_measures(measures)
     loaded = load(scenario, set_, scheme)
-    if trees:
-        loaded = with_trees(loaded)
-    if record is not None:
-        loaded = with_view(loaded)
     traced = None if trace is None else Traced.parse(trace)
-    loaded = with_packets(loaded, traced, pcap)
+    keys = {
+        **({} if record is None else view_keys(loaded)),
+        **(tree_keys(loaded) if trees else {}),
+        **packet_keys(loaded, traced, pcap),
+    }
+    loaded = recording(loaded, keys)
     count = None if threads is None else checked_threads(_number(threads))
     wanted = wanted_threads(loaded, count)
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
