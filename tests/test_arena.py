@@ -16,6 +16,7 @@ import pytest
 import silvan
 from silvan._silvan import schemes
 from silvan.comparing.arena import Arena, ArenaResult, arena_runs, read_arena, run_arena
+from silvan.comparing.arena.figure import draw_arena, percent
 from silvan.comparing.arena.judge import interval
 from silvan.comparing.arena.run import Runner, _tune_one, prepared, taking_part
 from silvan.comparing.arena.store import Store
@@ -24,7 +25,6 @@ from silvan.comparing.comparison import compare, watched
 from silvan.comparing.tuning.settings import search_of
 from silvan.comparing.tuning.space import Searched, searches
 from silvan.execution.cache import build_id
-from silvan.figures.arena import draw_arena, percent
 from silvan.viewer.arena import _shares, losses
 from tests.conftest import Command
 from tests.test_guide import ROOT

@@ -14,10 +14,10 @@ import silvan
 from silvan.cli import main
 from silvan.cli.arena import _selection
 from silvan.comparing.arena import ArenaProgress, read_arena, run_arena
+from silvan.comparing.arena.figure import draw_arena
 from silvan.comparing.arena.objective import reached
 from silvan.comparing.arena.store import Measured
 from silvan.comparing.tuning.tune import Objective
-from silvan.figures.arena import draw_arena
 from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT

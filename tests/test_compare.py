@@ -15,8 +15,8 @@ from matplotlib.patches import Rectangle
 import silvan
 from silvan.comparing.baselines import Baseline, Cost, Fitting, baselines
 from silvan.comparing.comparison import RankingRow, Sampled, compare, watched
+from silvan.comparing.comparison_figure import _panel
 from silvan.figures import style
-from silvan.figures.compare import _panel
 from silvan.results.measures import CLEARED, MEASURES
 from silvan.viewer.comparison import comparison_report
 from tests.conftest import Command, ddr_scenario

@@ -214,7 +214,7 @@ def _put_left_out(result: ArenaResult) -> None:
 def _draw(result: ArenaResult, folder: Path) -> list[Path]:
     """Draw a heat map for each kind of links; one of an earlier arena with other links goes."""
     from silvan.comparing.arena.definition import LINKS
-    from silvan.figures.arena import draw_arena
+    from silvan.comparing.arena.figure import draw_arena
     from silvan.viewer.arena import link_title, losses
 
     for link in LINKS:

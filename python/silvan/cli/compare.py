@@ -214,7 +214,7 @@ def _compare_scenario(
     from silvan import _silvan
     from silvan.comparing.comparison import choose
     from silvan.comparing.comparison import compare as do_compare
-    from silvan.figures.compare import draw_comparison
+    from silvan.comparing.comparison_figure import draw_comparison
     from silvan.folders import Origin, claim_figures
     from silvan.sweeping.plan import require_few
     from silvan.viewer.comparison import comparison_report, write_comparison

@@ -121,8 +121,8 @@ def saturate(
         for name, one in found.items():
             _print(name, one, shown)
     if out is not None:
-        from silvan.figures.saturation import draw_saturation
         from silvan.figures.style import Page
+        from silvan.planning.saturation_figure import draw_saturation
 
         page = Page(formats=("png", "svg", "pdf"))
         for path in draw_saturation(found, title=loaded.name, folder=out, page=page):

@@ -736,7 +736,7 @@ class Scenario:
         return f"<silvan.Scenario {self.name!r} {self.hash[:12]}>"
 
     def _repr_html_(self) -> str:
-        from silvan.results.notebook import scenario_html
+        from silvan.inputs.scenario_html import scenario_html
 
         return scenario_html(self)
 

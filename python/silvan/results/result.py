@@ -465,7 +465,7 @@ class Result:
         return f"<silvan.Result of {self.scenario.name!r}, seed {self.seed}>"
 
     def _repr_html_(self) -> str:
-        from silvan.results.notebook import result_html
+        from silvan.results.result_html import result_html
 
         return result_html(self)
 

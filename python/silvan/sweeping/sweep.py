@@ -100,7 +100,7 @@ class SweepResult:
         return frame
 
     def _repr_html_(self) -> str:
-        from silvan.results.notebook import sweep_html
+        from silvan.sweeping.sweep_html import sweep_html
 
         return sweep_html(self)
 
