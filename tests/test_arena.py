@@ -20,7 +20,7 @@ from silvan.comparing.arena.figure import draw_arena, percent
 from silvan.comparing.arena.judge import interval
 from silvan.comparing.arena.run import Runner, _tune_one, prepared, taking_part
 from silvan.comparing.arena.store import Store
-from silvan.comparing.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.comparing.comparison import compare, watched
 from silvan.comparing.tuning.settings import search_of
 from silvan.comparing.tuning.space import Searched, searches
@@ -132,7 +132,7 @@ def test_published_settings_measure_what_compare_measures(
 def test_intervals_and_objectives_follow_from_the_seeds(
     arena: Arena, result: ArenaResult, tmp_path: Path
 ) -> None:
-    hpcc = next(one for one in baselines(arena.cases[0].scenario) if one.name == "hpcc")
+    hpcc = next(one for one in fitting(arena.cases[0].scenario).every if one.name == "hpcc")
     values = []
     for seed in arena.seeds:
         ranking = compare(
@@ -194,7 +194,7 @@ def test_tuned_settings_are_at_least_as_good_where_they_are_tuned(
     found = result.settings.get("100G", {})
     assert found, "five trials find better settings for one of the two schemes"
     for name, settings in found.items():
-        one = next(each for each in baselines(case.scenario) if each.name == name)
+        one = next(each for each in fitting(case.scenario).every if each.name == name)
         reached = []
         for values in ({}, settings):
             scenario = watched(case.scenario.override({**one.overrides, **values}))
@@ -221,7 +221,7 @@ def test_every_parameter_that_is_searched_starts_from_the_published_value() -> N
         # The worked example has no published settings.
         assert _searched(scenario) == declared - {"half"}
         # All others map each flow to a lane, and have nothing to set.
-        chosen = {one.name: scenario.override(one.overrides) for one in baselines(scenario)}
+        chosen = {one.name: scenario.override(one.overrides) for one in fitting(scenario).every}
         without = {name for name, one in chosen.items() if search_of(one) is None}
         assert without == {"none", "vftree", "flow2sl", "dbbm", "obqa"}
 
@@ -247,7 +247,7 @@ def _searched(scenario: silvan.Scenario) -> set[str]:
     """Return the schemes of which something is searched, after a look at where searches start."""
     searched = set()
     of_variant = {one["name"]: one["scheme"] for one in scenario.scheme_variants()}
-    for one in baselines(scenario):
+    for one in fitting(scenario).every:
         search = search_of(scenario.override(one.overrides))
         if search is None:
             continue
@@ -326,7 +326,7 @@ DIFFERENT = (
 def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, ...]) -> None:
     arena = read_arena()
     for case in arena.only(chosen, ["credits", "pfc"]).cases if chosen else arena.cases:
-        for one in baselines(case.scenario):
+        for one in fitting(case.scenario).every:
             (run,) = prepared(case, one.overrides, [1])
             assert run.scenario.has_traffic
     # What is reduced has nothing to do with schemes.

@@ -17,7 +17,7 @@ from silvan.comparing.arena.judge import share
 from silvan.comparing.arena.measure import numbers
 from silvan.comparing.arena.run import prepared, require_python_scheme
 from silvan.comparing.arena.store import Measured, Store
-from silvan.comparing.baselines import baselines, fitting
+from silvan.comparing.baselines import fitting
 from silvan.comparing.comparison import watched
 from silvan.execution.cache import build_id
 from silvan.execution.processes import Pool, Returned
@@ -62,7 +62,7 @@ def test_a_python_file_does_not_take_the_name_of_a_scheme(
         }
     )
     with pytest.raises(silvan.ScenarioError, match="which another scheme has"):
-        baselines(scenario)
+        fitting(scenario)
 
 
 def test_a_taken_name_is_refused_before_any_run(command: Command, folder: Path) -> None:

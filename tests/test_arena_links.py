@@ -12,7 +12,7 @@ import pytest
 import silvan
 from silvan.comparing.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
 from silvan.comparing.arena.run import prepared
-from silvan.comparing.baselines import baselines, left_out
+from silvan.comparing.baselines import fitting, left_out
 from silvan.execution.cache import build_id
 from tests.conftest import Command
 from tests.test_arena import results
@@ -128,7 +128,7 @@ def test_an_incast_ends_when_the_link_of_its_receiver_has_carried_it(result: Are
 def test_nothing_is_lost_and_all_that_is_sent_arrives(arena: Arena, name: str, link: str) -> None:
     """Oracle: conservation of bytes at hosts and cables; each pause that is sent is received."""
     (case,) = arena.on_links([link]).cases
-    (one,) = [one for one in baselines(case.scenario) if one.name == name]
+    (one,) = [one for one in fitting(case.scenario).every if one.name == name]
     (placed,) = prepared(case, one.overrides, [2])
     run = silvan.run(placed.scenario)
     sent, received = (
@@ -204,11 +204,11 @@ def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) 
     tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
     with_all = silvan.Scenario(fabric=tree, switch={"buffer": "64 KiB"})
     assert left_out(with_all) == {}
-    every = {one.name for one in baselines(with_all)}
+    every = {one.name for one in fitting(with_all).every}
     # Each scheme takes part, or there is a reason.
     odd = (("vl.data-vls", 2), ("switch.buffer", "8 KiB"), ("switch.queueing", "fifo"))
     for scenario in (of_credits, pfc, *(with_all.override({key: to}) for key, to in odd)):
-        taking_part = {one.name for one in baselines(scenario)}
+        taking_part = {one.name for one in fitting(scenario).every}
         assert taking_part | set(left_out(scenario)) == every
         assert not taking_part & set(left_out(scenario))
     assert {"pft", "vftree", "recn"} <= set(left_out(pfc))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.comparing.baselines import baselines
+from silvan.comparing.baselines import fitting
 from tests.conftest import ddr_scenario
 
 ROOT = Path(__file__).parent.parent
@@ -20,7 +20,7 @@ NAMES = ["rccc", "rccc+shortest"]
 
 
 def controlled(scenario: silvan.Scenario, name: str = "rccc") -> silvan.Scenario:
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
+    (baseline,) = (one for one in fitting(scenario).every if one.name == name)
     return scenario.override(baseline.overrides)
 
 

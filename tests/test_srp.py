@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.comparing.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.errors import ScenarioError
 from tests.conftest import ddr_scenario
 
@@ -20,7 +20,7 @@ TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "
 
 
 def controlled(scenario: silvan.Scenario, name: str) -> silvan.Scenario:
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
+    (baseline,) = (one for one in fitting(scenario).every if one.name == name)
     return scenario.override(baseline.overrides)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.comparing.baselines import baselines
+from silvan.comparing.baselines import fitting
 from tests.conftest import ddr_scenario
 
 TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
@@ -26,7 +26,7 @@ def as_sold(
         traffic={"incast": [{"to": "host-0000"}]},
         run={"warm-up": "1 ms", "duration": "3 ms"},
     )
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
+    (baseline,) = (one for one in fitting(scenario).every if one.name == name)
     return scenario.override({**baseline.overrides, **keys})
 
 
@@ -106,7 +106,7 @@ def test_no_sender_starves_and_the_table_suffices() -> None:
 def test_adaptive_routing_is_offered_where_switches_can_choose() -> None:
     """Oracle: a tree of two ways up has paths to choose from; one switch and a torus have none."""
     names = {
-        generator: {one.name for one in baselines(ddr_scenario(fabric=fabric))}
+        generator: {one.name for one in fitting(ddr_scenario(fabric=fabric)).every}
         for generator, fabric in (
             ("tree", TREE),
             ("switch", {"generator": "single-switch", "hosts": 4}),
@@ -136,7 +136,7 @@ def test_adaptive_routing_uses_both_spines() -> None:
         },
         run={"warm-up": "1 ms", "duration": "2 ms"},
     )
-    for one in baselines(scenario):
+    for one in fitting(scenario).every:
         if one.name in {"ib-cc", "ib-cc+adaptive"}:
             result = silvan.run(scenario.override(one.overrides))
             received = sum(result.hosts["delivered_bytes"].to_pylist()) / (12_500e3 * 2048 / 2074)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.comparing.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.inputs.toml_text import TomlValue
 from tests.conftest import ddr_scenario
 
@@ -233,7 +233,7 @@ def test_nobody_starves_and_a_burst_is_forgotten(name: str) -> None:
         },
         run={"duration": "30 ms", "warm-up": "25 ms"},
     )
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
+    (baseline,) = (one for one in fitting(scenario).every if one.name == name)
     result = silvan.run(scenario.override(baseline.overrides))
     sent = result.hosts["injected_bytes"].to_pylist()
     assert goodput(result) > 0.9
@@ -249,7 +249,7 @@ def test_nobody_starves_and_a_burst_is_forgotten(name: str) -> None:
 def test_settings_are_those_of_the_base_round_trip(name: str) -> None:
     """Oracle: an idle flow, whose acknowledgement says when its packet was sent."""
     scenario = incast(1, traffic={"flow": [{"from": "host-0001", "to": "host-0000", "load": 0.01}]})
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
+    (baseline,) = (one for one in fitting(scenario).every if one.name == name)
     result = silvan.run(scenario.override(baseline.overrides))
     # Nothing waits, so nothing is held back.
     assert goodput(result) == pytest.approx(0.01, rel=0.1)

@@ -76,15 +76,6 @@ def tune(
             help="Further seeds, of other placements, that judge the chosen settings.",
         ),
     ] = 3,
-    hotspot: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST",
-            help="Storage hotspot: 80 % of the hosts send to it, the others to random hosts. May "
-            "be repeated. By default the scenario's traffic, or one random hotspot.",
-            show_default=False,
-        ),
-    ] = None,
     pick: Annotated[
         int | None,
         typer.Option(
@@ -121,7 +112,7 @@ def tune(
 
     shown = chosen_measures(measures)
     begin_on(scheduler)
-    scenario = _read(fabric, set_, hotspot or [])
+    scenario = _read(fabric, set_)
     objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
     parameters = [_parameter(word) for word in vary or []] or None
     folder = out or Path("out") / f"tune-{scenario.name}"
@@ -154,16 +145,15 @@ def tune(
     _remarks(result)
 
 
-def _read(path: Path, set_: list[str] | None, hotspots: Sequence[str]) -> Scenario:
+def _read(path: Path, set_: list[str] | None) -> Scenario:
+    """Read a fabric; without traffic of its own, it gets one random hotspot."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric
     from silvan.planning.whatif import with_hotspots
 
     scenario = read_fabric(path, parse_assignments(set_ or []))
     warn(scenario.warnings)
-    if hotspots or not scenario.has_traffic:
-        return with_hotspots(scenario, hotspots or 1)
-    return scenario
+    return scenario if scenario.has_traffic else with_hotspots(scenario, 1)
 
 
 def _parameter(word: str) -> Parameter:

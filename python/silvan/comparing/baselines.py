@@ -72,37 +72,6 @@ class Baseline:
     cost: Cost
 
 
-def baselines(scenario: Scenario) -> list[Baseline]:
-    """List every scheme that suits the links and the fabric of a scenario.
-
-    Settings that the scenario writes, such as a calibrated Congestion Control Table, hold for each
-    variant of their scheme. A scheme in a Python file that the scenario names stands last.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The fabric and the traffic.
-
-    Returns
-    -------
-    list of Baseline
-        No control first.
-
-    Raises
-    ------
-    ScenarioError
-        No cable has the rate of ``[link]``, for which settings are computed; or the scheme in a
-        Python file has the name of another one.
-
-    Examples
-    --------
-    >>> import silvan
-    >>> [one.name for one in baselines(silvan.Scenario())][:2]
-    ['none', 'ib-cc']
-    """
-    return list(fitting(scenario).every)
-
-
 @dataclass(frozen=True, slots=True)
 class Fitting:
     """Which schemes a scenario suits.

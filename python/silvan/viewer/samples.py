@@ -317,15 +317,3 @@ def packed(header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
     for values in columns.values():
         parts += [values.tobytes(), b"\0" * (-values.nbytes % 8)]
     return b"".join(parts)
-
-
-def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Column]]:
-    """Read what :func:`packed` has written."""
-    (length,) = struct.unpack_from("<I", data)
-    header: dict[str, Any] = json.loads(data[4 : 4 + length])
-    first = -(-(4 + length) // 8) * 8
-    columns: dict[str, Column] = {
-        name: np.frombuffer(data, f"<{kind[0]}{int(kind[1:]) // 8}", count, first + start)
-        for name, (kind, start, count) in header.pop("columns").items()
-    }
-    return header, columns
