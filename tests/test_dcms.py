@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silvan.cli.dcms_tables import status_table
+from silvan.cli.dcms import status_table
 from silvan.live.dcms_state import NO_RECORD
 from tests.conftest import Command
 

@@ -15,8 +15,7 @@ from hypothesis import given
 
 import silvan
 from silvan.inputs.toml_text import TomlValue
-from silvan.sweeping.grid import parse_grid
-from silvan.sweeping.plan import plan
+from silvan.sweeping.plan import parse_grid, plan
 from silvan.sweeping.table import SweepRow, from_table, to_table
 from tests.conftest import INCAST, Command
 

@@ -80,8 +80,7 @@ def saturate(
     """
     from silvan.inputs.toml_text import parse_value
     from silvan.planning.saturation import saturate as search
-    from silvan.sweeping.grid import parse_grid
-    from silvan.sweeping.plan import plain
+    from silvan.sweeping.plan import parse_grid, plain
 
     shown = chosen_measures(measures)
     loaded = load(scenario, set_, scheme).varying(parse_grid(grid or []))

@@ -14,8 +14,7 @@ from silvan.results.receive_rates import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from silvan_papers.mizero2017 import Actions
-    from silvan_papers.mizero2017_runs import Course
+    from silvan_papers.mizero2017_runs import Actions, Course
 
 # The victim in the colour of what control is for; the contributors in three shades next to it.
 FLOW_COLOURS = {
