@@ -21,7 +21,7 @@ from silvan.comparing.arena.judge import interval
 from silvan.comparing.arena.run import Runner, _tune_one, prepared, taking_part
 from silvan.comparing.arena.store import Store
 from silvan.comparing.baselines import fitting
-from silvan.comparing.comparison import compare, watched
+from silvan.comparing.comparison import compare, with_probes
 from silvan.comparing.tuning.settings import search_of
 from silvan.comparing.tuning.space import Searched, searches
 from silvan.execution.cache import build_id
@@ -197,7 +197,7 @@ def test_tuned_settings_are_at_least_as_good_where_they_are_tuned(
         one = next(each for each in fitting(case.scenario).every if each.name == name)
         reached = []
         for values in ({}, settings):
-            scenario = watched(case.scenario.override({**one.overrides, **values}))
+            scenario = with_probes(case.scenario.override({**one.overrides, **values}))
             numbers = _numbers(silvan.run(scenario, seed=arena.tuning_seeds[0]))
             reached.append(
                 numbers["other_receivers_gbps"] * min(1, numbers["hotspot_utilisation"] / 0.95)
@@ -308,7 +308,7 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
         '[[traffic.flow]]\nfrom = "host-0003"\nto = "host-0004"\nbytes = "10 MB"\n'
         '[run]\nduration = "100 us"\n'
     )
-    numbers = _numbers(silvan.run(watched(silvan.Scenario.from_toml(text))))
+    numbers = _numbers(silvan.run(with_probes(silvan.Scenario.from_toml(text))))
     assert numbers["slowdown_p50"] == 1.0
     assert math.isinf(numbers["slowdown_p99"])
     assert math.isinf(numbers["flows_end_ms"])
@@ -331,7 +331,7 @@ def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, 
             assert run.scenario.has_traffic
     # What is reduced has nothing to do with schemes.
     for case in read_arena(quick=True).cases:
-        assert watched(case.scenario).has_traffic
+        assert with_probes(case.scenario).has_traffic
 
 
 @pytest.mark.slow

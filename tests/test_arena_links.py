@@ -12,7 +12,7 @@ import pytest
 import silvan
 from silvan.comparing.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
 from silvan.comparing.arena.run import prepared
-from silvan.comparing.baselines import fitting, left_out
+from silvan.comparing.baselines import fitting
 from silvan.execution.cache import build_id
 from tests.conftest import Command
 from tests.test_arena import results
@@ -203,26 +203,26 @@ def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) 
     of_credits, pfc = (case.scenario for case in arena.cases)
     tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
     with_all = silvan.Scenario(fabric=tree, switch={"buffer": "64 KiB"})
-    assert left_out(with_all) == {}
+    assert fitting(with_all).unsuited == {}
     every = {one.name for one in fitting(with_all).every}
     # Each scheme takes part, or there is a reason.
     odd = (("vl.data-vls", 2), ("switch.buffer", "8 KiB"), ("switch.queueing", "fifo"))
     for scenario in (of_credits, pfc, *(with_all.override({key: to}) for key, to in odd)):
         taking_part = {one.name for one in fitting(scenario).every}
-        assert taking_part | set(left_out(scenario)) == every
-        assert not taking_part & set(left_out(scenario))
-    assert {"pft", "vftree", "recn"} <= set(left_out(pfc))
+        assert taking_part | set(fitting(scenario).unsuited) == every
+        assert not taking_part & set(fitting(scenario).unsuited)
+    assert {"pft", "vftree", "recn"} <= set(fitting(pfc).unsuited)
 
 
 def test_lanes_suit_every_fabric_whose_routes_need_none() -> None:
     """Set-aside queues and their like are not for fat trees alone; a torus needs its lanes."""
     switch = {"buffer": "64 KiB"}
     tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "min-hop"}
-    assert set(left_out(silvan.Scenario(fabric=tree, switch=switch))) == {"vftree"}
+    assert set(fitting(silvan.Scenario(fabric=tree, switch=switch)).unsuited) == {"vftree"}
     torus = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
     for lanes in (1, 2):
         scenario = silvan.Scenario(fabric=torus, switch=switch, vl={"data-vls": lanes})
-        assert {"recn", "flow2sl", "dbbm", "srp"} <= set(left_out(scenario))
+        assert {"recn", "flow2sl", "dbbm", "srp"} <= set(fitting(scenario).unsuited)
 
 
 def test_a_scheme_that_is_named_on_pfc_alone_is_refused(command: Command, tmp_path: Path) -> None:

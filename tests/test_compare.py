@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 import silvan
 from silvan.comparing.baselines import Baseline, Cost, Fitting, fitting
-from silvan.comparing.comparison import RankingRow, Sampled, compare, watched
+from silvan.comparing.comparison import RankingRow, Sampled, compare, with_probes
 from silvan.comparing.comparison_figure import _panel
 from silvan.figures import style
 from silvan.results.measures import CLEARED, MEASURES
@@ -65,7 +65,7 @@ def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> No
     # A look every interval must fit into what the run is expected to last, not into its limit.
     assert scenario.to_dict()["probe"]["interval"] in ("50 us", "100 us")
     for one in fitting(scenario).every:
-        assert watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
+        assert with_probes(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
 
 
 def test_other_receivers_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:

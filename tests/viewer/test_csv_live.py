@@ -45,7 +45,7 @@ class Replayed:
 
     name = "replayed"
     version = "0"
-    kept = 0
+    most_messages = 0
 
     def __init__(self) -> None:
         scenario = ddr_scenario(
@@ -138,7 +138,7 @@ class Replayed:
 class Slow(Replayed):
     """Samples that come one by one, so slowly that panels show each at once."""
 
-    kept = 300
+    most_messages = 300
     calls = 0
 
     def updates(self) -> list[bytes]:

@@ -321,7 +321,7 @@ def emulate(
     is installed, unless --no-opensm or --blank is given.
     """
     from silvan import mounted
-    from silvan.execution.run_threads import fewer_threads, wanted_threads
+    from silvan.execution.run_threads import fewer_threads, requested_threads
     from silvan.live.emulation import DEFAULT_SOCKNAME, Emulation
 
     path, command = _scenario_path(scenario, command, example)
@@ -334,7 +334,7 @@ def emulate(
         note("warning: a scheme in a Python file has no effect in the live fabric")
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
-    if remark := fewer_threads(wanted_threads(loaded), 1, "the live fabric runs on one"):
+    if remark := fewer_threads(requested_threads(loaded), 1, "the live fabric runs on one"):
         note(remark)
     is_shell = not serve and not command
     if is_shell and opensm is None and not blank:

@@ -62,7 +62,7 @@ def measure_table(
     rows: Sequence[Mapping[str, float | None]],
     chosen: Sequence[Measure],
     make: Callable[[Sequence[Measure]], Table],
-    left_out: Collection[str] = (),
+    omitted: Collection[str] = (),
 ) -> Table:
     """Make a table of runs.
 
@@ -75,7 +75,7 @@ def measure_table(
         traffic as fit into a line of 100 characters, and its caption lists the others.
     make : callable
         Makes the table of some measures.
-    left_out : collection of str, optional
+    omitted : collection of str, optional
         Measures that have no column by default.
 
     Returns
@@ -90,7 +90,7 @@ def measure_table(
     suited = [
         MEASURES[name]
         for name in SUITED
-        if name not in left_out and any(value_of(row, name) is not None for row in rows)
+        if name not in omitted and any(value_of(row, name) is not None for row in rows)
     ]
     for count in range(len(suited), 1, -1):
         table = make(suited[:count])

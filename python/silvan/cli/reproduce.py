@@ -113,9 +113,9 @@ def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
     """Print how many runs each experiment needs, and how many are finished."""
     from rich.table import Table
 
-    from silvan.execution.cache import kept_result
+    from silvan.execution.cache import finished_result
 
-    is_finished = [kept_result(folder) is not None for folder in plan.folders(root)]
+    is_finished = [finished_result(folder) is not None for folder in plan.folders(root)]
     rows = []
     for experiment, cases in plan.needs.items():
         places = {place for some in cases.values() for place in some}

@@ -150,7 +150,7 @@ def run(
     """
     from silvan._silvan import latency_percentile_resolution
     from silvan.execution.processes import cores
-    from silvan.execution.run_threads import checked_threads, fewer_threads, wanted_threads
+    from silvan.execution.run_threads import checked_threads, fewer_threads, requested_threads
     from silvan.execution.workers import run_jobs
     from silvan.folders import claimed_results, require_writable_file
     from silvan.inputs.scenario import warn_without_traffic
@@ -166,7 +166,7 @@ def run(
     }
     loaded = recording(loaded, keys)
     count = None if threads is None else checked_threads(_number(threads))
-    wanted = wanted_threads(loaded, count)
+    wanted = requested_threads(loaded, count)
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
     if wanted > cores() and len(jobs) == 1:
         share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
@@ -493,7 +493,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Mea
 
     rows = [report["measures"] for report in reports]
     # The count of finished flows says more.
-    return measure_table(rows, chosen, make, left_out=["flows_finished"])
+    return measure_table(rows, chosen, make, omitted=["flows_finished"])
 
 
 def _speed(millions: float) -> str:

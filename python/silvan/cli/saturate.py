@@ -148,7 +148,7 @@ def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
         return table
 
     # Payload and load say what the rates say.
-    table = measure_table([point.measures for point in found.points], chosen, make, left_out=RATES)
+    table = measure_table([point.measures for point in found.points], chosen, make, omitted=RATES)
     put_table(table)
     if found.above is None:
         put("not saturated: a load of 1 is delivered in full")

@@ -80,7 +80,7 @@ class Fitting:
     ----------
     every : tuple of Baseline
         The schemes with their settings, no control first.
-    left_out : Mapping of str to str
+    unsuited : Mapping of str to str
         Why the other schemes with published settings take no part, by their names.
     on_links : frozenset of str
         Those of them that the links leave out.
@@ -89,7 +89,7 @@ class Fitting:
     """
 
     every: tuple[Baseline, ...]
-    left_out: Mapping[str, str]
+    unsuited: Mapping[str, str]
     on_links: frozenset[str] = frozenset()
     by_hand: Mapping[str, str] = field(default_factory=dict)
 
@@ -156,22 +156,6 @@ def _require_own_name(name: str, names: Collection[str]) -> None:
         )
 
 
-def left_out(scenario: Scenario) -> Mapping[str, str]:
-    """Tell which schemes with published settings a scenario leaves out, and why.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The fabric.
-
-    Returns
-    -------
-    Mapping of str to str
-        A reason for each name.
-    """
-    return fitting(scenario).left_out
-
-
 def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Baseline]:
     """Find baselines by their names, those that take no part by default included.
 
@@ -186,18 +170,18 @@ def chosen(scenario: Scenario, fits: Fitting, names: Sequence[str]) -> list[Base
     others = {
         name: summaries.get(name, fits.by_hand.get(name, ""))
         for name in scheme_names()
-        if name not in {"python", *known, *(fits.left_out.keys() - summaries.keys())}
+        if name not in {"python", *known, *(fits.unsuited.keys() - summaries.keys())}
     }
     for name in names:
         if name in fits.on_links:
             raise SilvanError(
-                f"scheme {name!r} takes no part on links with PFC: {fits.left_out[name]}",
+                f"scheme {name!r} takes no part on links with PFC: {fits.unsuited[name]}",
                 'leave it out, or set link.flow-control to "credits"',
             )
         # One that is registered takes part as the scenario has it.
-        if name in fits.left_out and name not in others:
+        if name in fits.unsuited and name not in others:
             raise SilvanError(
-                f"scheme {name!r} takes no part: {fits.left_out[name]}", "leave it out"
+                f"scheme {name!r} takes no part: {fits.unsuited[name]}", "leave it out"
             )
     if any(name not in {*known, *others} for name in names):
         from silvan.plugins.installed import installed

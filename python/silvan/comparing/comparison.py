@@ -153,7 +153,7 @@ def compare(
     wanted = choose(scenario, schemes, added)
     runs = [
         (of_scheme, scenario.seed + number)
-        for of_scheme in (watched(scenario.override(one.overrides)) for one in wanted)
+        for of_scheme in (with_probes(scenario.override(one.overrides)) for one in wanted)
         for number in range(seeds)
     ]
     with ExitStack() as stack:
@@ -291,7 +291,7 @@ def courses(result: Result) -> dict[tuple[str, str], tuple[FloatArray, FloatArra
     return found | {("Congestion trees", "Port VLs"): (trees, ports)}
 
 
-def watched(scenario: Scenario) -> Scenario:
+def with_probes(scenario: Scenario) -> Scenario:
     """Return a scenario that keeps what a comparison needs: series, congestion trees, latencies."""
     keys = scenario.to_dict()
     duration = scenario.duration_ps
@@ -334,7 +334,7 @@ class Sampled:
 
     @classmethod
     def at(cls, result: Result) -> Sampled:
-        """Measure a run of a scenario that is :func:`watched`."""
+        """Measure a run of a scenario that :func:`with_probes` changed."""
         forest = result.forest
         return cls(
             forest["time_ps"].to_numpy() / PS_PER_MS,

@@ -33,7 +33,7 @@ def run_folder(root: Path, scenario: Scenario, seed: int) -> Path:
     return root / build_id() / f"{scenario.hash[:16]}-seed-{seed}"
 
 
-def kept_result(folder: Path) -> Result | None:
+def finished_result(folder: Path) -> Result | None:
     """Read a result that was finished before, if it is there and whole."""
     if not (folder / MANIFEST).is_file():
         return None
@@ -68,7 +68,7 @@ def cached_runs(
     missing: list[int] = []
     for index, job in enumerate(jobs):
         assert job.folder is not None
-        result = kept_result(job.folder)
+        result = finished_result(job.folder)
         if result is None:
             missing.append(index)
         else:

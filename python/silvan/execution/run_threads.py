@@ -46,7 +46,7 @@ def checked_threads(threads: SupportsIndex | str) -> int:
     )
 
 
-def wanted_threads(scenario: Scenario, threads: int | None = None) -> int:
+def requested_threads(scenario: Scenario, threads: int | None = None) -> int:
     """Give the number of threads that a run is asked to use, 0 for ``"auto"``.
 
     Parameters

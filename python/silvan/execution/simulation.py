@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from silvan import _silvan
 from silvan.errors import ScenarioWarning, checked_argument
 from silvan.execution.progress_bar import Update, progress_bar
-from silvan.execution.run_threads import checked_threads, fewer_threads, wanted_threads
+from silvan.execution.run_threads import checked_threads, fewer_threads, requested_threads
 from silvan.inputs.scenario import (
     Scenario,
     checked_scenario,
@@ -142,7 +142,7 @@ def run(
     else:
         report = progress or None
         result = simulate(scenario, number, progress=report, control=control, threads=count)
-    remark = fewer_threads(wanted_threads(scenario, count), result.summary["threads"])
+    remark = fewer_threads(requested_threads(scenario, count), result.summary["threads"])
     if remark is not None:
         warnings.warn(f"{scenario.name}: {remark}", ScenarioWarning, stacklevel=2)
     return result

@@ -21,7 +21,7 @@ from silvan.folders import (
     results_below,
 )
 from silvan.inputs.scenario import Scenario
-from silvan.results.result_check import digest, require_whole
+from silvan.results.result_check import digest, require_undamaged
 
 # Arrow takes more memory than many a simulation: it is imported only where tables are read.
 if TYPE_CHECKING:
@@ -433,7 +433,7 @@ class Result:
             tables = {}
             for name, noted in manifest["tables"].items():
                 tables[name] = _read_table(folder / f"{name}.parquet", noted)
-            require_whole(manifest["seed"], tables, manifest["summary"])
+            require_undamaged(manifest["seed"], tables, manifest["summary"])
             return cls(
                 Scenario.from_toml(manifest["scenario"], source=one_line(str(folder / MANIFEST))),
                 manifest["seed"],

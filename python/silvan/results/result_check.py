@@ -43,7 +43,7 @@ def digest(file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def require_whole(seed: object, tables: Mapping[str, pa.Table], summary: Any) -> None:
+def require_undamaged(seed: object, tables: Mapping[str, pa.Table], summary: Any) -> None:
     """Make sure that a result has what every run writes.
 
     Parameters

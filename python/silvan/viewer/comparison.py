@@ -15,7 +15,7 @@ import numpy.typing as npt
 from silvan import _silvan
 from silvan.comparing.comparison import RankingRow, compared, courses
 from silvan.errors import OutputError
-from silvan.execution.cache import build_id, kept_result
+from silvan.execution.cache import build_id, finished_result
 from silvan.folders import write_text
 from silvan.inputs.scenario import Scenario
 from silvan.reproduce.curves import over_time
@@ -124,7 +124,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         places = cases[name] = []
         results = []
         for path in row["folders"]:
-            result = kept_result((folder / path).resolve())
+            result = finished_result((folder / path).resolve())
             if result is None:
                 continue
             run = _run(name, result, (folder / path).resolve())

@@ -382,7 +382,7 @@ class LiveDiagnosis:
         What a DCMS that manages the subnet does.
     """
 
-    kept = 300
+    most_messages = 300
 
     def __init__(self, first: Moment, title: str, dcms: EventSource | None = None) -> None:
         self.name = title
@@ -416,7 +416,7 @@ class LiveDiagnosis:
         with self._lock:
             self._subnet = moment.subnet
             self._last_ns = at_ns
-            self._waiting = [*self._waiting[-self.kept + 1 :], data]
+            self._waiting = [*self._waiting[-self.most_messages + 1 :], data]
 
     def rest(self) -> bool:
         """Forget nothing: moments that come while no page is open are kept."""

@@ -116,7 +116,7 @@ class LiveFabric:
         return str(self._scenario["name"])
 
     @property
-    def kept(self) -> int:
+    def most_messages(self) -> int:
         """Samples that a page gets when it is opened: as many as one keeps."""
         return max(_LEAST_KEPT, min(_MOST_KEPT, _MOST_CELLS // max(1, len(self._ports))))
 

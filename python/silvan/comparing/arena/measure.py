@@ -23,7 +23,7 @@ def numbers(result: Result) -> dict[str, Any]:
     Parameters
     ----------
     result : Result
-        The run of a scenario that is :func:`silvan.comparing.comparison.watched`.
+        The run of a scenario that is :func:`silvan.comparing.comparison.with_probes`.
 
     Returns
     -------

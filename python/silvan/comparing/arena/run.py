@@ -16,7 +16,7 @@ from silvan.comparing.arena.measure import MEASURE
 from silvan.comparing.arena.objective import require_quantities
 from silvan.comparing.arena.store import Measured, Run, Store
 from silvan.comparing.baselines import Baseline, fitting
-from silvan.comparing.comparison import choose_among, watched
+from silvan.comparing.comparison import choose_among, with_probes
 from silvan.comparing.tuning.search import search
 from silvan.comparing.tuning.settings import search_of
 from silvan.errors import ScenarioError
@@ -286,13 +286,13 @@ def taking_part(
         There is no such scheme.
     """
     fits = fitting(case.scenario, added)
-    named = [name for name in schemes if name not in fits.left_out]
+    named = [name for name in schemes if name not in fits.unsuited]
     # Without any that could take part, no control is alone.
     chosen = named or (["none"] if schemes else [])
     has_python = bool(added) or case.scenario.has_python_scheme
     return TakingPart(
         choose_among(case.scenario, fits, chosen, has_python=has_python),
-        {name: why for name, why in fits.left_out.items() if name in schemes or not schemes},
+        {name: why for name, why in fits.unsuited.items() if name in schemes or not schemes},
     )
 
 
@@ -322,7 +322,7 @@ def prepared(case: Case, overrides: Mapping[str, TomlValue], seeds: Sequence[int
     drawn = [place for place, one in enumerate(programs) if one.get("placement") == "random"]
     try:
         whole = case.scenario.override({**_placed(drawn, seeds[0]), **overrides})
-        checked = watched(whole)
+        checked = with_probes(whole)
         of_seeds = [checked.override(_placed(drawn, one)) if drawn else checked for one in seeds]
         return [
             Run.of(one.single_run(seed), seed) for one, seed in zip(of_seeds, seeds, strict=True)
