@@ -15,6 +15,7 @@ from silvan.comparing.arena.run import prepared
 from silvan.comparing.baselines import fitting
 from silvan.execution.cache import build_id
 from tests.conftest import Command
+from tests.published import baseline
 from tests.test_arena import results
 
 pytestmark = pytest.mark.usefixtures("inline_pool")
@@ -128,7 +129,7 @@ def test_an_incast_ends_when_the_link_of_its_receiver_has_carried_it(result: Are
 def test_nothing_is_lost_and_all_that_is_sent_arrives(arena: Arena, name: str, link: str) -> None:
     """Oracle: conservation of bytes at hosts and cables; each pause that is sent is received."""
     (case,) = arena.on_links([link]).cases
-    (one,) = [one for one in fitting(case.scenario).every if one.name == name]
+    one = baseline(case.scenario, name)
     (placed,) = prepared(case, one.overrides, [2])
     run = silvan.run(placed.scenario)
     sent, received = (

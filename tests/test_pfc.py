@@ -11,6 +11,7 @@ import silvan
 from silvan.comparing.baselines import fitting
 from silvan.example_files import example
 from tests.conftest import Command
+from tests.published import baseline
 
 # 1 B/ns. A packet takes 2130 ns and a pause frame 84 ns; with two times 10 ns in the cable and this
 # response, two packets pass from the start of one to the effect of its pause. The packet that
@@ -191,7 +192,7 @@ WITH_ROOM = {
 def test_schemes_act_before_pauses_where_buffers_have_room(
     name: str, incast: silvan.Scenario
 ) -> None:
-    (scheme,) = [one for one in fitting(incast).every if one.name == name]
+    scheme = baseline(incast, name)
     times = {"run.warm-up": "5 ms", "run.duration": "10 ms"}
     scenario = incast.override({"link.pfc": {"buffer": "512 kB"}, **times, **scheme.overrides})
     result = silvan.run(scenario)
@@ -203,7 +204,7 @@ def test_schemes_act_before_pauses_where_buffers_have_room(
 
 
 def test_a_small_buffer_pauses_before_dcqcn_acts(incast: silvan.Scenario) -> None:
-    (dcqcn,) = [one for one in fitting(incast).every if one.name == "dcqcn"]
+    dcqcn = baseline(incast, "dcqcn")
     scenario = incast.override(dcqcn.overrides)
     _, pauses, _ = totals(silvan.run(scenario))
     assert pauses > 1000
