@@ -102,6 +102,29 @@ pub trait Gate {
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
 }
 
+/// How far the messages under way are, or what is sent of them in a period.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Whose turn it is everywhere.
+    pub turns: Vec<u64>,
+    /// Payload of each message that is being sent: bytes that no packet carries yet, or that are sent in a period.
+    pub payload: Vec<u64>,
+}
+
+impl Progress {
+    /// What has been sent since `earlier`, if the turns are those of then. No message has started or been sent completely in
+    /// between.
+    pub fn since(mut self, earlier: &Self) -> Option<Self> {
+        if self.turns != earlier.turns || self.payload.len() != earlier.payload.len() {
+            return None;
+        }
+        for (payload, before) in self.payload.iter_mut().zip(&earlier.payload) {
+            *payload = before.checked_sub(*payload)?;
+        }
+        Some(self)
+    }
+}
+
 /// The traffic of all hosts, as the engine asks for it.
 pub trait Workload {
     /// Whether a delivery to one host or a [timer](Self::next_timer) may give others something to send at the same instant.
@@ -112,6 +135,41 @@ pub trait Workload {
     /// [`poll`](Self::poll) before [`on_woken`](Self::on_woken) is called for it, and they must not depend on polls
     /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its polls.
     const LINKS_HOSTS: bool = false;
+
+    /// Whether the engine may leap over what repeats with this workload ([`can_recur`](Self::can_recur)).
+    const RECURS: bool = false;
+
+    /// Whether the answers of [`poll`](Self::poll) depend on the messages under way alone: on their order, on how much of each is
+    /// left, and on whose turn it is. Always the same answer.
+    fn can_recur(&self) -> bool {
+        false
+    }
+
+    /// How often a message has started or been sent completely so far.
+    fn message_changes(&self) -> u64 {
+        0
+    }
+
+    /// The host with the most payload to send of a message under way.
+    fn busiest_host(&self) -> Option<HostId> {
+        None
+    }
+
+    /// How far the messages under way are.
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+
+    /// How often what has been sent in a period can be sent again so that no message is about to send its last packet.
+    fn most_periods(&self, period: &Progress) -> u64 {
+        let _ = period;
+        0
+    }
+
+    /// Counts what is sent in so many periods.
+    fn skip_periods(&mut self, period: &Progress, periods: u64) {
+        let _ = (period, periods);
+    }
 
     /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
     /// the compiler knows to be `false` lets it drop the call.

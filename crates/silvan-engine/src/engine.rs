@@ -10,8 +10,10 @@ use silvan_fabric::routing::Routes;
 use crate::deadlock::DeadlockChecks;
 use crate::events::{Event, Head, NextEvent, phase};
 use crate::feedback::Notifications;
+use crate::leap::{Leaps, Starts};
 use crate::needs::Needs;
 use crate::ordered::SwitchEvents;
+use crate::packet::NONE;
 use crate::partition::Whole;
 use crate::plane::LATEST;
 use crate::plane::Plane;
@@ -58,6 +60,11 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) woken: Vec<HostId>,
     /// In the variant [`Traced`] alone.
     pub(crate) tracer: Option<Box<Tracer>>,
+    /// The search for what repeats, in a run that may leap; taken while it runs.
+    pub(crate) leaps: Option<Box<Leaps>>,
+    /// The host whose starts it wants to know; `NONE` for none.
+    pub(crate) watched: u32,
+    pub(crate) starts: Starts,
     variant: PhantomData<F>,
 }
 
@@ -225,8 +232,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             timer_at: u64::MAX,
             woken: Vec::new(),
             tracer: None,
+            leaps: None,
+            watched: NONE,
+            starts: Starts::default(),
             variant: PhantomData,
         };
+        engine.prepare_leaps();
         for host in 0..hosts as u32 {
             if !engine.plane.remote.has_host(host) {
                 let id = HostId::new(host as usize);
@@ -269,7 +280,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         while self.now < end_ps {
             let collected = self.plane.collect_credits(self.now);
             let until = end_ps.min(self.deadlock_checks.next).min(collected);
-            if F::LOOKAHEAD {
+            if let Some(leaps) = self.leaps.take_if(|_| Self::has_leaps()) {
+                self.run_windows_with_leaps(leaps, until);
+            } else if F::LOOKAHEAD {
                 self.run_windows(until);
             } else {
                 self.run_events(until);

@@ -148,7 +148,9 @@ impl EventQueue {
     /// Schedules an arbitration at any time.
     #[inline]
     pub fn wake_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
-        if !F::LOOKAHEAD || !self.calendar.add_output(time, output) {
+        if F::LOOKAHEAD {
+            self.note_output(time, output);
+        } else {
             self.push(Event::new(time, phase::ARBITRATE, output, 0));
         }
     }
@@ -156,7 +158,9 @@ impl EventQueue {
     /// Schedules an injection at any time.
     #[inline]
     pub fn wake_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
-        if !F::LOOKAHEAD || !self.calendar.add_host(time, host) {
+        if F::LOOKAHEAD {
+            self.note_host(time, host);
+        } else {
             self.push(Event::new(time, phase::HOST, host, 0));
         }
     }
@@ -423,6 +427,54 @@ impl EventQueue {
     pub fn redirect_heads(&mut self, output: impl Fn(u32, &Packet) -> u32) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             head.output = output(head.port, &head.packet);
+        }
+    }
+
+    /// With windows: when the traffic is notified of the next delivery; `None` if something else than arbitrations and injections
+    /// is to come, too.
+    pub fn next_delivery(&self) -> Option<u64> {
+        let mut next = Some(u64::MAX);
+        let mut see = |event: &Event| {
+            next = match event.phase() {
+                phase::ARBITRATE | phase::HOST => next,
+                phase::DELIVERED => next.map(|next| next.min(event.time)),
+                _ => None,
+            };
+        };
+        self.wheel.for_each(&mut see);
+        self.calendar.open_events().for_each(see);
+        next
+    }
+
+    /// With windows: moves all heads from `now` on. Deliveries of which the traffic is notified stay where they are; all else is
+    /// to be noted again.
+    pub fn shift(&mut self, now: u64, by: u64) {
+        let mut deliveries = self.calendar.take_deliveries();
+        self.wheel.for_each(|&event| {
+            if event.phase() == phase::DELIVERED {
+                deliveries.push(event);
+            }
+        });
+        self.wheel.restart(now + by);
+        self.calendar.shift(now, by);
+        for event in deliveries {
+            self.wheel.push(event);
+        }
+    }
+
+    /// With windows: notes an arbitration.
+    #[inline]
+    pub fn note_output(&mut self, time: u64, output: u32) {
+        if !self.calendar.add_output(time, output) {
+            self.push(Event::new(time, phase::ARBITRATE, output, 0));
+        }
+    }
+
+    /// With windows: notes an injection.
+    #[inline]
+    pub fn note_host(&mut self, time: u64, host: u32) {
+        if !self.calendar.add_host(time, host) {
+            self.push(Event::new(time, phase::HOST, host, 0));
         }
     }
 

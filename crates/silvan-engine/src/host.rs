@@ -174,6 +174,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             flags: if offer.last { LAST } else { 0 },
         };
         let packet = Packet::new(now, host, destination, kind);
+        self.note_start(now, host, destination);
         if !F::PLAIN {
             if let Some(reordering) = &mut self.plane.reordering {
                 reordering.sent(now, &packet);

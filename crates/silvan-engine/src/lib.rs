@@ -38,6 +38,7 @@ mod extension;
 mod feedback;
 mod fifo;
 mod host;
+mod leap;
 mod levels;
 mod linked_hosts;
 mod links;

@@ -1,5 +1,7 @@
 //! Packets, and the pool in which those that wait are kept.
 
+use std::ops::ControlFlow;
+
 use silvan_core::{Sl, Vl};
 
 use crate::table::Table;
@@ -79,6 +81,12 @@ impl Packet {
     #[inline]
     pub fn ends(&self) -> u64 {
         self.ends
+    }
+
+    /// All else but when its injection started.
+    #[inline]
+    pub fn rest(&self) -> u64 {
+        self.rest
     }
 
     /// What notifications that a host has at one instant are ordered by; those that do not differ in it are alike.
@@ -213,6 +221,11 @@ impl Packet {
     /// Makes a data packet one whose injection started at `sent`.
     pub fn set_sent(&mut self, sent: u64) {
         self.born = self.born & !BELOW_WAYPOINT | sent & BELOW_WAYPOINT;
+    }
+
+    /// Moves when its injection started.
+    pub fn shift(&mut self, by: u64) {
+        self.set_sent(self.born.wrapping_add(by));
     }
 
     /// Sets it.
@@ -370,6 +383,41 @@ impl Pool {
         loop {
             let node = &self.nodes[index as usize];
             each(&node.packet);
+            if index == queue.last {
+                return;
+            }
+            index = node.next;
+        }
+    }
+
+    /// Calls `each` for every packet of a queue that is not empty, first to last, and since when it is eligible if
+    /// that is kept.
+    pub fn try_for_each(
+        &self,
+        queue: Queue,
+        mut each: impl FnMut(&Packet, Option<u64>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut index = queue.first;
+        loop {
+            let node = &self.nodes[index as usize];
+            let since = self.eligible.as_ref().map(|times| times[index as usize]);
+            each(&node.packet, since)?;
+            if index == queue.last {
+                return ControlFlow::Continue(());
+            }
+            index = node.next;
+        }
+    }
+
+    /// Moves the injection of every packet of a queue that is not empty, and since when it is eligible.
+    pub fn shift(&mut self, queue: Queue, by: u64) {
+        let mut index = queue.first;
+        loop {
+            let node = &mut self.nodes[index as usize];
+            node.packet.shift(by);
+            if let Some(times) = &mut self.eligible {
+                times[index as usize] += by;
+            }
             if index == queue.last {
                 return;
             }

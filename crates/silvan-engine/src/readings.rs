@@ -33,6 +33,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.control_acted || self.switch.delays_credits()
     }
 
+    /// Of the packet-hops those that the engine has leapt over.
+    pub fn leapt_packet_hops(&self) -> u64 {
+        self.stats.leapt_packet_hops
+    }
+
     /// Data packets delivered.
     pub fn delivered_packets(&self) -> u64 {
         self.stats.delivered_packets
@@ -259,6 +264,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// The traffic, to change it; call [`Engine::wake`] for hosts that have more to send now.
     pub fn workload_mut(&mut self) -> &mut W {
+        self.note_change();
         &mut self.workload
     }
 
@@ -267,6 +273,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// # Panics
     /// If there is no such host.
     pub fn change_workload(&mut self, change: impl FnOnce(&mut W, Time, &mut Vec<HostId>)) {
+        self.note_change();
         change(&mut self.workload, Time::from_ps(self.now), &mut self.woken);
         self.wake_all(self.now);
     }
@@ -277,6 +284,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// If there is no such host.
     pub fn wake(&mut self, host: HostId) {
         let host = self.plane.known_host(host);
+        self.note_change();
         self.wake_host(host, self.now);
     }
 }

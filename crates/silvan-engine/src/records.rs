@@ -414,6 +414,31 @@ impl Credits {
         suffices.map(|&entry| due(entry, now))
     }
 
+    /// Credits that have arrived before `now`, and those that arrive later: when, and how many.
+    pub fn split_at<'a>(
+        &'a self,
+        overflow: &'a Overflow,
+        now: u64,
+    ) -> (i32, impl Iterator<Item = (u64, u64)> + 'a) {
+        let last = last_of(now - 1);
+        let arrived = self.in_flight(overflow).take_while(move |&entry| !is_after(entry, last));
+        let (blocks, count) = arrived.fold((0, 0), |(blocks, count), entry| {
+            (blocks + (entry & BLOCK_MASK) as i32, count + 1)
+        });
+        let coming = self.in_flight(overflow).skip(count);
+        (
+            self.in_hand + blocks,
+            coming.map(move |entry| (due(entry, now), entry & BLOCK_MASK)),
+        )
+    }
+
+    /// Moves the arrival of all credits in the lane's own record.
+    pub fn shift(&mut self, by: u64) {
+        for entry in &mut self.slots[usize::from(self.first)..usize::from(self.end)] {
+            *entry = entry.wrapping_add(by << BLOCK_BITS);
+        }
+    }
+
     /// Credits in hand at `now`, arrivals not collected yet included.
     #[inline]
     pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
@@ -443,6 +468,13 @@ impl Credits {
 }
 
 impl Overflow {
+    /// Moves the arrival of all credits.
+    pub fn shift(&mut self, by: u64) {
+        for entry in self.queues.iter_mut().flatten() {
+            *entry = entry.wrapping_add(by << BLOCK_BITS);
+        }
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.queues.iter().map(|queue| queue.capacity() * 8).sum()

@@ -6,6 +6,8 @@
 
 mod latencies;
 
+use std::collections::BTreeSet;
+
 use latencies::{CoarseLatencies, HostLatencies, LatencyCounts};
 
 use crate::plane::Host;
@@ -80,6 +82,16 @@ enum Detail {
     More,
 }
 
+impl Detail {
+    fn of(latency: LatencyStats) -> Self {
+        match latency {
+            LatencyStats::Off => Self::Nothing,
+            LatencyStats::Class => Self::Class,
+            LatencyStats::Host | LatencyStats::HostCoarse => Self::Host,
+        }
+    }
+}
+
 /// Deliveries whose latencies are counted together, where they are counted by host.
 const BATCH: usize = 256;
 
@@ -117,6 +129,10 @@ pub(crate) struct Statistics {
     /// works with; those of a batch are fetched at the same time.
     batch: Box<[Uncounted; BATCH]>,
     uncounted: usize,
+    /// While it is there, all deliveries that are counted.
+    log: Option<Vec<Delivery>>,
+    /// Packet-hops that were counted by [`count_again`](Self::count_again).
+    pub leapt_packet_hops: u64,
     pub delivered_packets: u64,
     pub packet_hops: u64,
     /// Returns true once congestion control has held a flow back, moved a packet to another lane or path, or discarded a packet.
@@ -127,11 +143,7 @@ impl Statistics {
     pub fn new(latency: LatencyStats, hosts: usize) -> Self {
         Self {
             latency,
-            detail: match latency {
-                LatencyStats::Off => Detail::Nothing,
-                LatencyStats::Class => Detail::Class,
-                LatencyStats::Host | LatencyStats::HostCoarse => Detail::Host,
-            },
+            detail: Detail::of(latency),
             flows: Flows::default(),
             boundary: 0,
             beyond_boundary: Vec::new(),
@@ -147,6 +159,8 @@ impl Statistics {
             full: Vec::new(),
             batch: Box::new([Uncounted::default(); BATCH]),
             uncounted: 0,
+            log: None,
+            leapt_packet_hops: 0,
             delivered_packets: 0,
             packet_hops: 0,
             control_acted: false,
@@ -221,6 +235,82 @@ impl Statistics {
             progress.marked_packets += u32::from(delivery.marked);
             progress.hops = progress.hops.max(delivery.hops);
         }
+        if let Some(log) = &mut self.log {
+            log.push(delivery);
+        }
+    }
+
+    /// Logs the deliveries that are counted from now on.
+    pub fn start_log(&mut self) {
+        self.log = Some(Vec::new());
+        self.detail = Detail::More;
+    }
+
+    /// Ends the log, if there is one.
+    pub fn take_log(&mut self) -> Vec<Delivery> {
+        let log = self.log.take();
+        if log.is_some() && self.flows.keys.is_empty() {
+            self.detail = Detail::of(self.latency);
+        }
+        log.unwrap_or_default()
+    }
+
+    /// Whether all deliveries that are known have been counted.
+    pub fn has_counted_all(&self) -> bool {
+        self.beyond_boundary.is_empty()
+    }
+
+    /// The instant from which on deliveries are not counted yet.
+    pub fn boundary(&self) -> u64 {
+        self.boundary
+    }
+
+    /// Counts the deliveries of a log so many times again: the last of each flow is `later` then.
+    pub fn count_again(&mut self, log: &[Delivery], times: u64, later: u64, hosts: &mut [Host]) {
+        let flow_of = |delivery: &Delivery| {
+            let key = (delivery.class, delivery.source);
+            self.flows.keys.binary_search(&key).ok()
+        };
+        let flows: BTreeSet<usize> = log.iter().filter_map(flow_of).collect();
+        for flow in flows {
+            let last = &mut self.flows.progress[flow].last_delivery;
+            *last = Time::from_ps(last.as_ps() + later);
+        }
+        for delivery in log {
+            let host = &mut hosts[delivery.host as usize];
+            let bytes = u64::from(delivery.payload) * times;
+            let hops = u64::from(delivery.hops) * times;
+            host.delivered += bytes;
+            host.delivered_packets += times;
+            self.delivered_packets += times;
+            self.packet_hops += hops;
+            self.leapt_packet_hops += hops;
+            let class = &mut self.classes[usize::from(delivery.class)];
+            class.delivered_bytes += bytes;
+            class.delivered_packets += times;
+            class.marked_packets += u64::from(delivery.marked) * times;
+            self.count_latency_again(delivery, times);
+            let key = (delivery.class, delivery.source);
+            if let Ok(flow) = self.flows.keys.binary_search(&key) {
+                self.flows.progress[flow].delivered_bytes += bytes;
+            }
+        }
+    }
+
+    fn count_latency_again(&mut self, delivery: &Delivery, times: u64) {
+        if self.latency == LatencyStats::Off {
+            return;
+        }
+        let (ps, host) = (delivery.latency, delivery.host as usize);
+        let class = &mut self.classes[usize::from(delivery.class)];
+        let bucket = class.latency.record_times(ps, times);
+        let (place, full) = match self.latency {
+            LatencyStats::Off | LatencyStats::Class => return,
+            LatencyStats::Host => self.hosts[host].record_times(bucket, ps, times),
+            LatencyStats::HostCoarse => self.coarse_hosts[host].record_times(bucket, ps, times),
+        };
+        let full = (0..full).map(|_| (delivery.host, place));
+        self.full.extend(full);
     }
 
     #[inline(always)]

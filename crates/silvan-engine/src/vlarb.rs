@@ -37,6 +37,19 @@ pub(crate) struct VlState {
 }
 
 impl VlState {
+    /// All that changes.
+    pub fn words(&self) -> [u64; 4] {
+        let Self {
+            high,
+            low,
+            budget,
+            table: _,
+            last,
+        } = *self;
+        let entries = u64::from(high.entry) << 16 | u64::from(low.entry) << 8 | u64::from(last);
+        [high.left as u64, low.left as u64, budget as u64, entries]
+    }
+
     /// The lane that probably sends next of those where packets wait, as it may send several packets in turn: for prefetching.
     #[inline(always)]
     pub fn probable(&self, waiting: u16) -> usize {

@@ -149,7 +149,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Processes the events of the window of `now` before `end`. Returns the start of the next window that
     /// may have events.
-    fn run_window(&mut self, end: u64) -> u64 {
+    pub(crate) fn run_window(&mut self, end: u64) -> u64 {
         let window = self.window_at_switches(end);
         if window.next != window.limit {
             return window.next;

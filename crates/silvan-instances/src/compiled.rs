@@ -274,6 +274,8 @@ where
         now() -> Time;
         events() -> u64;
         packet_hops() -> u64;
+        leapt_packet_hops() -> u64;
+        no_leaps() -> Option<&'static str>;
         control_acted() -> bool;
         delivered_packets() -> u64;
         memory_bytes() -> usize;

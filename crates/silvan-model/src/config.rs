@@ -37,6 +37,8 @@ pub struct EngineConfig {
     pub latency: LatencyStats,
     /// Seed of the random choices of switches.
     pub seed: u64,
+    /// Whether a run may leap over what repeats. No result depends on it.
+    pub fast_forward: bool,
 }
 
 impl Default for EngineConfig {
@@ -53,6 +55,7 @@ impl Default for EngineConfig {
             feedback: FeedbackParams::default(),
             latency: LatencyStats::Class,
             seed: 1,
+            fast_forward: true,
         }
     }
 }

@@ -105,6 +105,16 @@ pub trait Simulation {
     /// Delivered packets, each times the links it crossed.
     fn packet_hops(&self) -> u64;
 
+    /// Of these, how many the engine has leapt over.
+    fn leapt_packet_hops(&self) -> u64 {
+        0
+    }
+
+    /// Why the engine leaps over nothing; `None` if it may.
+    fn no_leaps(&self) -> Option<&'static str> {
+        Some("it has several threads")
+    }
+
     /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays
     /// credits.
     fn control_acted(&self) -> bool;

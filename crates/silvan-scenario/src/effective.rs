@@ -9,7 +9,7 @@ use silvan_fabric::generators::Generator;
 
 use crate::checks::buffers::input_buffer;
 use crate::checks::fabric::has_steps;
-use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
+use crate::parsed::{ControlSection, FabricSection, FastForward, Limit, ScenarioFile, Threads, TrafficSection};
 use crate::sampling::Spread;
 
 /// Samples of the congestion trees in a run.
@@ -107,10 +107,11 @@ fn ends_with_programs(traffic: &TrafficSection) -> bool {
 /// The file as TOML with one key a line, sections as `[section]` and lists of tables as
 /// `[[section]]`.
 ///
-/// The number of threads is left out, because results do not depend on it.
+/// The number of threads and fast-forward are left out, because results do not depend on them.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
     let mut file = file.clone();
     file.run.threads = Threads::default();
+    file.run.fast_forward = FastForward::default();
     let text = to_document(&file).to_string();
     text.trim_start().to_owned()
 }

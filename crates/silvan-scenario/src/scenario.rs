@@ -37,7 +37,7 @@ use crate::effective;
 use crate::faults::PlannedFault;
 use crate::given::{self, Given, Origins};
 use crate::layout::{Layout, lay_out};
-use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
+use crate::parsed::{FastForward, ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::sampling::Sampling;
 use crate::{KeyPath, Override, ScenarioError, elsewhere};
 
@@ -291,6 +291,11 @@ impl Scenario {
                 .collect(),
         };
         given::to_toml(&effective::to_document(&self.file), &self.given, &origins)
+    }
+
+    /// Whether a run leaps over what repeats.
+    pub fn fast_forward(&self) -> FastForward {
+        self.file.run.fast_forward
     }
 
     /// How many threads simulate a run.

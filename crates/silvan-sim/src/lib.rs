@@ -120,6 +120,10 @@ pub struct Summary {
     pub events: u64,
     /// Delivered packets, each times the links it crossed, the warm-up included.
     pub packet_hops: u64,
+    /// Of these, how many were leapt over because they repeat others.
+    pub leapt_packet_hops: u64,
+    /// Why nothing was leapt over; `None` if the run could.
+    pub no_leaps: Option<&'static str>,
     /// Data packets delivered, the warm-up included.
     pub delivered_packets: u64,
     /// Payload delivered after the warm-up, in bytes.
@@ -561,6 +565,8 @@ impl<'a> Run<'a> {
             imbalance: balance.map(|balance| balance.imbalance),
             events: self.engine.events(),
             packet_hops: self.engine.packet_hops(),
+            leapt_packet_hops: self.engine.leapt_packet_hops(),
+            no_leaps: self.engine.no_leaps(),
             delivered_packets: self.engine.delivered_packets(),
             delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
             latency: LatencySummary::of(self.engine.as_ref()),

@@ -263,6 +263,34 @@ impl Calendar {
         *self.seen(output) == contended
     }
 
+    /// Events of the open window, feedback and deliveries among them.
+    pub fn open_events(&self) -> impl Iterator<Item = &Event> {
+        let lists = [&self.for_hosts, &self.deliveries, &self.read_ends];
+        lists.into_iter().flatten()
+    }
+
+    /// Takes the deliveries of the open window.
+    pub fn take_deliveries(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.deliveries)
+    }
+
+    /// Removes all notes of outputs and hosts, and moves all heads from `now` on.
+    pub fn shift(&mut self, now: u64, by: u64) {
+        for list in self.outputs.iter_mut().chain(self.hosts.iter_mut()) {
+            list.clear();
+        }
+        let mut moved = Vec::new();
+        for list in self.heads.iter_mut() {
+            moved.append(list);
+        }
+        self.window = self.length.window_of(now + by);
+        for mut head in moved {
+            head.time += by;
+            head.packet.shift(by);
+            self.add_head(head);
+        }
+    }
+
     /// All heads.
     pub fn heads_in_flight(&self) -> impl Iterator<Item = &Head> {
         self.heads.iter().flatten()

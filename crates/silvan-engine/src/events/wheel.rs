@@ -62,6 +62,21 @@ impl Wheel {
         }
     }
 
+    /// Removes all events, and begins again at an instant.
+    pub(super) fn restart(&mut self, now: u64) {
+        if self.in_buckets > 0 {
+            self.buckets.fill(END);
+            self.occupied.fill(0);
+        }
+        self.chunks.clear();
+        self.free = END;
+        self.current.clear();
+        self.far.clear();
+        self.in_buckets = 0;
+        self.cursor = now >> BUCKET_SHIFT;
+        self.front = u64::MAX;
+    }
+
     #[inline]
     pub(super) fn push(&mut self, event: Event) {
         let bucket = event.time >> BUCKET_SHIFT;

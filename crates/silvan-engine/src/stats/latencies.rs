@@ -23,10 +23,15 @@ impl Default for Extent {
 }
 
 impl Extent {
-    /// Extremes are rarely new, and stored only then.
     #[inline(always)]
     fn record(&mut self, ps: u64) {
-        self.sum += u128::from(ps);
+        self.record_times(ps, 1);
+    }
+
+    /// Extremes are rarely new, and stored only then.
+    #[inline(always)]
+    fn record_times(&mut self, ps: u64, times: u64) {
+        self.sum += u128::from(ps) * u128::from(times);
         if ps < self.min {
             self.min = ps;
         }
@@ -61,12 +66,18 @@ impl LatencyCounts {
     /// Records a value, and returns its bucket.
     #[inline(always)]
     pub fn record(&mut self, ps: u64) -> usize {
+        self.record_times(ps, 1)
+    }
+
+    /// Records a value so many times, and returns its bucket.
+    #[inline(always)]
+    pub fn record_times(&mut self, ps: u64, times: u64) -> usize {
         let bucket = Self::bucket(ps / 1000);
-        self.extent.record(ps);
+        self.extent.record_times(ps, times);
         if bucket >= self.counts.len() {
             self.grow(bucket);
         }
-        self.counts[bucket] += 1;
+        self.counts[bucket] += times;
         bucket
     }
 
@@ -126,6 +137,15 @@ impl HostLatencies {
         is_full(&mut self.counts[bucket]).then_some(bucket as u32)
     }
 
+    /// Records a value so many times. Returns its bucket, and how often the count of that was full.
+    pub fn record_times(&mut self, bucket: usize, ps: u64, times: u64) -> (u32, u64) {
+        self.extent.record_times(ps, times);
+        if bucket >= self.counts.len() {
+            self.grow(bucket);
+        }
+        (bucket as u32, add_times(&mut self.counts[bucket], times))
+    }
+
     /// To twice as many counts at least, so that a host does so a few times.
     #[cold]
     fn grow(&mut self, bucket: usize) {
@@ -182,6 +202,14 @@ impl CoarseLatencies {
         is_full(&mut self.counts[usize::from(group)]).then_some(group.into())
     }
 
+    /// Records a value so many times. Returns its group, and how often the count of that was full.
+    pub fn record_times(&mut self, bucket: usize, ps: u64, times: u64) -> (u32, u64) {
+        self.extent.record_times(ps, times);
+        let group = (bucket >> JOINED) as u8;
+        let count = &mut self.counts[usize::from(group)];
+        (group.into(), add_times(count, times))
+    }
+
     /// The latencies, with the groups whose counts were full, each as often as they were.
     pub fn latencies(&self, full: impl Iterator<Item = u32>) -> Option<Latencies> {
         self.extent.latencies(&widened(&self.counts, full), JOINED)
@@ -193,6 +221,13 @@ impl CoarseLatencies {
 fn is_full(count: &mut u16) -> bool {
     *count = count.wrapping_add(1);
     *count == 0
+}
+
+/// Adds so many, and returns how often the count was zero again.
+fn add_times(count: &mut u16, times: u64) -> u64 {
+    let sum = u64::from(*count) + times;
+    *count = sum as u16;
+    sum >> u16::BITS
 }
 
 /// Counts of 64 bits, from those of 16 bits and from the places of those that were full.

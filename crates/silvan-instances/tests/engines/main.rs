@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod hook_schemes;
+mod leaps;
 mod metered;
 mod same_results;

@@ -133,7 +133,7 @@ fn the_shared_engine_gives_the_same_to_the_last_bit() {
 }
 
 /// Numbers to draw scenarios by: others for another seed of the property tests.
-fn numbers(count: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn numbers(count: u64) -> impl Iterator<Item = u64> {
     let seed = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
     (1..=count).map(move |number| number + (seed - 1) * 1000)
 }

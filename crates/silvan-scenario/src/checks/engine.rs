@@ -9,7 +9,7 @@ use silvan_model::{
 use super::levels::MOST_LANES;
 use super::{at, refused};
 use crate::ScenarioError;
-use crate::parsed::{ScenarioFile, VlWeight};
+use crate::parsed::{FastForward, ScenarioFile, VlWeight};
 
 /// The engine's configuration, checked, from a file whose defaults are filled in.
 pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {
@@ -41,6 +41,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         },
         latency: file.probe.latency,
         seed: file.run.seed,
+        fast_forward: file.run.fast_forward != FastForward::Off,
     };
     config.validate().map_err(|error| refused(&error))?;
     Ok(config)

@@ -22,7 +22,7 @@ pub use fabric::{
 };
 pub use faults::{FaultEntry, FaultKind};
 pub use run::{
-    AxisValue, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection, Threads,
+    AxisValue, FastForward, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection, Threads,
     TreesSection,
 };
 pub use silvan_cc::dcms::DcmsSection;

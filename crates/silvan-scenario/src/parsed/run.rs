@@ -125,6 +125,11 @@ pub struct RunSection {
     /// do several runs at once, except for the last few. No more run at a time than there are processors.
     #[serde(skip_serializing_if = "Threads::is_one")]
     pub threads: Threads,
+    /// Whether the run leaps over what repeats, as long messages of programs do: exact to the picosecond, results do not depend on
+    /// it. A run leaps on one thread, by lookahead windows, with credits and without congestion control, if its traffic is programs
+    /// alone. `"on"` says why a run does not.
+    #[serde(skip_serializing_if = "FastForward::is_auto")]
+    pub fast_forward: FastForward,
 }
 
 impl Default for RunSection {
@@ -134,7 +139,27 @@ impl Default for RunSection {
             duration: Span::from_ms(10),
             seed: 1,
             threads: Threads::default(),
+            fast_forward: FastForward::default(),
         }
+    }
+}
+
+/// Whether a run leaps over what repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FastForward {
+    /// Where it can.
+    #[default]
+    Auto,
+    /// Where it can; if it cannot, the reason is reported.
+    On,
+    /// Never.
+    Off,
+}
+
+impl FastForward {
+    fn is_auto(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs together with other traffic, behind the engine's [`Workload`] interface.
 
 use crate::traffic::Traffic;
-use silvan_cc::workload::{Gate, Offer, Poll, Transit, Workload};
+use silvan_cc::workload::{Gate, Offer, Poll, Progress, Transit, Workload};
 use silvan_core::{HostId, Time};
 
 use crate::programs::mail::Ranks;
@@ -169,6 +169,38 @@ impl Load {
 
 impl Workload for Load {
     const LINKS_HOSTS: bool = true;
+    const RECURS: bool = true;
+
+    /// Programs alone, in one part.
+    fn can_recur(&self) -> bool {
+        self.first_class == 0 && self.traffic_change.is_none() && self.programs().is_some()
+    }
+
+    #[inline]
+    fn message_changes(&self) -> u64 {
+        let senders = self.programs.as_ref().map(|programs| &programs.senders);
+        senders.map_or(0, Senders::changes)
+    }
+
+    fn busiest_host(&self) -> Option<HostId> {
+        self.programs.as_ref()?.senders.busiest_host()
+    }
+
+    fn progress(&self) -> Progress {
+        let senders = self.programs.as_ref().map(|programs| &programs.senders);
+        senders.map_or_else(Progress::default, Senders::progress)
+    }
+
+    fn most_periods(&self, period: &Progress) -> u64 {
+        let senders = self.programs.as_ref().map(|programs| &programs.senders);
+        senders.map_or(0, |senders| senders.most_periods(period))
+    }
+
+    fn skip_periods(&mut self, period: &Progress, periods: u64) {
+        if let Some(programs) = &mut self.programs {
+            programs.senders.skip_periods(period, periods);
+        }
+    }
 
     #[inline]
     fn needs_delivery(&self) -> bool {

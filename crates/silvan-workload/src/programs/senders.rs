@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use silvan_cc::workload::{Gate, Offer, Poll};
+use silvan_cc::workload::{Gate, Offer, Poll, Progress};
 use silvan_core::{Bytes, HostId, Sl, Time};
 
 use crate::programs::flows::Sent;
@@ -119,6 +119,8 @@ pub(crate) struct Senders {
     waiting: Vec<Waiting>,
     free: Vec<u32>,
     payload: Payload,
+    /// How often a message has started or been sent completely.
+    changes: u64,
 }
 
 impl Senders {
@@ -128,11 +130,13 @@ impl Senders {
             waiting: Vec::new(),
             free: Vec::new(),
             payload,
+            changes: 0,
         }
     }
 
     /// Queues a message of a host behind the others of its two ranks.
     pub fn push(&mut self, host: HostId, launch: &Launch) {
+        self.changes += 1;
         let left = launch.bytes.max(self.payload.least);
         let waiting = Waiting {
             message: launch.message,
@@ -181,6 +185,7 @@ impl Senders {
             waiting,
             free,
             payload: Payload { most, .. },
+            changes,
         } = self;
         let HostQueue {
             pairs, last, flows, ..
@@ -235,6 +240,7 @@ impl Senders {
             behind: Offer::cut_off(pair.left),
         };
         if ends {
+            *changes += 1;
             complete(Sent {
                 flow: flow.number,
                 packets: flow.sent,
@@ -253,6 +259,66 @@ impl Senders {
     pub fn invalidate_releases(&mut self, host: HostId) {
         for pair in self.hosts[host.index()].pairs.values_mut() {
             pair.release = Time::ZERO;
+        }
+    }
+
+    /// How often a message has started or been sent completely.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The host with the most payload to send of the first message of a pair.
+    pub fn busiest_host(&self) -> Option<HostId> {
+        let hosts = self.hosts.iter().enumerate();
+        let longest = hosts.filter_map(|(host, queue)| {
+            let left = |pair: &Pair| self.waiting[pair.head as usize].left;
+            Some((queue.pairs.values().map(left).max()?, host))
+        });
+        // Of several the first.
+        let longest = longest.max_by_key(|&(left, host)| (left, std::cmp::Reverse(host)))?;
+        Some(HostId::new(longest.1))
+    }
+
+    /// How far the messages under way are, by host and pair.
+    pub fn progress(&self) -> Progress {
+        let mut progress = Progress::default();
+        for (host, queue) in self.hosts.iter().enumerate() {
+            if queue.pairs.is_empty() {
+                continue;
+            }
+            let last = u64::from(queue.last.0) << 32 | u64::from(queue.last.1);
+            progress.turns.extend([host as u64, last]);
+            let left = |pair: &Pair| self.waiting[pair.head as usize].left;
+            progress.payload.extend(queue.pairs.values().map(left));
+        }
+        progress
+    }
+
+    /// How often `period` can be sent so that no message sends its last packet, or asks for credits for it, which may be shorter.
+    pub fn most_periods(&self, period: &Progress) -> u64 {
+        let mut sent = period.payload.iter();
+        let mut most = u64::MAX;
+        for turn in period.turns.chunks(2) {
+            for (pair, &sent) in self.hosts[turn[0] as usize].pairs.values().zip(&mut sent) {
+                let left = self.waiting[pair.head as usize].left;
+                let full = left.saturating_sub(self.payload.most);
+                most = most.min(full.checked_div(sent).unwrap_or(u64::MAX));
+            }
+        }
+        most
+    }
+
+    /// Counts what is sent in so many periods: packets of the largest size, as none is the last of its message.
+    pub fn skip_periods(&mut self, period: &Progress, periods: u64) {
+        let mut sent = period.payload.iter();
+        for turn in period.turns.chunks(2) {
+            let HostQueue { pairs, flows, .. } = &mut self.hosts[turn[0] as usize];
+            for (pair, &sent) in pairs.values_mut().zip(&mut sent) {
+                let bytes = sent * periods;
+                self.waiting[pair.head as usize].left -= bytes;
+                pair.left -= bytes;
+                flows[pair.flow as usize].sent += bytes / self.payload.most;
+            }
         }
     }
 }

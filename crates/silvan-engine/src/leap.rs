@@ -1,0 +1,369 @@
+//! Leaps over what repeats: exact fast-forward.
+//!
+//! If no message starts or is sent completely between two instants, and the whole state of the fabric at the second one equals that
+//! at the first one, with all times relative to now, then the fabric repeats what it has done in between until something from
+//! outside changes it: a message that starts or sends its last packet, a timer, the end of the call. So the engine adds what the
+//! period has counted as often as it fits, moves all instants that far, and goes on. Nothing is estimated: states are
+//! compared word by word, without hashes.
+//!
+//! A host that sends tells how long a period may be (`period.rs`). Then the state is written down (`state.rs`), and compared
+//! with that after one and more of these times.
+
+mod period;
+mod state;
+
+use std::ops::ControlFlow;
+
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+
+use crate::engine::Engine;
+use crate::events::Head;
+use crate::packet::NONE;
+use crate::records::OutPort;
+use crate::stats::Delivery;
+use crate::variant::EngineVariant;
+use crate::workload::{Progress, Workload};
+pub(crate) use period::Starts;
+use state::ports_that_wait_on;
+
+/// Starts of the host that tells the period before it is looked for.
+const FIRST_TRY: usize = 8;
+/// How often the period of that host may be in that of the fabric.
+const MOST_MULTIPLES: u64 = 32;
+/// A leap is worth its while if it leaps over an event for so many ports.
+const WORTH: u64 = 4;
+
+/// Where the engine is in the search for what repeats.
+#[derive(Debug, Default)]
+enum Stage {
+    /// A message has started or ended when so many events had been processed.
+    #[default]
+    Changed,
+    /// The starts of one host are noted.
+    Watching,
+    /// The state is compared with an earlier one.
+    Comparing(Box<Earlier>),
+    /// The fabric repeats what it does.
+    Repeating(Box<Period>),
+}
+
+/// The state at an earlier instant.
+#[derive(Debug)]
+struct Earlier {
+    at: u64,
+    words: Vec<u64>,
+    /// By output: since when it waits, and its counters.
+    waits: Vec<u64>,
+    ports: Vec<[u64; 3]>,
+    /// By host: payload of which the injection has started.
+    injected: Vec<u64>,
+    events: u64,
+    messages: Progress,
+    /// The time after which it is compared, and how often.
+    step: u64,
+    multiple: u64,
+}
+
+/// What happens in a period.
+#[derive(Debug)]
+struct Period {
+    length: u64,
+    /// What the counters of outputs grow by.
+    ports: Vec<(u32, [u64; 3])>,
+    /// Outputs that wait all the time.
+    waiting_on: Vec<u32>,
+    injected: Vec<(u32, u64)>,
+    deliveries: Vec<Delivery>,
+    events: u64,
+    messages: Progress,
+}
+
+/// The search for what repeats, and what has been found.
+#[derive(Debug)]
+pub(crate) struct Leaps {
+    stage: Stage,
+    /// How many starts there are when a period is looked for.
+    next_try: usize,
+    /// How often messages had started or ended when that was last looked at, and events up to then.
+    message_changes: u64,
+    events: u64,
+    /// The next instant at which the state is compared.
+    cut: u64,
+    /// Nothing is to be leapt over before.
+    retry_at: u64,
+    /// Room for heads.
+    heads: Vec<Head>,
+    /// How many leaps there were, and how many periods were looked for in vain.
+    pub count: u64,
+    pub failed: u64,
+}
+
+impl Leaps {
+    pub fn new() -> Self {
+        Self {
+            stage: Stage::Changed,
+            next_try: FIRST_TRY,
+            message_changes: 0,
+            events: 0,
+            cut: u64::MAX,
+            retry_at: 0,
+            heads: Vec::new(),
+            count: 0,
+            failed: 0,
+        }
+    }
+
+    /// Begins again, because something has changed.
+    fn begin_again(&mut self, events: u64) {
+        self.stage = Stage::Changed;
+        self.cut = u64::MAX;
+        self.events = events;
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// Leaps, if this engine has code for them.
+    #[inline(always)]
+    pub(crate) fn has_leaps() -> bool {
+        W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE
+    }
+
+    /// The search for what repeats, if this run may leap.
+    pub(crate) fn prepare_leaps(&mut self) {
+        let may_leap = self.no_leaps().is_none();
+        self.leaps = may_leap.then(|| Box::new(Leaps::new()));
+    }
+
+    /// Why the run leaps over nothing; `None` if it may.
+    pub fn no_leaps(&self) -> Option<&'static str> {
+        if !self.plane.config.fast_forward {
+            return Some("it is off");
+        }
+        if S::ACTIVE || C::ACTIVE {
+            return Some("it has congestion control");
+        }
+        if !F::LOOKAHEAD {
+            return Some("it is simulated event by event");
+        }
+        if !W::RECURS || !self.workload.can_recur() {
+            return Some("its traffic is not programs alone");
+        }
+        let hidden = self.plane.hidden_state();
+        hidden.or_else(|| (!self.whole_messages).then_some("its traffic is notified of each packet"))
+    }
+
+    /// Notes that something from outside has changed.
+    pub(crate) fn note_change(&mut self) {
+        if let Some(leaps) = &mut self.leaps {
+            leaps.begin_again(self.events);
+            self.stats.take_log();
+            self.watched = NONE;
+        }
+    }
+
+    /// Notes a packet that a host starts if the host is watched.
+    #[inline(always)]
+    pub(crate) fn note_start(&mut self, now: u64, host: u32, destination: u32) {
+        if Self::has_leaps() && host == self.watched {
+            self.starts.note(now, destination);
+        }
+    }
+
+    /// Processes every event before `end` by windows, and leaps over what repeats.
+    #[inline(never)]
+    pub(crate) fn run_windows_with_leaps(&mut self, mut leaps: Box<Leaps>, end: u64) {
+        leaps.retry_at = 0;
+        while self.fault.is_none() && self.now < end {
+            self.look_for_leap(&mut leaps, end);
+            if self.now < end {
+                self.now = self.run_window(end.min(leaps.cut));
+            }
+        }
+        self.leaps = Some(leaps);
+    }
+
+    /// Goes on with the search for what repeats, after a window. Leaps up to `end` at most if it is known.
+    fn look_for_leap(&mut self, leaps: &mut Leaps, end: u64) {
+        let changes = self.workload.message_changes();
+        if changes != leaps.message_changes {
+            leaps.message_changes = changes;
+            self.stats.take_log();
+            self.watched = NONE;
+            leaps.begin_again(self.events);
+            return;
+        }
+        match &mut leaps.stage {
+            // Meanwhile each host may start one packet.
+            Stage::Changed if self.events - leaps.events < self.plane.hosts.len() as u64 => {}
+            Stage::Changed => self.watch(leaps),
+            Stage::Watching => {
+                if self.starts.len() < leaps.next_try {
+                    return;
+                }
+                match self.starts.period() {
+                    Some(period) => self.write_down(leaps, period),
+                    None => leaps.next_try = 2 * self.starts.len(),
+                }
+            }
+            Stage::Comparing(_) if self.now < leaps.cut => {}
+            Stage::Comparing(_) => self.compare(leaps, end),
+            Stage::Repeating(_) if self.now < leaps.retry_at => {}
+            Stage::Repeating(_) => self.leap(leaps, end),
+        }
+    }
+
+    /// Notes the starts of a host from now on.
+    fn watch(&mut self, leaps: &mut Leaps) {
+        leaps.events = self.events;
+        let Some(host) = self.workload.busiest_host() else {
+            return;
+        };
+        self.watched = host.index() as u32;
+        self.starts.clear();
+        leaps.next_try = FIRST_TRY;
+        leaps.stage = Stage::Watching;
+    }
+
+    /// Writes down the state, to compare it after `step` and after multiples of it.
+    fn write_down(&mut self, leaps: &mut Leaps, step: u64) {
+        if !self.stats.has_counted_all() || self.plane.events.next_delivery().is_none() {
+            return;
+        }
+        let mut words = Vec::new();
+        let plane = &self.plane;
+        let described = plane.describe(self.now, &mut leaps.heads, &mut |word| {
+            words.push(word);
+            ControlFlow::Continue(())
+        });
+        debug_assert!(described.is_continue(), "all words are taken");
+        let counters = |out: &OutPort| [out.xmit_bytes, out.xmit_packets, out.wait_total];
+        leaps.stage = Stage::Comparing(Box::new(Earlier {
+            at: self.now,
+            words,
+            waits: plane.outs.iter().map(|out| out.wait_since).collect(),
+            ports: plane.outs.iter().map(counters).collect(),
+            injected: plane.hosts.iter().map(|host| host.injected).collect(),
+            events: self.events,
+            messages: self.workload.progress(),
+            step,
+            multiple: 1,
+        }));
+        leaps.cut = self.now + step;
+        self.stats.start_log();
+    }
+
+    /// Compares the state with the earlier one, and leaps if they are alike.
+    fn compare(&mut self, leaps: &mut Leaps, end: u64) {
+        let Stage::Comparing(earlier) = &mut leaps.stage else {
+            return;
+        };
+        let period = self.period_since(earlier, &mut leaps.heads);
+        if let Some(mut period) = period {
+            period.deliveries = self.stats.take_log();
+            leaps.stage = Stage::Repeating(Box::new(period));
+            leaps.cut = u64::MAX;
+            leaps.retry_at = 0;
+            self.watched = NONE;
+            self.leap(leaps, end);
+        } else if earlier.multiple < MOST_MULTIPLES {
+            earlier.multiple += 1;
+            leaps.cut = earlier.at + earlier.multiple * earlier.step;
+        } else {
+            self.stats.take_log();
+            leaps.failed += 1;
+            leaps.stage = Stage::Watching;
+            leaps.next_try = self.starts.len() + (self.starts.len() / 2).max(1);
+            leaps.cut = u64::MAX;
+        }
+    }
+
+    /// What has happened since an earlier state if that is the one of now.
+    fn period_since(
+        &self,
+        earlier: &Earlier,
+        heads: &mut Vec<Head>,
+    ) -> Option<Period> {
+        let plane = &self.plane;
+        let mut words = earlier.words.iter();
+        let compared = plane.describe(self.now, heads, &mut |word| match words.next() {
+            Some(&earlier) if earlier == word => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        });
+        if compared.is_break() || words.next().is_some() || !self.stats.has_counted_all() {
+            return None;
+        }
+        let waiting_on = ports_that_wait_on(&earlier.waits, earlier.at, &plane.outs, self.now)?;
+        let messages = self.workload.progress().since(&earlier.messages)?;
+        plane.events.next_delivery()?;
+        let outs = plane.outs.iter().zip(&earlier.ports).enumerate();
+        let ports = outs.filter_map(|(output, (out, before))| {
+            let [bytes, packets, wait] = *before;
+            let grown = [
+                out.xmit_bytes - bytes,
+                out.xmit_packets - packets,
+                out.wait_total - wait,
+            ];
+            (grown != [0; 3]).then_some((output as u32, grown))
+        });
+        let hosts = plane.hosts.iter().zip(&earlier.injected).enumerate();
+        let injected = hosts.filter_map(|(number, (host, before))| {
+            let grown = host.injected - before;
+            (grown != 0).then_some((number as u32, grown))
+        });
+        Some(Period {
+            length: self.now - earlier.at,
+            ports: ports.collect(),
+            waiting_on,
+            injected: injected.collect(),
+            deliveries: Vec::new(),
+            events: self.events - earlier.events,
+            messages,
+        })
+    }
+
+    /// Leaps as far as nothing from outside comes.
+    fn leap(&mut self, leaps: &mut Leaps, end: u64) {
+        let Stage::Repeating(period) = &leaps.stage else {
+            return;
+        };
+        let now = self.now;
+        let delivery = self.plane.events.next_delivery().unwrap_or(0);
+        let outside = delivery.min(self.timer_at).min(self.change_at);
+        // Deliveries are counted when the last switch starts the packet, those before the end of the call.
+        let known_ahead = (self.plane.received_by() + 1).saturating_sub(now);
+        let counted = self.stats.boundary().saturating_sub(known_ahead);
+        let latest = end.min(counted).min(outside);
+        leaps.retry_at = outside.saturating_add(1);
+        let fits = latest.saturating_sub(now) / period.length;
+        let periods = fits.min(self.workload.most_periods(&period.messages));
+        if periods * period.events < self.plane.outs.len() as u64 / WORTH {
+            return;
+        }
+        let by = periods * period.length;
+        let plane = &mut self.plane;
+        let mut waiting_on = period.waiting_on.iter().copied().peekable();
+        for (output, out) in plane.outs.iter_mut().enumerate() {
+            let waits_on = waiting_on.next_if_eq(&(output as u32)).is_some();
+            if out.wait_since != u64::MAX && !waits_on {
+                out.wait_since += by;
+            }
+        }
+        for &(output, [bytes, packets, wait]) in &period.ports {
+            let out = &mut plane.outs[output as usize];
+            out.xmit_bytes += bytes * periods;
+            out.xmit_packets += packets * periods;
+            out.wait_total += wait * periods;
+        }
+        for &(host, bytes) in &period.injected {
+            plane.hosts[host as usize].injected += bytes * periods;
+        }
+        plane.shift(now, by);
+        let deliveries = &period.deliveries;
+        self.stats
+            .count_again(deliveries, periods, by, &mut plane.hosts);
+        self.workload.skip_periods(&period.messages, periods);
+        self.events += period.events * periods;
+        self.now += by;
+        leaps.count += 1;
+    }
+}

@@ -1,0 +1,113 @@
+//! Leaps over what repeats change no result. Oracle: the same run without them, and the engine that processes event after event.
+
+use std::ops::ControlFlow;
+
+use silvan_instances::{Fastest, Shared};
+use silvan_model::Engines;
+use silvan_scenario::{Override, Scenario};
+use silvan_sim::{Column, RunOutput, run};
+
+use crate::same_results::numbers;
+
+fn run_with(engines: &dyn Engines, scenario: &Scenario) -> RunOutput {
+    run(engines, scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// Programs with long messages, drawn by a number.
+fn drawn(number: u64) -> String {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut draw = |count: usize| {
+        // Marsaglia, "Xorshift RNGs", 2003.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % count
+    };
+    let fabric = [
+        "generator = \"k-ary-n-tree\"\nk = 3\nn = 2\n",
+        "generator = \"xgft\"\nchildren = [4, 3]\nparents = [1, 2]\n",
+        "generator = \"chain\"\nswitches = 3\nhosts-per-switch = 3\nrouting = \"min-hop\"\n",
+        "generator = \"rail-optimised\"\nservers = 4\ngpus-per-server = 4\nspines = 2\n",
+        "generator = \"dragonfly\"\nswitches-per-group = 2\nhosts-per-switch = 2\nglobal-per-switch = 1\n",
+    ][draw(5)];
+    let speed = ["DDR", "EDR", "NDR"][draw(3)];
+    let mtu = ["1 KiB", "2 KiB", "4 KiB"][draw(3)];
+    let buffer = ["", "", "buffer = \"17 KiB\"\n", "buffer = \"256 KiB\"\n"][draw(4)];
+    let arbitration = ["", "", "arbitration = \"oldest-first\"\n"][draw(3)];
+    let host = [
+        "",
+        "",
+        "receive-buffer = \"20 KiB\"\n",
+        "sink-rate = \"9.7 Gbit/s\"\n",
+        "injection-rate = \"13.5 Gbit/s\"\n",
+        "sink = \"cut-through\"\n",
+    ][draw(6)];
+    let lanes = ["", "", "data-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n"];
+    let lanes = match fabric.contains("dragonfly") {
+        true => "",
+        false => lanes[draw(3)],
+    };
+    let mut programs = String::new();
+    for job in 0..1 + draw(2) {
+        let kind = ["allreduce", "alltoall", "allgather", "broadcast"][draw(4)];
+        let bytes = ["40 KiB", "300 KiB", "1 MiB", "1000001 B"][draw(4)];
+        let iterations = 1 + draw(2);
+        let (sl, start) = (draw(2), draw(40));
+        programs += &format!(
+            "[[traffic.program]]\nname = \"job-{job}\"\nkind = \"{kind}\"\nbytes = \"{bytes}\"\niterations = {iterations}\nsl = {sl}\n\
+             start = \"{start} us\"\n"
+        );
+    }
+    let latency = ["host", "host-coarse", "class", "off"][draw(4)];
+    let (interval, warm_up, duration) = [
+        ("77777777 ps", "155555554 ps", "199888886890 ps"),
+        ("800 us", "0 us", "200 ms"),
+        ("20 us", "40 us", "200 ms"),
+    ][draw(3)];
+    format!(
+        "[fabric]\n{fabric}[link]\nspeed = \"{speed}\"\n[packet]\nmtu = \"{mtu}\"\n[switch]\n{buffer}{arbitration}[host]\n{host}[vl]\n{lanes}\
+         [control]\nscheme = \"none\"\n{programs}[probe]\ninterval = \"{interval}\"\nports = true\nclasses = true\nlatency = \"{latency}\"\n\
+         messages = true\n[run]\nwarm-up = \"{warm_up}\"\nduration = \"{duration}\"\n"
+    )
+}
+
+/// Compares all tables; a difference is named by table and column, with the first values that differ.
+fn compare(one: &RunOutput, other: &RunOutput, text: &str) {
+    assert_eq!(one.tables.len(), other.tables.len());
+    for (one, other) in one.tables.iter().zip(&other.tables) {
+        for (column, other_column) in one.columns.iter().zip(&other.columns) {
+            let values = |column: &Column| format!("{:?}", column.data);
+            let (values, others) = (values(column), values(other_column));
+            let both = values.split(", ").zip(others.split(", ")).enumerate();
+            let differ = both.filter(|(_, (one, other))| one != other);
+            let first: Vec<_> = differ.take(5).collect();
+            assert!(first.is_empty(), "{} {}: {first:?}\n{text}", one.name, column.name);
+        }
+        assert_eq!(one, other, "{text}");
+    }
+}
+
+#[test]
+fn drawn_programs_have_the_same_results_with_leaps() {
+    let (mut leapt, mut all) = (0, 0);
+    for number in numbers(160) {
+        let text = drawn(number);
+        let read = |text: &str, overrides: &[Override]| {
+            let scenario = Scenario::from_toml(text, "test.toml", overrides);
+            scenario.unwrap_or_else(|error| panic!("{error}\n{text}"))
+        };
+        let scenario = read(&text, &[]);
+        let without = read(&text, &[Override::new("run.fast-forward", "\"off\"")]);
+        let (with, without) = (run_with(&Fastest, &scenario), run_with(&Fastest, &without));
+        compare(&with, &without, &text);
+        assert_eq!(with.summary.packet_hops, without.summary.packet_hops);
+        assert_eq!(without.summary.leapt_packet_hops, 0);
+        if number % 4 == 0 {
+            compare(&with, &run_with(&Shared, &scenario), &text);
+        }
+        leapt += with.summary.leapt_packet_hops;
+        all += with.summary.packet_hops;
+    }
+    // More than a third of all packet-hops is leapt over.
+    assert!(3 * leapt > all, "{leapt} of {all}");
+}
