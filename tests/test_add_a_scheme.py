@@ -60,7 +60,7 @@ ALLOWED = {
     "crates/silvan-cc/src/schemes/reps.rs": {"nscc", "swift", "nscc+reps", "swift+reps"},
     # The facts of a fabric are those without a scheme.
     "crates/silvan-scenario/src/variants.rs": {"none"},
-    "python/silvan/comparing/baselines.py": {"python", "ib-cc"},
+    "python/silvan/comparing/baselines.py": {"python"},
     "python/silvan/execution/scheme_check.py": {"ib-cc"},
     # A plug-in scheme is stored as a scheme in Python.
     "python/silvan/plugins/expansion.py": {"python"},
