@@ -22,7 +22,7 @@ import pytest
 
 import silvan
 from silvan.cli import main
-from silvan.receive_rates import PS_PER_MS, BoolArray, FloatArray
+from silvan.results.receive_rates import PS_PER_MS, BoolArray, FloatArray
 from tests.gate import PATIENCE_S
 from tests.inline_pool import InlinePool
 from tests.needs import Needs
@@ -258,7 +258,7 @@ def _as_in_a_process() -> Iterator[None]:
 def inline_pool() -> Iterator[None]:
     """Do the runs of all comparisons and sweeps of a module in the tests' own process."""
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("workers", "sweeping.local", "reproduce.execution"):
+        for module in ("execution.workers", "sweeping.local", "reproduce.execution"):
             patched.setattr(f"silvan.{module}.Pool", InlinePool)
         yield
 

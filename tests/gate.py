@@ -18,7 +18,8 @@ import silvan
 
 
 def scheme(setup):
-    if "silvan.scheme_check" in sys.modules:  # The command tries the scheme before it is run.
+    # The command tries the scheme before it is run.
+    if "silvan.execution.scheme_check" in sys.modules:
         return silvan.Callbacks(0)
     folder = Path({folder!r})
     folder.joinpath(f"waiting-{{os.getpid()}}").touch()

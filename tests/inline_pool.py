@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from silvan.processes import Event, Pool, Raised, Report, Returned
+from silvan.execution.processes import Event, Pool, Raised, Report, Returned
 
 
 class InlinePool(Pool):

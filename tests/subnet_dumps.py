@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from silvan.diagnosis import diagnose_files
-from silvan.moments import Moment
+from silvan.live.diagnosis import diagnose_files
+from silvan.live.moments import Moment
 
 TOPOLOGY = """\
 Switch 4 "S-0000000000000001" # "left" base port 0 lid 1 lmc 0

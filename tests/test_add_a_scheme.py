@@ -7,8 +7,8 @@ from pathlib import Path
 
 import silvan
 from silvan._silvan import schemes
-from silvan.baselines import chosen, fitting
-from silvan.tuning.settings import search_of
+from silvan.comparing.baselines import chosen, fitting
+from silvan.comparing.tuning.settings import search_of
 from tests.extended_sources import scheme_file, scheme_line
 from tests.test_guide import ROOT
 
@@ -35,16 +35,16 @@ ALLOWED = {
     "crates/silvan-instances/src/lib.rs": {"none"},
     # Plans compare a fabric with and without the control that OpenSM configures.
     "python/silvan/planning/whatif.py": {"ib-cc"},
-    "python/silvan/tuning/opensm_conf.py": {"ib-cc"},
+    "python/silvan/comparing/tuning/opensm_conf.py": {"ib-cc"},
     # The live fabric is always InfiniBand's, and its page says whether its control is off.
     "python/silvan/viewer/samples.py": {"ib-cc"},
-    "python/silvan/tuning/problem.py": {"ib-cc"},
-    "python/silvan/tuning/space.py": {"ib-cc", "hpcc"},
-    "python/silvan/tuning/tune.py": {"ib-cc"},
-    "python/silvan/tuning/settings.py": {"hpcc"},
+    "python/silvan/comparing/tuning/problem.py": {"ib-cc"},
+    "python/silvan/comparing/tuning/space.py": {"ib-cc", "hpcc"},
+    "python/silvan/comparing/tuning/tune.py": {"ib-cc"},
+    "python/silvan/comparing/tuning/settings.py": {"hpcc"},
     # Tools of one scheme: its response functions, and a throttled interface alone.
     "crates/silvan-python/src/response.rs": {"ecn"},
-    "python/silvan/response.py": {"ecn"},
+    "python/silvan/schemes/response.py": {"ecn"},
     "python/silvan/cli/inspect.py": {"ecn"},
     "crates/silvan-python/src/pft.rs": {"pft"},
     "crates/silvan-python/src/lib.rs": {"pft"},
@@ -53,15 +53,15 @@ ALLOWED = {
     "crates/silvan-scenario/src/checks/python.rs": {"python"},
     "crates/silvan-scenario/src/scenario.rs": {"python"},
     "crates/silvan-python/src/scenario.rs": {"python"},
-    "python/silvan/scheme_file.py": {"python"},
+    "python/silvan/schemes/scheme_file.py": {"python"},
     "python/silvan/cli/options.py": {"python", "dcqcn", "ecn", "ib-cc", "pft"},
     # A chain states the settings of both its schemes.
     "crates/silvan-cc/src/schemes/pft/scheme.rs": {"ib-cc", "ib-cc+pft"},
     "crates/silvan-cc/src/schemes/reps.rs": {"nscc", "swift", "nscc+reps", "swift+reps"},
     # The facts of a fabric are those without a scheme.
     "crates/silvan-scenario/src/variants.rs": {"none"},
-    "python/silvan/baselines.py": {"python", "ib-cc"},
-    "python/silvan/scheme_check.py": {"ib-cc"},
+    "python/silvan/comparing/baselines.py": {"python"},
+    "python/silvan/execution/scheme_check.py": {"ib-cc"},
     # A plug-in scheme is stored as a scheme in Python.
     "python/silvan/plugins/expansion.py": {"python"},
     # A change of a setting at run time is one of these settings.
@@ -74,7 +74,7 @@ ALLOWED = {
     # Examples in documentation.
     "crates/silvan-cc/src/lib.rs": {"ib-cc", "ecn", "pft"},
     "crates/silvan-cc/src/hooks/list.rs": {"ib-cc", "ecn"},
-    "python/silvan/toml_text.py": {"ib-cc"},
+    "python/silvan/inputs/toml_text.py": {"ib-cc"},
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.measures import MEASURES, RATES
+from silvan.results.measures import MEASURES, RATES
 from tests.conftest import INCAST, Command
 
 pytestmark = pytest.mark.usefixtures("inline_pool")

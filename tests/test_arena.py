@@ -15,17 +15,17 @@ import pytest
 
 import silvan
 from silvan._silvan import schemes
-from silvan.arena import Arena, ArenaResult, arena_runs, read_arena, run_arena
-from silvan.arena.judge import interval
-from silvan.arena.page import _shares, losses
-from silvan.arena.run import Runner, _tune_one, prepared, taking_part
-from silvan.arena.store import Store
-from silvan.baselines import baselines
-from silvan.cache import build_id
-from silvan.comparison import compare, watched
-from silvan.figures.arena import draw_arena, percent
-from silvan.tuning.settings import search_of
-from silvan.tuning.space import Searched, searches
+from silvan.comparing.arena import Arena, ArenaResult, arena_runs, read_arena, run_arena
+from silvan.comparing.arena.figure import draw_arena, percent
+from silvan.comparing.arena.judge import interval
+from silvan.comparing.arena.run import Runner, _tune_one, prepared, taking_part
+from silvan.comparing.arena.store import Store
+from silvan.comparing.baselines import fitting
+from silvan.comparing.comparison import compare, with_probes
+from silvan.comparing.tuning.settings import search_of
+from silvan.comparing.tuning.space import Searched, searches
+from silvan.execution.cache import build_id
+from silvan.viewer.arena import _shares, losses
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -132,7 +132,7 @@ def test_published_settings_measure_what_compare_measures(
 def test_intervals_and_objectives_follow_from_the_seeds(
     arena: Arena, result: ArenaResult, tmp_path: Path
 ) -> None:
-    hpcc = next(one for one in baselines(arena.cases[0].scenario) if one.name == "hpcc")
+    hpcc = next(one for one in fitting(arena.cases[0].scenario).every if one.name == "hpcc")
     values = []
     for seed in arena.seeds:
         ranking = compare(
@@ -194,10 +194,10 @@ def test_tuned_settings_are_at_least_as_good_where_they_are_tuned(
     found = result.settings.get("100G", {})
     assert found, "five trials find better settings for one of the two schemes"
     for name, settings in found.items():
-        one = next(each for each in baselines(case.scenario) if each.name == name)
+        one = next(each for each in fitting(case.scenario).every if each.name == name)
         reached = []
         for values in ({}, settings):
-            scenario = watched(case.scenario.override({**one.overrides, **values}))
+            scenario = with_probes(case.scenario.override({**one.overrides, **values}))
             numbers = _numbers(silvan.run(scenario, seed=arena.tuning_seeds[0]))
             reached.append(
                 numbers["other_receivers_gbps"] * min(1, numbers["hotspot_utilisation"] / 0.95)
@@ -206,7 +206,7 @@ def test_tuned_settings_are_at_least_as_good_where_they_are_tuned(
 
 
 def _numbers(result: silvan.Result) -> dict[str, float]:
-    from silvan.arena.measure import numbers
+    from silvan.comparing.arena.measure import numbers
 
     return numbers(result)
 
@@ -221,7 +221,7 @@ def test_every_parameter_that_is_searched_starts_from_the_published_value() -> N
         # The worked example has no published settings.
         assert _searched(scenario) == declared - {"half"}
         # All others map each flow to a lane, and have nothing to set.
-        chosen = {one.name: scenario.override(one.overrides) for one in baselines(scenario)}
+        chosen = {one.name: scenario.override(one.overrides) for one in fitting(scenario).every}
         without = {name for name, one in chosen.items() if search_of(one) is None}
         assert without == {"none", "vftree", "flow2sl", "dbbm", "obqa"}
 
@@ -234,7 +234,7 @@ def test_published_settings_that_cannot_be_tried_are_an_error(
     def alone(scheme: str) -> list[Searched]:
         return [replace(one, beside=None) for one in searches(scheme)]
 
-    monkeypatch.setattr("silvan.tuning.settings.searches", alone)
+    monkeypatch.setattr("silvan.comparing.tuning.settings.searches", alone)
     arena = read_arena().only(["training"])
     none, scheme = taking_part(arena.cases[0], ["ib-cc"]).sides
     runner = Runner(Store(tmp_path), "local", 1, None, lambda _: None)
@@ -247,7 +247,7 @@ def _searched(scenario: silvan.Scenario) -> set[str]:
     """Return the schemes of which something is searched, after a look at where searches start."""
     searched = set()
     of_variant = {one["name"]: one["scheme"] for one in scenario.scheme_variants()}
-    for one in baselines(scenario):
+    for one in fitting(scenario).every:
         search = search_of(scenario.override(one.overrides))
         if search is None:
             continue
@@ -308,7 +308,7 @@ def test_a_flow_that_is_not_finished_is_not_left_out(file: Path, tmp_path: Path)
         '[[traffic.flow]]\nfrom = "host-0003"\nto = "host-0004"\nbytes = "10 MB"\n'
         '[run]\nduration = "100 us"\n'
     )
-    numbers = _numbers(silvan.run(watched(silvan.Scenario.from_toml(text))))
+    numbers = _numbers(silvan.run(with_probes(silvan.Scenario.from_toml(text))))
     assert numbers["slowdown_p50"] == 1.0
     assert math.isinf(numbers["slowdown_p99"])
     assert math.isinf(numbers["flows_end_ms"])
@@ -333,12 +333,12 @@ DIFFERENT = (
 def test_the_installed_arena_is_a_scenario_with_every_scheme(chosen: tuple[str, ...]) -> None:
     arena = read_arena()
     for case in arena.only(chosen, ["credits", "pfc"]).cases if chosen else arena.cases:
-        for one in baselines(case.scenario):
+        for one in fitting(case.scenario).every:
             (run,) = prepared(case, one.overrides, [1])
             assert run.scenario.has_traffic
     # What is reduced has nothing to do with schemes.
     for case in read_arena(quick=True).cases:
-        assert watched(case.scenario).has_traffic
+        assert with_probes(case.scenario).has_traffic
 
 
 @pytest.mark.slow
@@ -521,7 +521,7 @@ def test_an_arena_that_takes_a_day_starts_with_yes_only(
     command: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["compare", file, "--arena", "--quick", "--schemes", "hpcc", "--out", tmp_path]
-    monkeypatch.setattr("silvan.estimate.MOST_S", 1e-9)
+    monkeypatch.setattr("silvan.execution.estimate.MOST_S", 1e-9)
     refused = command(*words)
     assert refused.status == 2
     assert "estimated time" in refused.stderr

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.arena import ArenaProgress, read_arena, run_arena
-from silvan.arena.objective import reached
-from silvan.arena.store import Measured
 from silvan.cli import main
 from silvan.cli.arena import _selection
-from silvan.figures.arena import draw_arena
-from silvan.tuning.tune import Objective
+from silvan.comparing.arena import ArenaProgress, read_arena, run_arena
+from silvan.comparing.arena.figure import draw_arena
+from silvan.comparing.arena.objective import reached
+from silvan.comparing.arena.store import Measured
+from silvan.comparing.tuning.tune import Objective
 from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT
@@ -190,7 +190,7 @@ def test_an_arena_that_is_stopped_says_how_far_it_came(
         report(ArenaProgress("published settings", 3, 8))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("silvan.arena.run_arena", stopped)
+    monkeypatch.setattr("silvan.comparing.arena.run_arena", stopped)
     words = ["compare", str(folder / "arena.toml"), "--arena", "--out", str(folder / "out")]
     assert main(words) == 130
     assert "published settings: 3 of 8 runs done" in capsys.readouterr().err

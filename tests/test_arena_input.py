@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.arena import plan_arena, read_arena, run_arena
-from silvan.arena.judge import share
-from silvan.arena.measure import numbers
-from silvan.arena.run import prepared, require_python_scheme
-from silvan.arena.store import Measured, Store
-from silvan.baselines import baselines, fitting
-from silvan.cache import build_id
-from silvan.comparison import watched
-from silvan.measures import MEASURES
-from silvan.processes import Pool, Returned
-from silvan.worker_process import echo
+from silvan.comparing.arena import plan_arena, read_arena, run_arena
+from silvan.comparing.arena.judge import share
+from silvan.comparing.arena.measure import numbers
+from silvan.comparing.arena.run import prepared, require_python_scheme
+from silvan.comparing.arena.store import Measured, Store
+from silvan.comparing.baselines import fitting
+from silvan.comparing.comparison import with_probes
+from silvan.execution.cache import build_id
+from silvan.execution.processes import Pool, Returned
+from silvan.execution.worker_process import echo
+from silvan.results.measures import MEASURES
 from tests.conftest import Command
 from tests.test_arena import ARENA, SMALL
 from tests.test_guide import ROOT
@@ -62,7 +62,7 @@ def test_a_python_file_does_not_take_the_name_of_a_scheme(
         }
     )
     with pytest.raises(silvan.ScenarioError, match="which another scheme has"):
-        baselines(scenario)
+        fitting(scenario)
 
 
 def test_a_taken_name_is_refused_before_any_run(command: Command, folder: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_opposite_of_an_objective_has_the_same_shares(
 def test_what_an_objective_can_be_a_formula_of_is_what_runs_measure() -> None:
     """Oracle: the measures of a run with flows that have a size."""
     sized = SMALL.replace("load = 0.5", 'bytes = "20 kB"')
-    result = silvan.run(watched(silvan.Scenario.from_toml(sized)))
+    result = silvan.run(with_probes(silvan.Scenario.from_toml(sized)))
     found = numbers(result)
     assert {name: found[name] for name in found if name != "series"} == dict(result.measures)
     assert found.keys() - {"series"} < MEASURES.keys()
@@ -372,7 +372,7 @@ def test_schemes_are_set_up_for_runs_of_any_length(folder: Path) -> None:
         for one in found.every:
             short.override(one.overrides)
         names = {one.name for one in found.every}
-        assert ("ib-cc+dcms" in found.left_out) != ("ib-cc+dcms" in names)
+        assert ("ib-cc+dcms" in found.unsuited) != ("ib-cc+dcms" in names)
         has_dcms.append("ib-cc+dcms" in names)
     # 50 sweeps of 44 ns, rounded to whole nanoseconds.
     assert has_dcms == [False] * 4 + [True] * 6

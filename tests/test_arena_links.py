@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
-from silvan.arena.run import prepared
-from silvan.baselines import baselines, left_out
-from silvan.cache import build_id
+from silvan.comparing.arena import Arena, ArenaResult, plan_arena, read_arena, run_arena
+from silvan.comparing.arena.run import prepared
+from silvan.comparing.baselines import fitting
+from silvan.execution.cache import build_id
 from tests.conftest import Command
+from tests.published import baseline
 from tests.test_arena import results
 
 pytestmark = pytest.mark.usefixtures("inline_pool")
@@ -128,7 +129,7 @@ def test_an_incast_ends_when_the_link_of_its_receiver_has_carried_it(result: Are
 def test_nothing_is_lost_and_all_that_is_sent_arrives(arena: Arena, name: str, link: str) -> None:
     """Oracle: conservation of bytes at hosts and cables; each pause that is sent is received."""
     (case,) = arena.on_links([link]).cases
-    (one,) = [one for one in baselines(case.scenario) if one.name == name]
+    one = baseline(case.scenario, name)
     (placed,) = prepared(case, one.overrides, [2])
     run = silvan.run(placed.scenario)
     sent, received = (
@@ -203,26 +204,26 @@ def test_reasons_are_those_of_schemes_that_take_part_with_credits(arena: Arena) 
     of_credits, pfc = (case.scenario for case in arena.cases)
     tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
     with_all = silvan.Scenario(fabric=tree, switch={"buffer": "64 KiB"})
-    assert left_out(with_all) == {}
-    every = {one.name for one in baselines(with_all)}
+    assert fitting(with_all).unsuited == {}
+    every = {one.name for one in fitting(with_all).every}
     # Each scheme takes part, or there is a reason.
     odd = (("vl.data-vls", 2), ("switch.buffer", "8 KiB"), ("switch.queueing", "fifo"))
     for scenario in (of_credits, pfc, *(with_all.override({key: to}) for key, to in odd)):
-        taking_part = {one.name for one in baselines(scenario)}
-        assert taking_part | set(left_out(scenario)) == every
-        assert not taking_part & set(left_out(scenario))
-    assert {"pft", "vftree", "recn"} <= set(left_out(pfc))
+        taking_part = {one.name for one in fitting(scenario).every}
+        assert taking_part | set(fitting(scenario).unsuited) == every
+        assert not taking_part & set(fitting(scenario).unsuited)
+    assert {"pft", "vftree", "recn"} <= set(fitting(pfc).unsuited)
 
 
 def test_lanes_suit_every_fabric_whose_routes_need_none() -> None:
     """Set-aside queues and their like are not for fat trees alone; a torus needs its lanes."""
     switch = {"buffer": "64 KiB"}
     tree = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "min-hop"}
-    assert set(left_out(silvan.Scenario(fabric=tree, switch=switch))) == {"vftree"}
+    assert set(fitting(silvan.Scenario(fabric=tree, switch=switch)).unsuited) == {"vftree"}
     torus = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
     for lanes in (1, 2):
         scenario = silvan.Scenario(fabric=torus, switch=switch, vl={"data-vls": lanes})
-        assert {"recn", "flow2sl", "dbbm", "srp"} <= set(left_out(scenario))
+        assert {"recn", "flow2sl", "dbbm", "srp"} <= set(fitting(scenario).unsuited)
 
 
 def test_a_scheme_that_is_named_on_pfc_alone_is_refused(command: Command, tmp_path: Path) -> None:

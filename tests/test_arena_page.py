@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from silvan._silvan import scheme_names
-from silvan.comparison import COMPARED
+from silvan.comparing.comparison import COMPARED
 from tests.test_documents import load_tool
 
 tool = load_tool("arena_page")

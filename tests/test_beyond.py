@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from silvan.cache import cached_runs
+from silvan.execution.cache import cached_runs
 from silvan.reproduce import Experiment, experiments
 from silvan.reproduce.registry import study
 from silvan_papers.gran2012_beyond import EXPERIMENTS, FABRICS

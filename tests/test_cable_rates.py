@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.arena import read_arena
-from silvan.baselines import baselines
+from silvan.comparing.arena import read_arena
+from silvan.comparing.baselines import fitting
 from tests.conftest import Command
 
 RAILS: dict[str, Any] = {
@@ -50,7 +50,7 @@ def test_a_comparison_computes_no_settings_for_cables_that_do_not_exist(
     command: Command, tmp_path: Any
 ) -> None:
     with pytest.raises(silvan.ScenarioError) as raised:
-        baselines(rails())
+        fitting(rails())
     assert raised.value.key == "link.speed"
     file = tmp_path / "rails.toml"
     file.write_text(rails().to_toml())
@@ -65,7 +65,7 @@ def test_windows_of_all_cases_of_the_arena_are_for_cables_that_they_have() -> No
     """Oracle: what a cable of the fabric carries in the base round trip, and a packet."""
     for case in read_arena(None, quick=True).cases:
         rates = case.scenario.describe()["cable_rates_bits_per_s"]
-        (one,) = (each for each in baselines(case.scenario) if each.name == "pair-backpressure")
+        (one,) = (each for each in fitting(case.scenario).every if each.name == "pair-backpressure")
         controlled = case.scenario.override(one.overrides)
         window = controlled.control.pair_backpressure.window.bytes
         packet = case.scenario.packet.mtu.bytes

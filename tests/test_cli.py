@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import silvan
-from silvan.cli.options import with_view
+from silvan.cli.options import view_keys
 from silvan.errors import OutputError
 from silvan.folders import Origin, claimed_results, exclusive
 from tests.conftest import DDR_TOML, INCAST, Command, Outcome, ddr_scenario
@@ -555,8 +555,30 @@ def test_a_page_has_curves_also_where_no_interval_is_stated(
     """Oracle: a hundredth of the run, or less."""
     fabric = {"generator": "single-switch", "hosts": 4}
     scenario = ddr_scenario(fabric=fabric, run={"duration": "1 ms"}).override(stated)
-    probe = with_view(scenario).probe
+    probe = scenario.override(view_keys(scenario)).probe
     assert (str(probe.interval), str(probe.trees.interval)) == (interval, trees)
+
+
+def test_the_options_of_a_run_are_applied_at_once(
+    command: Command, incast_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: the overrides that reach the scenario, which reads the whole text for each call."""
+    calls = []
+    override = silvan.Scenario.override
+
+    def counted(scenario: silvan.Scenario, keys: Any) -> silvan.Scenario:
+        calls.append(sorted(keys))
+        return override(scenario, keys)
+
+    monkeypatch.setattr(silvan.Scenario, "override", counted)
+    capture = ("--pcap", "host-0001", incast_file.with_name("x.pcap"))
+    options = ("--trees", "--record", "view", "--trace", "host-0001,host-0000", *capture)
+    assert command("run", incast_file, *options, "--json").status == 0
+    (keys,) = calls
+    assert {"probe.trees", "probe.ports", "probe.packets"} <= set(keys)
+    calls.clear()
+    assert command("run", incast_file, "--json").status == 0
+    assert calls == []
 
 
 @pytest.mark.parametrize(
@@ -572,6 +594,6 @@ def test_recording_for_a_page_keeps_what_the_scenario_states(
 ) -> None:
     """Oracle: cheap settings by default; the scenario's own where it has some."""
     scenario = ddr_scenario(fabric={"generator": "single-switch", "hosts": 4}).override(stated)
-    probe = with_view(scenario).to_dict()["probe"]
+    probe = scenario.override(view_keys(scenario)).to_dict()["probe"]
     assert probe["latency"] == latency
     assert probe["trees"].get("reads-per-hop") == reads

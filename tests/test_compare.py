@@ -13,11 +13,11 @@ import pytest
 from matplotlib.patches import Rectangle
 
 import silvan
-from silvan.baselines import Baseline, Cost, Fitting, baselines
-from silvan.comparison import RankingRow, Sampled, compare, watched
+from silvan.comparing.baselines import Baseline, Cost, Fitting, fitting
+from silvan.comparing.comparison import RankingRow, Sampled, compare, with_probes
+from silvan.comparing.comparison_figure import _panel
 from silvan.figures import style
-from silvan.figures.compare import _panel
-from silvan.measures import CLEARED, MEASURES
+from silvan.results.measures import CLEARED, MEASURES
 from silvan.viewer.comparison import comparison_report
 from tests.conftest import Command, ddr_scenario
 from tests.test_guide import ROOT
@@ -53,7 +53,7 @@ def scenario() -> silvan.Scenario:
 
 
 def test_every_baseline_is_a_scenario_of_its_own(scenario: silvan.Scenario) -> None:
-    every = baselines(scenario)
+    every = fitting(scenario).every
     assert every[0].name == "none"
     hashes = {scenario.override(one.overrides).hash for one in every}
     assert len(hashes) == len(every) >= 8
@@ -64,8 +64,8 @@ def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> No
     scenario = silvan.Scenario.from_file(ROOT / "studies" / "compare" / f"{name}.toml")
     # A look every interval must fit into what the run is expected to last, not into its limit.
     assert scenario.to_dict()["probe"]["interval"] in ("50 us", "100 us")
-    for one in baselines(scenario):
-        assert watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
+    for one in fitting(scenario).every:
+        assert with_probes(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
 
 
 def test_other_receivers_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:
@@ -327,11 +327,11 @@ def test_a_scheme_whose_run_fails_stops_no_other(
         probe={"interval": "1 us"},
         run={"duration": "1 ms"},
     )
-    none, *_, last = baselines(scenario)
+    none, *_, last = fitting(scenario).every
     # A barrier of four hosts takes two rounds of more than a microsecond.
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
     suit = Fitting((none, short, last), {})
-    monkeypatch.setattr("silvan.comparison.fitting", lambda *_: suit)
+    monkeypatch.setattr("silvan.comparing.comparison.fitting", lambda *_: suit)
     ranking = compare(scenario, out=tmp_path)
     assert [bool(one.failure) for one in ranking] == [False, True, False]
     assert 'program "work" has not ended' in ranking[1].failure
@@ -340,7 +340,7 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     assert ranking[2].numbers["programs_end_ms"] > 0
 
     failing = Fitting((dataclasses.replace(none, overrides=short.overrides), last), {})
-    monkeypatch.setattr("silvan.comparison.fitting", lambda *_: failing)
+    monkeypatch.setattr("silvan.comparing.comparison.fitting", lambda *_: failing)
     with pytest.raises(silvan.SimulationError, match="has not ended"):
         compare(scenario, out=tmp_path)
 
@@ -356,7 +356,7 @@ def test_a_scheme_without_published_settings_takes_part_if_it_is_named(
     result = silvan.run(scenario.override({"control.scheme": "half"}))
     victim = result.hosts["delivered_bytes"].to_pylist()[5]
     assert half.numbers["other_receivers_gbps"] == pytest.approx(victim * 8 / 1e6, rel=1e-12)
-    assert "half" not in [one.name for one in baselines(scenario)]
+    assert "half" not in [one.name for one in fitting(scenario).every]
 
 
 @pytest.mark.parametrize("name", ["XYZ", ""])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.errors import ScenarioError
 from tests.separate_buffers import (
     BEHIND_ONE_SPINE,
@@ -55,12 +55,12 @@ def test_a_flow_returns_when_the_hotspot_has_ended() -> None:
 def test_compared_with_the_memory_of_one_lane() -> None:
     """Oracle: the buffer of the scenario, which the lanes share."""
     one_lane = crossing(0, **{"control.scheme": "none"})
-    settings = {one.name: one for one in baselines(one_lane)}["congestion-isolation"].overrides
+    settings = {one.name: one for one in fitting(one_lane).every}["congestion-isolation"].overrides
     scenario = one_lane.override(settings)
     assert scenario.switch.buffer == one_lane.switch.buffer
     assert (scenario.vl.data_vls, scenario.vl.share_buffer) == (2, True)
     for other in ({"switch.queueing": "fifo"}, {"switch.output-buffer": {"size": "8 KiB"}}):
-        names = {one.name for one in baselines(one_lane.override(other))}
+        names = {one.name for one in fitting(one_lane.override(other)).every}
         assert "dftree" in names
         assert "congestion-isolation" not in names
 

@@ -15,7 +15,7 @@ import pytest
 
 import silvan
 from silvan.cli import main
-from silvan.cli.options import with_view
+from silvan.cli.options import view_keys
 from silvan.folders import MANIFEST
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -25,13 +25,10 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 def _scenario(fabric: dict[str, Any]) -> silvan.Scenario:
-    return with_view(
-        silvan.Scenario(
-            fabric=fabric,
-            traffic={"incast": [{"to": "host-0000"}]},
-            run={"duration": "100 us"},
-        )
+    scenario = silvan.Scenario(
+        fabric=fabric, traffic={"incast": [{"to": "host-0000"}]}, run={"duration": "100 us"}
     )
+    return scenario.override(view_keys(scenario))
 
 
 @pytest.fixture(scope="module")

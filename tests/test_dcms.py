@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silvan.cli.dcms_tables import status_table
-from silvan.dcms_state import NO_RECORD
+from silvan.cli.dcms import status_table
+from silvan.live.dcms_state import NO_RECORD
 from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from silvan.errors import DiagnosisError
-from silvan.host_jobs import add_jobs, expand_hosts, read_jobs
-from silvan.moments import Report
-from silvan.ring import RingFile
+from silvan.live.host_jobs import add_jobs, expand_hosts, read_jobs
+from silvan.live.moments import Report
+from silvan.live.ring import RingFile
 from tests.conftest import Command
 from tests.subnet_dumps import ROUTES, TOPOLOGY, counters, dumped_moment, write_dumps
 

@@ -10,7 +10,7 @@ import pytest
 import silvan
 from silvan.bench.studies import bench_scenario
 from silvan.errors import SilvanError
-from silvan.estimate import MOST_RUNS, Estimate, estimate, require_room
+from silvan.execution.estimate import MOST_RUNS, Estimate, estimate, require_room
 from tests.conftest import Command
 from tests.test_guide import ROOT
 

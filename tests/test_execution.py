@@ -13,7 +13,7 @@ import pytest
 from silvan.reproduce import experiments
 from silvan.reproduce.execution import Evaluated, Evaluating, Failed, RunDone, carry_out
 from silvan.reproduce.plan import ReproductionPlan, make_plan
-from silvan.result import Result
+from silvan.results.result import Result
 from tests.conftest import Command, made_up_result
 from tests.test_interrupt import interrupted
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from silvan.figures.style import CC_COLOURS
-from silvan.result import Result
-from silvan.scenario import Scenario
+from silvan.inputs.scenario import Scenario
+from silvan.results.result import Result
 from silvan_papers.figures.receive_rate import band, draw_receive_rates
 from tests.conftest import made_up_result
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from silvan.tuning.fit import fit
-from silvan.tuning.problem import parse_problem, read_problem
-from silvan.tuning.space import cct_entries
+from silvan.comparing.tuning.fit import fit
+from silvan.comparing.tuning.problem import parse_problem, read_problem
+from silvan.comparing.tuning.space import cct_entries
 from tests.conftest import DDR_TOML, Command
 
 pytestmark = pytest.mark.usefixtures("inline_pool")

@@ -11,7 +11,7 @@ import pytest
 
 import silvan
 from silvan.errors import ScenarioError
-from silvan.fct import fct_text
+from silvan.results.fct import fct_text
 from tests.conftest import Command
 from tests.test_guide import ROOT, blocks
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.cli.finite_flows import some_flows
+from silvan.cli.run import some_flows
 from silvan.errors import SilvanError
 from tests.conftest import DDR_TOML, Command
 

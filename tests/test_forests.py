@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 import silvan
-from silvan.receive_rates import jain_index
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.registry import study
-from silvan.toml_text import TomlValue
+from silvan.results.receive_rates import jain_index
 from silvan_papers.forests import FORESTS, forest_cases, tabulate_forests
 from silvan_papers.mizero2017_forests import SCHEMES, _dcms
 

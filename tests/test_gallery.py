@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from silvan.estimate import estimate
 from silvan.example_files import Example
+from silvan.execution.estimate import estimate
 from tests.test_documents import load_tool
 
 tool = load_tool("gallery")

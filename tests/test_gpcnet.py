@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from silvan import gpcnet, run
+from silvan import run
+from silvan.comparing.gpcnet import measure, part
 from silvan.errors import SilvanError
 from silvan.example_files import copy_example, example
-from silvan.result import Result
-from silvan.scenario import Scenario
-from silvan.toml_text import TomlValue
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlValue
+from silvan.results import gpcnet
+from silvan.results.result import Result
 from tests.conftest import DDR_TOML
 
 TEXT = f"""
@@ -46,7 +48,7 @@ duration = "1 s"
 @pytest.fixture(scope="module")
 def results() -> dict[gpcnet.Part, Result]:
     scenario = Scenario.from_toml(TEXT)
-    return {name: run(gpcnet.part(scenario, name)) for name in gpcnet.PARTS}
+    return {name: run(part(scenario, name)) for name in gpcnet.PARTS}
 
 
 def _times_us(result: Result, label: str) -> dict[tuple[int, int], float]:
@@ -194,7 +196,7 @@ def test_the_table_is_framed_like_the_benchmarks(results: dict[gpcnet.Part, Resu
 
 def test_a_measurement_is_that_of_its_parts(results: dict[gpcnet.Part, Result]) -> None:
     scenario = Scenario.from_toml(TEXT)
-    measured = gpcnet.measure(scenario)
+    measured = measure(scenario)
     assert measured == gpcnet.report(scenario, results)
     assert str(measured) == gpcnet.text(measured)
     assert measured.to_json()["tests"]["rr-latency"]["impact"]["mean"] > 0
@@ -212,4 +214,4 @@ def test_the_program_of_the_example_prints_the_table(tmp_path: Path) -> None:
 
 def test_a_scenario_without_the_benchmark_is_refused() -> None:
     with pytest.raises(SilvanError, match="does not have the benchmark GPCNeT"):
-        gpcnet.part(Scenario.from_toml(""), "isolated")
+        part(Scenario.from_toml(""), "isolated")

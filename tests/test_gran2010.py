@@ -9,11 +9,11 @@ from importlib import resources
 import pytest
 
 import silvan
-from silvan.hpcc import Numbers, numbers
 from silvan.reproduce import find_paper
 from silvan.reproduce.experiment import Measurement, Verdict
 from silvan.reproduce.registry import study
-from silvan.result import Result
+from silvan.results.hpcc import Numbers, numbers
+from silvan.results.result import Result
 from silvan_papers.gran2010 import EXPERIMENTS, HPCC, PARKING_LOT
 
 RANKS = 4

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.emulation import Emulation
 from silvan.example_files import example, examples
+from silvan.live.emulation import Emulation
 from tests.conftest import Command
 
 pytestmark = pytest.mark.usefixtures("inline_pool")

@@ -7,13 +7,13 @@ from functools import cache
 
 import pytest
 
-from silvan.hook_table import HOOKS
+from silvan.schemes.hook_table import HOOKS
 from tests.test_guide import ROOT
 
 LIST = ROOT / "crates" / "silvan-cc" / "src" / "hooks" / "list.rs"
 ENGINE = ROOT / "crates" / "silvan-engine" / "src"
 IMPLEMENTS = re.compile(r"impl\b[^{]*\b(SwitchControl|SourceControl) for ")
-NAMED = {"on_ack": {"python/silvan/scheme_file.py"}}
+NAMED = {"on_ack": {"python/silvan/schemes/scheme_file.py"}}
 """Files that a hook decides something in: that of a scheme with it has acknowledgements."""
 CALL = r"\b(source|switch)\s*\.{}\("
 

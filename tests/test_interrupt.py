@@ -65,7 +65,9 @@ sys.exit(main(["diagnose", "--from", "none.ring"]))
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "silvan.cli.app", "silvan.diagnosis", "silvan.ring"])
+@pytest.mark.parametrize(
+    "module", ["typer", "silvan.cli.app", "silvan.live.diagnosis", "silvan.live.ring"]
+)
 def test_ctrl_c_during_imports_ends_without_a_traceback(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", IMPORTING, module], capture_output=True, text=True, check=False
@@ -81,7 +83,7 @@ from importlib.abc import MetaPathFinder
 class Interrupt(MetaPathFinder):
     # Ctrl-C while code runs that is a string, as data classes make it, in a command that has begun.
     def find_spec(self, name, path=None, target=None):
-        if name == "silvan.ring":
+        if name == "silvan.live.ring":
             sys.meta_path.remove(self)
             exec("import os, signal; os.kill(os.getpid(), signal.SIGINT)\\nwhile True: pass")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import silvan
-from silvan.delays import delays
 from silvan.errors import SilvanError
-from silvan.result import Result
+from silvan.results.delays import delays
+from silvan.results.result import Result
 from tests.conftest import ddr_scenario
 from tests.test_guide import ROOT
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.delays import delays
 from silvan.errors import SilvanError
-from silvan.link_bytes import link_bytes
+from silvan.results.delays import delays
+from silvan.results.link_bytes import link_bytes
 from tests.conftest import DDR_TOML, ddr_scenario
 
 TWO_JOBS = f"""\

@@ -10,7 +10,7 @@ import pytest
 
 import silvan
 from silvan.errors import SilvanError
-from silvan.result import Result
+from silvan.results.result import Result
 from tests.conftest import DDR_TOML, Command
 
 FLOWS = f"""\

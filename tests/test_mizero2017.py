@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 import silvan
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case
 from silvan.reproduce.registry import study
-from silvan.toml_text import TomlValue
-from silvan_papers.mizero2017 import EXP1, EXP2, actions
-from silvan_papers.mizero2017_runs import VICTIM, completion_s, course
+from silvan_papers.mizero2017 import EXP1, EXP2
+from silvan_papers.mizero2017_runs import VICTIM, actions, completion_s, course
 
 FACTOR = 50
 

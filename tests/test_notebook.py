@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.notebook import MOST_NODES, MOST_ROWS
+from silvan.inputs.scenario_html import MOST_NODES
+from silvan.notebook import MOST_ROWS
 from silvan.sweeping.store import Failure
 from tests.conftest import INCAST
 from tests.test_extras import run_python_without

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.capture import packets_of, write_pcap
 from silvan.cli import main
-from silvan.packet_trace import Traced, packets_of_flow, waits
-from silvan.receive_rates import PS_PER_MS
+from silvan.results.capture import packets_of, write_pcap
+from silvan.results.packet_trace import Traced, packets_of_flow, waits
+from silvan.results.receive_rates import PS_PER_MS
 from tests.conftest import ddr_scenario
 
 # One switch, whose seven senders share the last link; the link takes 1,037 ns for a packet.
@@ -232,7 +232,7 @@ def test_a_capture_that_has_no_place_is_refused_before_the_run(
     file = tmp_path / "incast.toml"
     file.write_text(ddr_scenario(**INCAST).to_toml())
     # Starting a run would fail otherwise.
-    monkeypatch.setattr("silvan.workers.run_jobs", None)
+    monkeypatch.setattr("silvan.execution.workers.run_jobs", None)
     target = tmp_path / "missing" / "port.pcap"
     assert main(["run", str(file), "--pcap", "switch-00:1", str(target)]) == 2
     error = capsys.readouterr().err

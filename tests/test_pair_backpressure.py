@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.errors import ScenarioError
 from tests.conftest import ddr_scenario
 from tests.separate_buffers import LEFT_BY_HOTSPOT, check_what_the_hotspot_leaves, flows
@@ -108,7 +108,7 @@ def test_a_pair_regains_its_link_within_round_trips_of_doubled_steps() -> None:
 def test_compared_with_the_window_of_the_fabric() -> None:
     """Oracle: a pair alone fills its link, and the first window is no more than it needs."""
     scenario = crossing(1, **{"control.scheme": "none"}).override(flows(("alone", 0, 4)))
-    every = {one.name: one for one in baselines(scenario)}
+    every = {one.name: one for one in fitting(scenario).every}
     settings = every["pair-backpressure"].overrides
     part = rates(scenario.override(settings))
     assert part["alone"] == pytest.approx(1, rel=0.01)

@@ -3,7 +3,7 @@
 import pytest
 
 import silvan
-from silvan.toml_text import TomlValue
+from silvan.inputs.toml_text import TomlValue
 from tests.conftest import ddr_scenario
 
 LEAVES: dict[str, TomlValue] = {

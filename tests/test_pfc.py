@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.example_files import example
 from tests.conftest import Command
+from tests.published import baseline
 
 # 1 B/ns. A packet takes 2130 ns and a pause frame 84 ns; with two times 10 ns in the cable and this
 # response, two packets pass from the start of one to the effect of its pause. The packet that
@@ -163,13 +164,13 @@ def test_pauses_stop_the_victim(
 
 
 def test_schemes_that_need_credits_take_no_part(incast: silvan.Scenario) -> None:
-    names = {one.name for one in baselines(incast)}
+    names = {one.name for one in fitting(incast).every}
     assert {"dcqcn", "hpcc", "timely", "swift", "nscc", "ecn+lipd"} <= names
     by_lanes = {"vftree", "flow2sl", "dbbm", "obqa", "dftree"}
     by_hop = {"congestion-isolation", "recn", "fbicm"}
     assert not {"pft", "ib-cc+pft", "srp", *by_lanes, *by_hop} & names
     with_credits = incast.override({"link.flow-control": "credits"})
-    assert {"pft", "ib-cc+pft"} <= {one.name for one in baselines(with_credits)}
+    assert {"pft", "ib-cc+pft"} <= {one.name for one in fitting(with_credits).every}
 
 
 # By scheme: the least and the most share of its link that the victim has, and the least of the
@@ -191,7 +192,7 @@ WITH_ROOM = {
 def test_schemes_act_before_pauses_where_buffers_have_room(
     name: str, incast: silvan.Scenario
 ) -> None:
-    (scheme,) = [one for one in baselines(incast) if one.name == name]
+    scheme = baseline(incast, name)
     times = {"run.warm-up": "5 ms", "run.duration": "10 ms"}
     scenario = incast.override({"link.pfc": {"buffer": "512 kB"}, **times, **scheme.overrides})
     result = silvan.run(scenario)
@@ -203,7 +204,7 @@ def test_schemes_act_before_pauses_where_buffers_have_room(
 
 
 def test_a_small_buffer_pauses_before_dcqcn_acts(incast: silvan.Scenario) -> None:
-    (dcqcn,) = [one for one in baselines(incast) if one.name == "dcqcn"]
+    dcqcn = baseline(incast, "dcqcn")
     scenario = incast.override(dcqcn.overrides)
     _, pauses, _ = totals(silvan.run(scenario))
     assert pauses > 1000

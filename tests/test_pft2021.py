@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import silvan
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce import ShapeRow, compare, find_paper
 from silvan.reproduce.experiment import Measurement
 from silvan.reproduce.registry import study
-from silvan.toml_text import TomlValue
 from silvan_papers.pft2021_gpcnet import FIG5, PAPERS_BEST, STRATEGIES, Processes, factors
 from silvan_papers.pft2021_interface import FIG1, fixed_rate, gap
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.emulation import Emulation
-from silvan.opensm_routing import free_sockname
+from silvan.live.emulation import Emulation
+from silvan.live.opensm_routing import free_sockname
 from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.paths import LANE_GBPS, Paths, cable_gbps
 from silvan.planning.whatif import with_hotspots

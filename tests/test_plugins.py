@@ -22,18 +22,18 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
-from silvan.comparison import choose, compare
-from silvan.emulation import Emulation
+from silvan.comparing.comparison import choose, compare
+from silvan.comparing.tuning.space import Parameter
+from silvan.comparing.tuning.tune import start_of
 from silvan.errors import ScenarioError, SilvanError
-from silvan.opensm_routing import free_sockname, with_tables
+from silvan.execution.workers import Job, run_jobs
+from silvan.inputs.toml_text import TomlValue
+from silvan.live.emulation import Emulation
+from silvan.live.opensm_routing import free_sockname, with_tables
 from silvan.planning.saturation import load_keys
 from silvan.plugins.installed import every
 from silvan.plugins.keys import read_keys
 from silvan.sweeping.plan import plan
-from silvan.toml_text import TomlValue
-from silvan.tuning.space import Parameter
-from silvan.tuning.tune import start_of
-from silvan.workers import Job, run_jobs
 from tests.conftest import DDR_KEYS
 from tests.test_guide import ROOT, blocks
 

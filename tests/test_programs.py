@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
 from silvan.cli.app import run_command
+from silvan.comparing.baselines import fitting
 from silvan.errors import ProgramError, SilvanError
-from silvan.programs import COLLECTIVES, LARGEST_TAG, LONGEST_S, Program
+from silvan.inputs.programs import COLLECTIVES, LARGEST_TAG, LONGEST_S, Program
 from tests.conftest import ddr_scenario
 
 
@@ -201,7 +201,7 @@ def test_messages_without_bytes_arrive_under_every_scheme() -> None:
         },
         run={"duration": "20 ms"},
     )
-    for one in baselines(scenario):
+    for one in fitting(scenario).every:
         ranks = silvan.run(scenario.override(dict(one.overrides)), seed=1).ranks.to_pylist()
         assert [rank["sent_bytes"] for rank in ranks] == [0, *[60_000] * 7], one.name
         assert all(rank["end_ps"] for rank in ranks), one.name

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.test_documents import load_tool
 
 ROOT = Path(__file__).resolve().parents[1]
 CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
@@ -68,6 +71,16 @@ def test_the_citation_is_of_this_version() -> None:
 def test_the_toolchain_file_makes_rustup_download_no_compiler() -> None:
     toolchain = tomllib.loads((ROOT / "rust-toolchain.toml").read_text("utf-8"))["toolchain"]
     assert set(toolchain) == {"components"}
+
+
+def test_a_wheel_with_benchmarks_is_refused(tmp_path: Path) -> None:
+    tool = load_tool("check_wheel")
+    for folder in ("inputs", "bench"):
+        wheel = tmp_path / f"silvan-{folder}-abi3-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr(f"silvan/{folder}/__init__.py", "")
+        found = [line for line in tool.problems(wheel) if "is missing" not in line]
+        assert found == ([] if folder == "inputs" else ["silvan/bench/ is in it"])
 
 
 def test_our_own_licence_is_allowed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
 import re
@@ -49,6 +50,29 @@ DOCUMENTED = [
     or isinstance(value, classmethod | staticmethod | property)
     or hasattr(value, "func")
 ]
+
+
+def doors() -> dict[str, Any]:
+    """List the modules at the top that only give names of a room a short path."""
+    folder = Path(silvan.__path__[0])
+    return {
+        path.stem: importlib.import_module(f"silvan.{path.stem}")
+        for path in sorted(folder.glob("[!_]*.py"))
+        if "__all__" in (text := path.read_text("utf-8")) and "\ndef " not in text
+    }
+
+
+def test_short_paths_lead_to_the_names_of_the_rooms() -> None:
+    found = doors()
+    assert {"receive_rates", "emulation", "programs"} <= found.keys()
+    for door, module in found.items():
+        for name in module.__all__:
+            home = getattr(getattr(module, name), "__module__", None)
+            assert home is None or home.count(".") > 1, f"{door}.{name}"
+
+
+def test_the_top_of_the_package_is_small() -> None:
+    assert len(list(Path(silvan.__path__[0]).glob("*.py"))) <= 20
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

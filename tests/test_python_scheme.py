@@ -12,7 +12,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
-from silvan.toml_text import TomlValue
+from silvan.inputs.toml_text import TomlValue
 from tests.conftest import ddr_scenario
 from tests.test_guide import ROOT, blocks
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
 from tests.conftest import ddr_scenario
+from tests.published import controlled, edr_switch, part_of_link
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -19,29 +19,8 @@ BYTES_PER_US = 12_500
 NAMES = ["rccc", "rccc+shortest"]
 
 
-def controlled(scenario: silvan.Scenario, name: str = "rccc") -> silvan.Scenario:
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
-    return scenario.override(baseline.overrides)
-
-
 def switch(hosts: int, **sections: Any) -> silvan.Scenario:
-    """Put hosts around one switch."""
-    base: dict[str, Any] = {
-        "fabric": {"generator": "single-switch", "hosts": hosts},
-        "link": {"speed": "EDR"},
-        "switch": {"buffer": "512 KiB"},
-        "probe": {"interval": "10 us", "ports": True},
-        "run": {"warm-up": "1 ms", "duration": "3 ms"},
-    }
-    return ddr_scenario(**{**base, **sections})
-
-
-def part_of_link(result: silvan.Result, host: int) -> float:
-    """Payload that a host has received after the warm-up, as a part of what its link can carry."""
-    scenario = result.scenario
-    us = (scenario.duration_ps - scenario.warm_up_ps) / 1e6
-    most = us * scenario.link_gbps * 1e3 / 8 * MTU / WIRE
-    return float(result.hosts["delivered_bytes"].to_pylist()[host] / most)
+    return edr_switch(hosts, "512 KiB", **sections)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,7 +56,8 @@ def test_a_slow_sink_is_pulled_at_its_own_rate() -> None:
             traffic={
                 "flow": [{"from": f"host-000{number}", "to": "host-0000"} for number in (1, 2, 3)],
             },
-        )
+        ),
+        "rccc",
     )
     result = silvan.run(scenario)
     us = (scenario.duration_ps - scenario.warm_up_ps) / 1e6
@@ -106,7 +86,7 @@ def test_a_victim_keeps_what_the_hotspot_leaves() -> None:
         },
         run={"warm-up": "1 ms", "duration": "3 ms"},
     )
-    for chosen, victim in ((scenario, 1 / 3), (controlled(scenario), 2 / 3)):
+    for chosen, victim in ((scenario, 1 / 3), (controlled(scenario, "rccc"), 2 / 3)):
         result = silvan.run(chosen)
         assert part_of_link(result, 6) == pytest.approx(victim, rel=0.02)
 
@@ -173,7 +153,7 @@ def test_an_idle_flow_waits_for_nothing() -> None:
     scenario = switch(2, traffic=traffic, probe={"latency": "host"})
     means = [
         silvan.run(one).hosts["latency_mean_ns"].to_pylist()[0]
-        for one in (scenario, controlled(scenario))
+        for one in (scenario, controlled(scenario, "rccc"))
     ]
     assert means[0] == means[1]
     assert scenario.base_rtt_s > 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.errors import ScenarioError
 from tests.separate_buffers import (
     BEHIND_ONE_SPINE,
@@ -118,7 +118,7 @@ def test_queues_are_freed_when_the_hotspot_has_ended(variant: str) -> None:
 def test_compared_with_the_memory_of_one_lane() -> None:
     """Oracle: the buffer of the scenario, which the lanes share."""
     one_lane = crossing(0, **{"control.scheme": "none"})
-    every = {one.name: one for one in baselines(one_lane)}
+    every = {one.name: one for one in fitting(one_lane).every}
     (memory,) = {
         one["bytes"] for one in one_lane.describe()["input_buffers"] if not one["in_hosts"]
     }
@@ -133,7 +133,7 @@ def test_compared_with_the_memory_of_one_lane() -> None:
         {"switch.output-buffer": {"size": "8 KiB"}},
         {"fabric.path-choice": "adaptive"},
     ):
-        names = {one.name for one in baselines(one_lane.override(other))}
+        names = {one.name for one in fitting(one_lane.override(other)).every}
         assert "dftree" in names
         assert not names & set(VARIANTS)
 

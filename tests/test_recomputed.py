@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.measures import MEASURES
+from silvan.results.measures import MEASURES
 from tests.conftest import Command
 
 WARM_PS, END_PS, STEP_PS = 60_000_000, 300_000_000, 20_000_000

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.cache import cached_runs, run_folder
 from silvan.errors import OutputError
+from silvan.execution.cache import cached_runs, run_folder
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce import (
     ClauseResult,
     Measurement,
@@ -25,7 +26,6 @@ from silvan.reproduce import (
 from silvan.reproduce.plan import make_plan
 from silvan.reproduce.registry import study
 from silvan.reproduce.reproduction import claim_folder, write_manifest
-from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
 
 pytestmark = pytest.mark.usefixtures("inline_pool")
@@ -156,7 +156,7 @@ def test_other_scenarios_seeds_and_simulators_have_other_folders(
         run_folder(tmp_path, SCENARIO, 2),
         run_folder(tmp_path, SCENARIO.override({"switch.latency": "1 ns"}), 1),
     }
-    monkeypatch.setattr("silvan.cache.build_id", lambda: "another")
+    monkeypatch.setattr("silvan.execution.cache.build_id", lambda: "another")
     folders.add(run_folder(tmp_path, SCENARIO, 1))
     assert len(folders) == 4
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.errors import ScenarioError
 from tests.conftest import ddr_scenario
 
@@ -179,11 +179,11 @@ def test_baselines_have_it_where_there_are_paths() -> None:
     """Oracle: marks of both baselines from one bandwidth-delay product on, to four."""
     fabric = {key: value for key, value in TREE.items() if key != "path-choice"}
     scenario = silvan.Scenario(fabric=fabric, link={"speed": "EDR"})
-    found = {one.name: one for one in baselines(scenario)}
+    found = {one.name: one for one in fitting(scenario).every}
     assert {"reps", "nscc+reps"} <= found.keys()
     reps = scenario.override(found["reps"].overrides).to_dict()["control"]
     nscc = scenario.override(found["nscc+reps"].overrides).to_dict()["control"]
     assert reps["reps"]["k-min"] == nscc["nscc"]["k-min"]
     assert reps["reps"]["k-max"] == nscc["nscc"]["k-max"]
     switch = ddr_scenario(fabric={"generator": "single-switch", "hosts": 4})
-    assert "reps" not in {one.name for one in baselines(switch)}
+    assert "reps" not in {one.name for one in fitting(switch).every}

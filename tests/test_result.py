@@ -15,11 +15,11 @@ from rich.table import Table
 
 import silvan
 from silvan import _silvan
-from silvan.arrow import table_from_columns
 from silvan.cli.measure_columns import add_measures, cell, measure_table
 from silvan.errors import OutputError
-from silvan.measures import MEASURES, Measure
-from silvan.receive_rates import (
+from silvan.results.arrow import table_from_columns
+from silvan.results.measures import MEASURES, Measure
+from silvan.results.receive_rates import (
     Window,
     class_delivered,
     is_hotspot,

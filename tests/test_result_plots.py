@@ -11,7 +11,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command as main
-from silvan.receive_rates import FloatArray, measured_ps
+from silvan.results.receive_rates import FloatArray, measured_ps
 from tests.conftest import INCAST, ddr_scenario
 from tests.test_extras import run_python_without
 

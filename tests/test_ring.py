@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from silvan.cli import main
 from silvan.errors import DiagnosisError
-from silvan.moments import Moment
-from silvan.ring import RingFile
+from silvan.live.moments import Moment
+from silvan.live.ring import RingFile
 from tests.gate import PATIENCE_S
 from tests.subnet_dumps import TOPOLOGY, dumped_moment
 
@@ -29,8 +29,8 @@ HOUR_NS = 3600 * 10**9
 WRITER = """\
 import random, resource, signal, sys
 from pathlib import Path
-from silvan.moments import Moment, Subnet
-from silvan.ring import RingFile
+from silvan.live.moments import Moment, Subnet
+from silvan.live.ring import RingFile
 
 path, limit, keep = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.quantities import Quantity, Table
+from silvan.inputs.quantities import Quantity, Table
 from tests.conftest import INCAST
 
 

@@ -10,14 +10,14 @@ import pytest
 
 import silvan
 from silvan._silvan import scheme_names, scheme_tables
-from silvan.comparison import compare, watched
+from silvan.comparing.comparison import compare, with_probes
+from silvan.comparing.tuning.settings import search_of
+from silvan.comparing.tuning.space import Parameter
+from silvan.comparing.tuning.tune import Objective, start_of, tune
 from silvan.errors import ScenarioError
-from silvan.measures import row_measures
-from silvan.receive_rates import delivered
-from silvan.toml_text import TomlValue
-from silvan.tuning.settings import search_of
-from silvan.tuning.space import Parameter
-from silvan.tuning.tune import Objective, start_of, tune
+from silvan.inputs.toml_text import TomlValue
+from silvan.results.measures import row_measures
+from silvan.results.receive_rates import delivered
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -54,7 +54,7 @@ def suited(scenario: silvan.Scenario) -> list[str]:
 @pytest.mark.parametrize("name", ["chain of DDR", "tree of EDR", "chain of NDR"])
 def test_run_compare_and_sweep_agree_to_the_last_digit(name: str, tmp_path: Path) -> None:
     """Oracle: the tables of a run of the scenario with ``control.scheme`` set, and nothing else."""
-    scenario = watched(fabric(name, run={"duration": "150 us"}))
+    scenario = with_probes(fabric(name, run={"duration": "150 us"}))
     names = suited(scenario)
     assert len(names) > 15
     ranking = compare(scenario, out=tmp_path / "runs")

@@ -15,8 +15,8 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
-from silvan.hook_table import HOOKS
-from silvan.toml_text import TomlValue
+from silvan.inputs.toml_text import TomlValue
+from silvan.schemes.hook_table import HOOKS
 from tests.conftest import DDR_TOML, silvan_command
 from tests.gate import PATIENCE_S
 
@@ -197,7 +197,8 @@ def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: P
     command, *more = words
     scheme = ["--scheme", str(files / "mine.py"), "--out", str(files / "out")]
     scheme += ["--set", "control.python.parameters.which=2"]
-    program = "import sys, silvan.cli, silvan.processes as processes; processes._PATIENCE_S = 3600"
+    program = "import sys, silvan.cli, silvan.execution.processes as processes"
+    program += "; processes._PATIENCE_S = 3600"
     program += "; sys.exit(silvan.cli.main())"
     process = subprocess.Popen(
         [sys.executable, "-c", program, command, str(files / "incast.toml"), *scheme, *more],
@@ -233,7 +234,8 @@ def test_ctrl_c_ends_a_file_that_never_ends(command: str, place: str, files: Pat
     scheme += ["--set", f"control.python.file={json.dumps(str(files / 'mine.py'))}"]
     out = [] if command == "validate" else ["--out", str(files / "out")]
     out += ["--seeds", "2"] if command == "sweep" else []
-    program = "import sys, silvan.cli, silvan.processes as processes; processes._PATIENCE_S = 3600"
+    program = "import sys, silvan.cli, silvan.execution.processes as processes"
+    program += "; processes._PATIENCE_S = 3600"
     program += "; sys.exit(silvan.cli.main())"
     process = subprocess.Popen(
         [sys.executable, "-c", program, command, str(files / "incast.toml"), *scheme, *out],

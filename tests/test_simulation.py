@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import silvan
-from silvan.toml_text import TomlValue
+from silvan.inputs.toml_text import TomlValue
 from tests.conftest import INCAST
 
 RANDOM = silvan.Scenario.from_toml(INCAST).override(

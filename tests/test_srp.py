@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
 from silvan.errors import ScenarioError
 from tests.conftest import ddr_scenario
+from tests.published import controlled, edr_switch, part_of_link
 
 WIRE, MTU = 2074, 2048
 # EDR: 100 Gbit/s are 12,500 bytes in a microsecond.
@@ -19,29 +19,8 @@ NAMES = ["srp", "srp+smsrp", "srp+lhrp"]
 TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
 
 
-def controlled(scenario: silvan.Scenario, name: str) -> silvan.Scenario:
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
-    return scenario.override(baseline.overrides)
-
-
 def switch(hosts: int, **sections: Any) -> silvan.Scenario:
-    """Put hosts around one switch."""
-    base: dict[str, Any] = {
-        "fabric": {"generator": "single-switch", "hosts": hosts},
-        "link": {"speed": "EDR"},
-        "switch": {"buffer": "256 KiB"},
-        "probe": {"interval": "10 us", "ports": True},
-        "run": {"warm-up": "1 ms", "duration": "3 ms"},
-    }
-    return ddr_scenario(**{**base, **sections})
-
-
-def part_of_link(result: silvan.Result, host: int) -> float:
-    """Payload that a host has received after the warm-up, as a part of what its link can carry."""
-    scenario = result.scenario
-    us = (scenario.duration_ps - scenario.warm_up_ps) / 1e6
-    most = us * scenario.link_gbps * 1e3 / 8 * MTU / WIRE
-    return float(result.hosts["delivered_bytes"].to_pylist()[host] / most)
+    return edr_switch(hosts, "256 KiB", **sections)
 
 
 def messages(result: silvan.Result) -> int:

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 
 import silvan
-from silvan.sweeping.grid import parse_grid
-from silvan.sweeping.plan import plan
+from silvan.inputs.toml_text import TomlValue
+from silvan.sweeping.plan import parse_grid, plan
 from silvan.sweeping.table import SweepRow, from_table, to_table
-from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
 
 SCENARIO = silvan.Scenario.from_toml(INCAST)

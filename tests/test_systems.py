@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import silvan
-from silvan import processes
 from silvan.cli import main
-from silvan.emulation import Emulation, control
+from silvan.execution import processes
+from silvan.live.emulation import Emulation, control
 from tests.conftest import INCAST
 
 

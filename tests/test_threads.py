@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan import workers
 from silvan.errors import ScenarioError
+from silvan.execution import workers
+from silvan.execution.run_threads import threads_of_last
+from silvan.execution.workers import Job, run_jobs
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce import execution
 from silvan.reproduce.execution import carry_out
 from silvan.reproduce.plan import PlannedRun, ReproductionPlan
-from silvan.run_threads import threads_of_last
 from silvan.sweeping import local
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Succeeded
 from silvan.sweeping.work import Task
-from silvan.toml_text import TomlValue
-from silvan.workers import Job, run_jobs
 from tests.conftest import DDR_KEYS, Command, ddr_scenario
 
 TREE = silvan.Scenario.from_toml(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silvan.errors import ScenarioError
-from silvan.toml_text import flatten, literal, parse_assignments
+from silvan.inputs.toml_text import flatten, literal, parse_assignments
 
 # Surrogates have no UTF-8 form, so no TOML file can hold them.
 _text = st.text(st.characters(exclude_categories=["Cs"]))

@@ -25,7 +25,7 @@ from silvan.figures.forest_movie import animate
 from silvan.figures.forest_time import draw_over_time
 from silvan.figures.layout import lay_out
 from silvan.figures.strokes import dots, symbol
-from silvan.forest import Forests
+from silvan.results.forest import Forests
 from tests.conftest import DDR_TOML, Command, ddr_scenario
 
 FAT_TREE = f"""\

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import silvan
+from silvan.comparing.tuning.expression import Expression
+from silvan.comparing.tuning.opensm_conf import OpensmSettings, as_opensm_sets
+from silvan.comparing.tuning.search import Found, search
+from silvan.comparing.tuning.space import POWER, SLOPE, Parameter, Space, cct_entries, cct_entry
+from silvan.comparing.tuning.tune import OBJECTIVE, Objective, tune
 from silvan.errors import OutputError, ScenarioError, SilvanError
 from silvan.sweeping.store import read_rows
-from silvan.tuning.expression import Expression
-from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets
-from silvan.tuning.search import Found, search
-from silvan.tuning.space import POWER, SLOPE, Parameter, Space, cct_entries, cct_entry
-from silvan.tuning.tune import OBJECTIVE, Objective, tune
 from tests.conftest import DDR_TOML, Command, silvan_command
 from tests.gate import PATIENCE_S
 

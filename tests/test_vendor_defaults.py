@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from tests.conftest import ddr_scenario
+from tests.published import baseline, part_of_link
 
 TREE = {"generator": "xgft", "children": [4, 2], "parents": [1, 2], "routing": "d-mod-k"}
 TORUS = {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1}
@@ -26,17 +27,7 @@ def as_sold(
         traffic={"incast": [{"to": "host-0000"}]},
         run={"warm-up": "1 ms", "duration": "3 ms"},
     )
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
-    return scenario.override({**baseline.overrides, **keys})
-
-
-def goodput(result: silvan.Result) -> float:
-    """Payload received after the warm-up, as a part of what the link can carry."""
-    scenario = result.scenario
-    us = (scenario.duration_ps - scenario.warm_up_ps) / 1e6
-    mtu: int = scenario.packet.mtu.bytes
-    most = us * scenario.link_gbps * 1e3 / 8 * mtu / (mtu + 26)
-    return float(result.hosts["delivered_bytes"].to_pylist()[0] / most)
+    return scenario.override({**baseline(scenario, name).overrides, **keys})
 
 
 def marked(result: silvan.Result) -> float:
@@ -62,7 +53,7 @@ def test_values_are_those_of_the_manual() -> None:
 def test_one_packet_of_eleven_is_marked_where_all_are_eligible() -> None:
     """Oracle: the mean number of packets between two marked ones is 10. Hosts do not react."""
     result = silvan.run(as_sold(keys={"control.ib-cc.adapter.ccti-increase": 0}))
-    assert goodput(result) == pytest.approx(1, abs=0.01)
+    assert part_of_link(result, 0) == pytest.approx(1, abs=0.01)
     assert marked(result) == pytest.approx(1 / 11, rel=0.001)
 
 
@@ -85,7 +76,7 @@ def test_the_last_entry_leaves_each_host_its_share(hosts: int) -> None:
     The index is held at its end; entries are eighths of a packet time.
     """
     result = silvan.run(as_sold(hosts=hosts, keys={"control.ib-cc.adapter.ccti-min": 127}))
-    assert goodput(result) == pytest.approx((hosts - 1) / hosts, rel=0.01)
+    assert part_of_link(result, 0) == pytest.approx((hosts - 1) / hosts, rel=0.01)
     sent = result.hosts["injected_bytes"].to_pylist()[1:]
     assert min(sent) > 0.99 * max(sent)
 
@@ -97,7 +88,7 @@ def test_no_sender_starves_and_the_table_suffices() -> None:
     With 8 senders the sum of the rates meets the link before the end of the table.
     """
     result = silvan.run(as_sold(keys={"run.warm-up": "4 ms", "run.duration": "8 ms"}))
-    assert goodput(result) > 8 / 9 * 0.99
+    assert part_of_link(result, 0) > 8 / 9 * 0.99
     sent = result.hosts["injected_bytes"].to_pylist()[1:]
     us = 4e3
     assert min(sent) > 0.99 * us * 12_500 / 9 * 2048 / 2074
@@ -106,7 +97,7 @@ def test_no_sender_starves_and_the_table_suffices() -> None:
 def test_adaptive_routing_is_offered_where_switches_can_choose() -> None:
     """Oracle: a tree of two ways up has paths to choose from; one switch and a torus have none."""
     names = {
-        generator: {one.name for one in baselines(ddr_scenario(fabric=fabric))}
+        generator: {one.name for one in fitting(ddr_scenario(fabric=fabric)).every}
         for generator, fabric in (
             ("tree", TREE),
             ("switch", {"generator": "single-switch", "hosts": 4}),
@@ -136,7 +127,7 @@ def test_adaptive_routing_uses_both_spines() -> None:
         },
         run={"warm-up": "1 ms", "duration": "2 ms"},
     )
-    for one in baselines(scenario):
+    for one in fitting(scenario).every:
         if one.name in {"ib-cc", "ib-cc+adaptive"}:
             result = silvan.run(scenario.override(one.overrides))
             received = sum(result.hosts["delivered_bytes"].to_pylist()) / (12_500e3 * 2048 / 2074)

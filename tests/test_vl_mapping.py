@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
+from silvan.comparing.baselines import fitting
 from silvan.errors import ScenarioError
 from tests.conftest import ddr_scenario
 
@@ -103,12 +103,12 @@ def test_a_fabric_without_lanes_for_it_is_refused(
 def test_compared_with_the_memory_of_one_lane() -> None:
     """Oracle: the buffer of the scenario, which the lanes share."""
     one_lane = crossing(0, **{"control.scheme": "none"})
-    settings = {one.name: one for one in baselines(one_lane)}["vftree"].overrides
+    settings = {one.name: one for one in fitting(one_lane).every}["vftree"].overrides
     scenario = one_lane.override(settings)
     assert scenario.switch.buffer == one_lane.switch.buffer
     assert (scenario.vl.data_vls, scenario.vl.share_buffer) == (8, True)
     torus = crossing(2, TORUS, **{"control.scheme": "none"})
-    assert "vftree" not in {one.name for one in baselines(torus)}
+    assert "vftree" not in {one.name for one in fitting(torus).every}
 
 
 @pytest.mark.parametrize(("hot", "victim"), [(4, 6), (5, 7), (6, 4)])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.baselines import baselines
-from silvan.toml_text import TomlValue
+from silvan.inputs.toml_text import TomlValue
 from tests.conftest import ddr_scenario
+from tests.published import baseline
 
 ROOT = Path(__file__).parent.parent
 WIRE, MTU = 2074, 2048
@@ -233,13 +233,13 @@ def test_nobody_starves_and_a_burst_is_forgotten(name: str) -> None:
         },
         run={"duration": "30 ms", "warm-up": "25 ms"},
     )
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
-    result = silvan.run(scenario.override(baseline.overrides))
+    found = baseline(scenario, name)
+    result = silvan.run(scenario.override(found.overrides))
     sent = result.hosts["injected_bytes"].to_pylist()
     assert goodput(result) > 0.9
     assert sent[1] > 0.9 * sum(sent)
     burst = silvan.run(
-        scenario.override({**baseline.overrides, "run.duration": "2 ms", "run.warm-up": "0 ms"})
+        scenario.override({**found.overrides, "run.duration": "2 ms", "run.warm-up": "0 ms"})
     )
     # TIMELY's rates differ by what they have started with.
     assert min(burst.hosts["injected_bytes"].to_pylist()[1:]) > 8 * MTU
@@ -249,8 +249,8 @@ def test_nobody_starves_and_a_burst_is_forgotten(name: str) -> None:
 def test_settings_are_those_of_the_base_round_trip(name: str) -> None:
     """Oracle: an idle flow, whose acknowledgement says when its packet was sent."""
     scenario = incast(1, traffic={"flow": [{"from": "host-0001", "to": "host-0000", "load": 0.01}]})
-    (baseline,) = (one for one in baselines(scenario) if one.name == name)
-    result = silvan.run(scenario.override(baseline.overrides))
+    found = baseline(scenario, name)
+    result = silvan.run(scenario.override(found.overrides))
     # Nothing waits, so nothing is held back.
     assert goodput(result) == pytest.approx(0.01, rel=0.1)
     assert queue(result).max() <= WIRE + 10

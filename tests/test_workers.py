@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import silvan
+from silvan.execution.processes import Pool, Returned
+from silvan.execution.worker_process import echo
+from silvan.execution.workers import Job, run_jobs
 from silvan.folders import MANIFEST
-from silvan.processes import Pool, Returned
-from silvan.worker_process import echo
-from silvan.workers import Job, run_jobs
 from tests.conftest import INCAST
 
 SCENARIO = silvan.Scenario.from_toml(INCAST).override(

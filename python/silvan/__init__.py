@@ -27,8 +27,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from silvan.callbacks import NEVER, Callbacks
-    from silvan.comparison import compare
+    from silvan.comparing.comparison import compare
+    from silvan.comparing.tuning.tune import tune
     from silvan.errors import (
         EmulationError,
         EvaluationError,
@@ -44,51 +44,51 @@ if TYPE_CHECKING:
         SimulationError,
         UnsupportedSystemError,
     )
+    from silvan.execution.simulation import Progress, run
     from silvan.figures.result_plots import plot
+    from silvan.inputs.scenario import Scenario, reference, schema
     from silvan.planning.saturation import saturate
-    from silvan.response import Response
-    from silvan.result import Result
-    from silvan.scenario import Scenario, reference, schema
-    from silvan.scheme_file import SchemeSetup
-    from silvan.simulation import Progress, run
+    from silvan.results.result import Result
+    from silvan.schemes.callbacks import NEVER, Callbacks
+    from silvan.schemes.response import Response
+    from silvan.schemes.scheme_file import SchemeSetup
     from silvan.sweeping.sweep import SweepProgress, SweepResult, sweep
-    from silvan.tuning.tune import tune
 
     __version__: str
 
 # Public names load on first use: `silvan --help` and `import silvan` stay fast, because
 # Arrow and NumPy are imported only by the code that needs them.
 _HOME = {
-    "NEVER": "silvan.callbacks",
-    "Callbacks": "silvan.callbacks",
+    "NEVER": "silvan.schemes.callbacks",
+    "Callbacks": "silvan.schemes.callbacks",
     "EmulationError": "silvan.errors",
     "EvaluationError": "silvan.errors",
     "ManagerError": "silvan.errors",
     "MissingExtraError": "silvan.errors",
     "OutputError": "silvan.errors",
     "ProgramError": "silvan.errors",
-    "Progress": "silvan.simulation",
-    "Response": "silvan.response",
-    "Result": "silvan.result",
-    "Scenario": "silvan.scenario",
+    "Progress": "silvan.execution.simulation",
+    "Response": "silvan.schemes.response",
+    "Result": "silvan.results.result",
+    "Scenario": "silvan.inputs.scenario",
     "ScenarioError": "silvan.errors",
     "ScenarioWarning": "silvan.errors",
     "SchedulerError": "silvan.errors",
     "SchemeError": "silvan.errors",
-    "SchemeSetup": "silvan.scheme_file",
+    "SchemeSetup": "silvan.schemes.scheme_file",
     "SilvanError": "silvan.errors",
     "SimulationError": "silvan.errors",
     "SweepProgress": "silvan.sweeping.sweep",
     "SweepResult": "silvan.sweeping.sweep",
     "UnsupportedSystemError": "silvan.errors",
-    "compare": "silvan.comparison",
+    "compare": "silvan.comparing.comparison",
     "plot": "silvan.figures.result_plots",
-    "reference": "silvan.scenario",
-    "run": "silvan.simulation",
+    "reference": "silvan.inputs.scenario",
+    "run": "silvan.execution.simulation",
     "saturate": "silvan.planning.saturation",
-    "schema": "silvan.scenario",
+    "schema": "silvan.inputs.scenario",
     "sweep": "silvan.sweeping.sweep",
-    "tune": "silvan.tuning.tune",
+    "tune": "silvan.comparing.tuning.tune",
 }
 
 __all__ = [

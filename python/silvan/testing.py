@@ -26,13 +26,14 @@ from typing import Any, Protocol
 
 import pytest
 
-from silvan import descendants, mounted
-from silvan.child_processes import end, ends_with_parent
-from silvan.emulation import Emulation
+from silvan import mounted
 from silvan.errors import EmulationError
-from silvan.live_programs import INSTALL, environment
-from silvan.live_programs import opensm as managed
-from silvan.scenario import Scenario
+from silvan.execution import descendants
+from silvan.execution.child_processes import end, ends_with_parent
+from silvan.inputs.scenario import Scenario
+from silvan.live.emulation import Emulation
+from silvan.live.live_programs import INSTALL, environment
+from silvan.live.live_programs import opensm as managed
 
 __all__ = ["FabricFactory", "RunningFabric", "fabric"]
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from silvan.receive_rates import (
+from silvan.inputs.toml_text import TomlValue
+from silvan.reproduce.experiment import Case, PointTable, Results
+from silvan.results.receive_rates import (
     Window,
     delivered,
     delivered_within,
@@ -14,9 +16,7 @@ from silvan.receive_rates import (
     jain_index,
     mean_receive_rate_gbps,
 )
-from silvan.reproduce.experiment import Case, PointTable, Results
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.result import Result
 
 FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     "silent": {},

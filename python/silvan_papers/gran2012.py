@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from silvan.receive_rates import is_hotspot, receive_rate_series_gbps
 from silvan.reproduce.curves import Curve, by_name, over_time
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 from silvan.reproduce.registry import find_paper
+from silvan.results.receive_rates import is_hotspot, receive_rate_series_gbps
 from silvan_papers import (
     gran2012_beyond,
     gran2012_moving,

@@ -14,10 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from silvan.receive_rates import PS_PER_MS, FloatArray, Window, is_hotspot, mean_receive_rate_gbps
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case, Experiment, Measurement, PointTable, Results, Verdict
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.receive_rates import (
+    PS_PER_MS,
+    FloatArray,
+    Window,
+    is_hotspot,
+    mean_receive_rate_gbps,
+)
+from silvan.results.result import Result
 from silvan_papers.gran2012_cases import CONTROL, STUDY
 
 STEADY_MS = 10

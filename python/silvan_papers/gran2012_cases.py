@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case
-from silvan.toml_text import TomlValue
 
 STUDY = "table2"
 """The one parameter set that every case shares."""

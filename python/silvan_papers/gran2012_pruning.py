@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from silvan.inputs.scenario import Scenario
 from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
-from silvan.result import Result
-from silvan.scenario import Scenario
+from silvan.results.result import Result
 from silvan_papers.gran2012_cases import STUDY
 
 CONTRIBUTORS = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from silvan.receive_rates import PS_PER_MS
 from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
+from silvan.results.receive_rates import PS_PER_MS
 
 _CC_OFF = {"control.scheme": "none"}
 _LOOKS = {"probe.trees.interval": "0.2 ms", "run.duration": "40 ms"}
@@ -56,7 +56,7 @@ _TITLES = {
 
 def _over_time(results: Results, kind: str, folder: Path, stem: str) -> Sequence[Path]:
     from silvan.figures.forest_time import draw_over_time
-    from silvan.forest import Forests
+    from silvan.results.forest import Forests
 
     runs = {control: Forests(results[f"{kind}.{control}"][0]) for control in ("off", "on")}
     return draw_over_time(runs, title=_TITLES[kind], folder=folder, stem=stem)
@@ -64,7 +64,7 @@ def _over_time(results: Results, kind: str, folder: Path, stem: str) -> Sequence
 
 def _draw_silent(results: Results, folder: Path) -> Sequence[Path]:
     from silvan.figures.forest import Drawing, Panel, draw_forests
-    from silvan.forest import Forests
+    from silvan.results.forest import Forests
 
     forests = Forests(results["silent.off"][0])
     panel = Panel("CC off", Drawing(forests), forests.nearest(round(_SILENT_MS[0] * PS_PER_MS)))
@@ -77,7 +77,7 @@ def _draw_silent(results: Results, folder: Path) -> Sequence[Path]:
 
 def _draw_windy(results: Results, folder: Path) -> Sequence[Path]:
     from silvan.figures.forest import Drawing, Panel, draw_forests
-    from silvan.forest import Forests
+    from silvan.results.forest import Forests
 
     forests = Forests(results["windy.off"][0])
     drawing = Drawing(forests)
@@ -96,7 +96,7 @@ def _draw_windy(results: Results, folder: Path) -> Sequence[Path]:
 def _draw_moving(results: Results, folder: Path) -> Sequence[Path]:
     from silvan.figures.forest import Drawing
     from silvan.figures.forest_movie import animate, draw_steps
-    from silvan.forest import Forests
+    from silvan.results.forest import Forests
 
     forests = Forests(results["moving.off"][0])
     drawing = Drawing(forests)
@@ -115,7 +115,7 @@ def _draw_moving(results: Results, folder: Path) -> Sequence[Path]:
 
 def _draw_kinds(results: Results, folder: Path) -> Sequence[Path]:
     from silvan.figures.forest import Drawing, Panel, draw_forests
-    from silvan.forest import Forests
+    from silvan.results.forest import Forests
 
     rows = []
     for kind, instants in (("silent", _SILENT_MS), ("windy", _WINDY_MS), ("moving", _MOVING_MS)):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.curves import Curve, Line, curves, over_time
 from silvan.reproduce.experiment import (
     Case,
@@ -20,15 +21,14 @@ from silvan.reproduce.experiment import (
 )
 from silvan.reproduce.registry import stated_value
 from silvan.reproduce.shapes import Clause, judge
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.result import Result
 from silvan_papers.mizero2017_forests import FORESTS
 from silvan_papers.mizero2017_runs import (
     CONTRIBUTORS,
-    PS_PER_S,
     SENDERS,
     VICTIM,
     Course,
+    actions,
     completion_s,
     course,
 )
@@ -176,34 +176,6 @@ def _measure_exp2(results: Results) -> list[Measurement | Verdict]:
         judge("exp2.scenario2", _scenario2(second[0])),
     ]
     return measured
-
-
-@dataclass(frozen=True, slots=True)
-class Actions:
-    """What the DCMS did to the root's Marking_Rate.
-
-    Attributes
-    ----------
-    lowered_s, restored_s : tuple of float
-        Times in seconds, in order.
-    """
-
-    lowered_s: tuple[float, ...]
-    restored_s: tuple[float, ...]
-
-
-def actions(result: Result) -> Actions:
-    """Read from a run's decisions when the Marking_Rate went low and back."""
-    log = result.tables["dcms"].to_pylist()
-    low = False
-    lowered: list[float] = []
-    restored: list[float] = []
-    for row in log:
-        is_low = row["marking_rate"] == 0
-        if is_low != low:
-            (lowered if is_low else restored).append(row["time_ps"] / PS_PER_S)
-        low = is_low
-    return Actions(tuple(lowered), tuple(restored))
 
 
 def _phase_rates(run: Result, flows: Sequence[str], phase: int) -> tuple[float, float]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Experiment, Measurement, PointTable, Results, Verdict
-from silvan.toml_text import TomlValue
 from silvan_papers.forests import FORESTS as KINDS
 from silvan_papers.forests import forest_cases, tabulate_forests
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silvan.receive_rates import FloatArray, delivered
-from silvan.result import Result
+from silvan.results.receive_rates import FloatArray, delivered
+from silvan.results.result import Result
 
 PS_PER_S = 1_000_000_000_000
 TICK_S = 22e-9
@@ -122,3 +122,31 @@ def completion_s(result: Result, host: str) -> float:
     step_s = float(times_ps[0]) / PS_PER_S
     part = min(1.0, column[last] / column[last - 1]) if last else 1.0
     return (last + part) * step_s
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What the DCMS did to the root's Marking_Rate.
+
+    Attributes
+    ----------
+    lowered_s, restored_s : tuple of float
+        Times in seconds, in order.
+    """
+
+    lowered_s: tuple[float, ...]
+    restored_s: tuple[float, ...]
+
+
+def actions(result: Result) -> Actions:
+    """Read from a run's decisions when the Marking_Rate went low and back."""
+    log = result.tables["dcms"].to_pylist()
+    low = False
+    lowered: list[float] = []
+    restored: list[float] = []
+    for row in log:
+        is_low = row["marking_rate"] == 0
+        if is_low != low:
+            (lowered if is_low else restored).append(row["time_ps"] / PS_PER_S)
+        low = is_low
+    return Actions(tuple(lowered), tuple(restored))

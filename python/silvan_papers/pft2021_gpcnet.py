@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from silvan import gpcnet
 from silvan.reproduce.curves import Curve, CurvePoint, by_name, coloured
 from silvan.reproduce.experiment import (
     Case,
@@ -22,12 +21,13 @@ from silvan.reproduce.experiment import (
 )
 from silvan.reproduce.registry import find_paper
 from silvan.reproduce.shapes import Clause, judge
+from silvan.results import gpcnet
 from silvan_papers.quantities import spread
 
 if TYPE_CHECKING:
-    from silvan.receive_rates import FloatArray
-    from silvan.result import Result
-    from silvan.toml_text import TomlValue
+    from silvan.inputs.toml_text import TomlValue
+    from silvan.results.receive_rates import FloatArray
+    from silvan.results.result import Result
 
 STUDY = "gpcnet"
 WITHOUT = "none"

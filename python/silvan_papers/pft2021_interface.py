@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from silvan import _silvan
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce import curves as figures
 from silvan.reproduce.experiment import (
     Case,
@@ -20,8 +21,7 @@ from silvan.reproduce.experiment import (
 )
 from silvan.reproduce.registry import study
 from silvan.reproduce.shapes import Clause, judge
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.result import Result
 
 STUDY = "interface"
 

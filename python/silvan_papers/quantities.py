@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silvan.receive_rates import (
+from silvan.reproduce.experiment import Measurement, Results
+from silvan.results.receive_rates import (
     PS_PER_MS,
     BoolArray,
     FloatArray,
@@ -15,8 +16,7 @@ from silvan.receive_rates import (
     is_hotspot,
     mean_receive_rate_gbps,
 )
-from silvan.reproduce.experiment import Measurement, Results
-from silvan.result import Result
+from silvan.results.result import Result
 
 STEADY_MS = 30
 """Length of the steady-state window, in milliseconds; a shorter run is averaged as a whole."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from silvan.receive_rates import PS_PER_MS, Window
 from silvan.reproduce.curves import Curve, coloured, over_time
 from silvan.reproduce.experiment import (
     Case,
@@ -18,12 +17,13 @@ from silvan.reproduce.experiment import (
     Verdict,
 )
 from silvan.reproduce.shapes import Clause, judge
+from silvan.results.receive_rates import PS_PER_MS, Window
 from silvan_papers import santos2003_beyond, santos2003_curves, santos2003_recovery
 from silvan_papers.papers import paper
 from silvan_papers.santos2003_scene import STUDY, Shares, scene
 
 if TYPE_CHECKING:
-    from silvan.toml_text import TomlValue
+    from silvan.inputs.toml_text import TomlValue
 
 # The victim is there from 40 to 60 ms; a window of 2 ms must lie within.
 _VICTIM_MS = (40, 60)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from silvan.receive_rates import class_delivered, jain_index
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
+from silvan.results.receive_rates import class_delivered, jain_index
 from silvan_papers.forests import forest_cases, tabulate_forests
 from silvan_papers.santos2003_scene import STUDY, scene
 
 if TYPE_CHECKING:
-    from silvan.result import Result
-    from silvan.toml_text import TomlValue
+    from silvan.inputs.toml_text import TomlValue
+    from silvan.results.result import Result
 
 _NO_NUMBERS: Callable[[Results], Sequence[object]] = lambda _results: []  # noqa: E731
 _STEADY = "the second half of the run"

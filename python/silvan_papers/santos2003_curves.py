@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from silvan.receive_rates import PS_PER_MS, Window
 from silvan.reproduce.curves import Curve, Line, Row, coloured, curves
 from silvan.reproduce.experiment import (
     Case,
@@ -19,6 +18,7 @@ from silvan.reproduce.experiment import (
     Verdict,
 )
 from silvan.reproduce.shapes import Clause, judge
+from silvan.results.receive_rates import PS_PER_MS, Window
 from silvan_papers.santos2003_scene import STUDY, Shares, scene
 
 RESPONSES = ("LIPD", "FIMD", "AIMD")

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from silvan.receive_rates import PS_PER_MS, FloatArray, class_delivered
 from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import (
     Case,
@@ -19,8 +18,9 @@ from silvan.reproduce.experiment import (
     Results,
     Verdict,
 )
-from silvan.response import Response
-from silvan.result import Result
+from silvan.results.receive_rates import PS_PER_MS, FloatArray, class_delivered
+from silvan.results.result import Result
+from silvan.schemes.response import Response
 from silvan_papers.santos2003_scene import STUDY
 
 # 2048 bytes at 1 GB/s, as the paper has it for this figure: without a header.

@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from silvan.receive_rates import (
+from silvan.inputs.toml_text import TomlValue
+from silvan.results.receive_rates import (
     PS_PER_MS,
     FloatArray,
     Window,
@@ -17,8 +18,7 @@ from silvan.receive_rates import (
     jain_index,
     sliding_rates_gbps,
 )
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.result import Result
 
 STUDY = "two-switches"
 

@@ -21,10 +21,10 @@ from typing import Any
 
 from marked import replaced
 
-from silvan.arena.judge import BEST, common_cases, mean_share
-from silvan.arena.page import largest_loss, link_title
-from silvan.comparison import COMPARED
-from silvan.measures import OF_COMPARISONS
+from silvan.comparing.arena.judge import BEST, common_cases, mean_share
+from silvan.comparing.comparison import COMPARED
+from silvan.results.measures import OF_COMPARISONS
+from silvan.viewer.arena import largest_loss, link_title
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = "arena_page"

@@ -20,11 +20,11 @@ from pathlib import Path
 import sa_client
 from pmda_client import PmdaClient
 
-from silvan.child_processes import ends_with_parent
-from silvan.emulation import Emulation
-from silvan.live_programs import attached, opensm, wait_for
-from silvan.opensm_routing import opensm_tables, route
-from silvan.scenario import Scenario
+from silvan.execution.child_processes import ends_with_parent
+from silvan.inputs.scenario import Scenario
+from silvan.live.emulation import Emulation
+from silvan.live.live_programs import attached, opensm, wait_for
+from silvan.live.opensm_routing import opensm_tables, route
 from silvan.testing import RunningFabric
 
 FABRIC = """\

@@ -30,10 +30,11 @@ NEEDED = (
     "silvan/examples/programs/trace.goal",
     "silvan_papers/studies/gran2012/table2.toml",
     "silvan_papers/targets/gran2012.toml",
-    "silvan/bench/studies/uniform-50.toml",
     "silvan/viewer/assets/viewer.js",
     "silvan/viewer/assets/viewer.css",
 )
+LEFT_OUT = ("silvan/bench/",)
+"""Folders of a checkout that no user needs."""
 MANUAL_PAGE = "data/share/man/man1/silvan-run.1"
 # A run without figures, clusters and schemes in Python needs none of these.
 UNWANTED = ("matplotlib", "PIL", "distributed", "numba")
@@ -49,6 +50,11 @@ def problems(wheel: Path) -> Iterator[str]:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         yield from (f"{name} is missing" for name in NEEDED if name not in names)
+        yield from (
+            f"{folder} is in it"
+            for folder in LEFT_OUT
+            if any(name.startswith(folder) for name in names)
+        )
         if not any(name.endswith(MANUAL_PAGE) for name in names):
             yield f"{MANUAL_PAGE} is missing"
 

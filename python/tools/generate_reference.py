@@ -24,7 +24,7 @@ import silvan
 from silvan import _silvan
 from silvan.cli.app import app
 from silvan.cli.manual import manual_pages
-from silvan.measures import CLEARED, GROUPS, Measure
+from silvan.results.measures import CLEARED, GROUPS, Measure
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -20,8 +20,8 @@ from websockets.exceptions import ConnectionClosed
 
 from silvan.bench.live import datagrams_per_second
 from silvan.bench.studies import bench_scenario
-from silvan.child_processes import child
-from silvan.emulation import Emulation
+from silvan.execution.child_processes import child
+from silvan.live.emulation import Emulation
 
 ROUNDS = 7
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -16,12 +16,13 @@ from pathlib import Path
 SCENARIO = Path(__file__).resolve().parents[2] / "studies" / "gran2012" / "table2.toml"
 PROGRAM = """
 import sys, silvan
-from silvan.cli.options import with_view
+from silvan.cli.options import view_keys
 path, duration, scheme, recorded = sys.argv[1:]
 settings = {"run.duration": duration, "probe.interval": "1 ms", "probe.latency": "class"}
 settings["control.scheme"] = scheme
 scenario = silvan.Scenario.from_file(path, overrides=settings)
-silvan.run(with_view(scenario) if recorded == "view" else scenario)
+keys = view_keys(scenario) if recorded == "view" else {}
+silvan.run(scenario.override(keys))
 """
 RUN = "silvan_sim::run"
 PARTS = {

@@ -21,7 +21,7 @@ from live_figures import live
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import silvan
-from silvan.cli.options import with_view
+from silvan.cli.options import view_keys
 from silvan.viewer import write_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,7 +145,7 @@ def cost() -> None:
             SCENARIO, overrides={"run.duration": "100 ms", **probes}
         )
         if with_all:
-            scenario = with_view(scenario)
+            scenario = scenario.override(view_keys(scenario))
         times = []
         for _ in range(5):
             start = time.process_time()

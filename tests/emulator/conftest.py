@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.emulation import Emulation
+from silvan.live.emulation import Emulation
 from silvan.testing import RunningFabric
 from tests.gate import PATIENCE_S
 

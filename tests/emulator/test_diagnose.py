@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.emulation import Emulation
+from silvan.live.emulation import Emulation
 from tests.conftest import Command
 from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
 from tests.gate import PATIENCE_S
@@ -87,7 +87,7 @@ def test_requests_take_their_part_of_the_link_and_no_more(serve: Serve) -> None:
     fabric = serve(LINE + TRAFFIC)
     percent, sweeps = 0.005, 6
     program = (
-        "import sys, time; from silvan.diagnosis import SubnetWatcher\n"
+        "import sys, time; from silvan.live.diagnosis import SubnetWatcher\n"
         "began = time.monotonic()\n"
         f"watcher = SubnetWatcher(link_percent={percent})\n"
         f"for _ in range({sweeps}): watcher.sweep()\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.opensm_routing import route
+from silvan.live.opensm_routing import route
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.gate import PATIENCE_S
 

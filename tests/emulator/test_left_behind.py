@@ -22,7 +22,7 @@ from tests.gate import PATIENCE_S, wait_until
 SERVER = f"""\
 import json, sys
 from silvan import Scenario
-from silvan.emulation import Emulation
+from silvan.live.emulation import Emulation
 
 with Emulation(Scenario.from_toml({LINE!r}), sockname=sys.argv[1]) as emulation:
     print(json.dumps(emulation.attach()), flush=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from silvan.live_programs import opensm
+from silvan.live.live_programs import opensm
 from tests.conftest import Command
 from tests.emulator.conftest import LINE, LINKS, REAL_TOOLS, Fabric, Serve
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from silvan.emulation import preload_library
 from silvan.errors import EmulationError
+from silvan.live.emulation import preload_library
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, values
 from tests.gate import PATIENCE_S
 

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 import silvan
-from silvan.emulation import Emulation
+from silvan.live.emulation import Emulation
 from tests.emulator.conftest import LINE, LINKS, REAL_TOOLS, Fabric
 from tests.emulator.test_dcms import Manager, managed
 from tests.emulator.test_dcms_metrics import metrics

@@ -17,7 +17,7 @@ import pytest
 
 import silvan
 from silvan import _silvan
-from silvan.emulation import Emulation, control
+from silvan.live.emulation import Emulation, control
 from tests.conftest import Command
 from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve, serve_udp
 from tests.gate import PATIENCE_S

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.emulation import Emulation
 from silvan.errors import EmulationError
-from silvan.opensm_routing import GuidFiles, free_sockname, opensm_tables, with_tables
+from silvan.live.emulation import Emulation
+from silvan.live.opensm_routing import GuidFiles, free_sockname, opensm_tables, with_tables
 from silvan.planning.changes import FabricLists
 from silvan.planning.paths import Paths
 from tests.emulator.conftest import REAL_TOOLS

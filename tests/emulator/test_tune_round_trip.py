@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.tuning.opensm_conf import OpensmSettings
-from silvan.tuning.tune import OBJECTIVE, Objective, tune
+from silvan.comparing.tuning.opensm_conf import OpensmSettings
+from silvan.comparing.tuning.tune import OBJECTIVE, Objective, tune
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, values
 from tests.emulator.test_opensm import opensm
 

@@ -17,7 +17,7 @@ import pytest
 import silvan
 from silvan.cli.printer import put_widest
 from silvan.cli.whatif import _tables
-from silvan.opensm_routing import opensm_tables, route
+from silvan.live.opensm_routing import opensm_tables, route
 from silvan.planning.changes import FabricLists, with_fabric
 from silvan.planning.whatif import Variant, WhatIfRow, what_if, with_hotspots
 from tests.conftest import Command

@@ -91,19 +91,19 @@ def test_a_shell_has_a_subnet_manager_unless_it_is_turned_off(line_file: Path) -
 def test_a_missing_opensm_is_named_with_what_installs_it(
     line_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import silvan.live_programs
-    from silvan.emulation import Emulation
+    import silvan.live.live_programs
+    from silvan.live.emulation import Emulation
 
     empty = tmp_path / "bin"
     empty.mkdir()
-    monkeypatch.setattr(silvan.live_programs, "PATH", str(empty))
+    monkeypatch.setattr(silvan.live.live_programs, "PATH", str(empty))
     assert shutil.which("opensm", path=PATH)
-    assert not silvan.live_programs.has_opensm()
+    assert not silvan.live.live_programs.has_opensm()
     scenario = silvan.Scenario.from_file(line_file)
     with (
         Emulation(scenario, sockname=f"test-missing-{os.getpid()}") as emulation,
         pytest.raises(silvan.EmulationError, match="opensm is not installed") as caught,
-        silvan.live_programs.opensm(emulation, tmp_path),
+        silvan.live.live_programs.opensm(emulation, tmp_path),
     ):
         raise AssertionError
-    assert caught.value.hint == silvan.live_programs.INSTALL
+    assert caught.value.hint == silvan.live.live_programs.INSTALL

@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Playwright, expect, sync_playwright
 
 import silvan
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce import experiments
 from silvan.reproduce.plan import ReproductionPlan, make_plan
 from silvan.reproduce.reproduction import evaluate, write_manifest
-from silvan.toml_text import TomlValue
 from silvan.viewer import write_page
 from silvan.viewer.report import write_report
 from silvan.viewer.reproduction import reproduction_report

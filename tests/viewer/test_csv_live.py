@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import silvan
-from silvan.emulation import ControlChannel, Emulation
+from silvan.live.emulation import ControlChannel, Emulation
 from silvan.viewer.samples import LiveFabric, Sample, message
 from silvan.viewer.tables import page_tables
 from tests.conftest import ddr_scenario
@@ -45,7 +45,7 @@ class Replayed:
 
     name = "replayed"
     version = "0"
-    kept = 0
+    most_messages = 0
 
     def __init__(self) -> None:
         scenario = ddr_scenario(
@@ -138,7 +138,7 @@ class Replayed:
 class Slow(Replayed):
     """Samples that come one by one, so slowly that panels show each at once."""
 
-    kept = 300
+    most_messages = 300
     calls = 0
 
     def updates(self) -> list[bytes]:

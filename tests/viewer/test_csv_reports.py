@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from silvan.errors import OutputError
-from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table, write_report
+from silvan.viewer.report import Report, ReportRun, Section, SweepPoints, Table, write_report
 from silvan.viewer.reproduction import reproduction_report
 from tests.viewer.conftest import opener
 from tests.viewer.csv_files import SMALL_VIEW, CsvFile, assert_equal, csv_files
@@ -166,7 +166,7 @@ def page(
         made_by="silvan",
         sections=[section],
         runs=runs,
-        sweep=Sweep(["switch.buffer", "name", "is.on"], list(MEASURES), points),
+        sweep=SweepPoints(["switch.buffer", "name", "is.on"], list(MEASURES), points),
     )
     path = write_report(report, folder / "report.html")
     with opener(browser) as opened:

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import silvan
-from silvan.receive_rates import is_hotspot, receives
-from silvan.run_labels import differences
+from silvan.results.receive_rates import is_hotspot, receives
+from silvan.results.run_labels import differences
 from silvan.viewer import write_page
 from tests.viewer.conftest import opener, wait_until_idle
 from tests.viewer.csv_files import (

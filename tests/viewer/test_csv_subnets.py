@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from silvan.moments import Moment
+from silvan.live.moments import Moment
 from silvan.viewer.diagnosis import subnet_tables, write_diagnosis
 from silvan.viewer.managed import moment_report
 from tests.subnet_dumps import TOPOLOGY, dumped_moment

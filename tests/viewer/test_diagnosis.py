@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from silvan.moments import Moment
+from silvan.live.moments import Moment
 from silvan.viewer.diagnosis import LiveDiagnosis, write_diagnosis
 from silvan.viewer.live import LiveServer, LiveSource
-from silvan.viewer.samples import unpacked
 from tests.subnet_dumps import PORTS, TOPOLOGY, counters, dumped_moment
 from tests.viewer.conftest import Opener, table_csv
+from tests.viewer.messages import unpacked
 
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 

@@ -23,14 +23,15 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 import silvan
-from silvan.emulation import ControlChannel, Emulation
-from silvan.live_programs import opensm
+from silvan.live.emulation import ControlChannel, Emulation
+from silvan.live.live_programs import opensm
 from silvan.viewer.dcms_log import DcmsLog
-from silvan.viewer.samples import LiveFabric, message, unpacked
+from silvan.viewer.samples import LiveFabric, message
 from tests.conftest import DDR_TOML
 from tests.emulator.conftest import LINE, LINKS
 from tests.gate import PATIENCE_S, wait_until
 from tests.viewer.conftest import PATIENCE_MS
+from tests.viewer.messages import unpacked
 
 INCAST = f"""\
 name = "sixteen"

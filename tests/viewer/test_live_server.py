@@ -18,7 +18,7 @@ from websockets.typing import Origin
 
 import silvan
 from silvan.cli import main
-from silvan.emulation import ControlChannel, Emulation
+from silvan.live.emulation import ControlChannel, Emulation
 from silvan.viewer import live
 from silvan.viewer.live import LiveServer
 from silvan.viewer.samples import LiveFabric

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import silvan
-from silvan.run_labels import differences
+from silvan.results.run_labels import differences
 from silvan.viewer import write_page
 from tests.conftest import ddr_scenario
 from tests.viewer.conftest import Opener, downloaded, table_csv, wait_until_idle

@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Page, Playwright, expect
 
 import silvan
-from silvan.receive_rates import is_hotspot, receive_rate_series_gbps
+from silvan.results.receive_rates import is_hotspot, receive_rate_series_gbps
 from silvan.viewer import write_page
 from tests.conftest import ddr_scenario
 from tests.viewer.conftest import (

@@ -14,10 +14,10 @@ from playwright.sync_api import Page, expect
 
 import silvan
 from silvan.cli import main
-from silvan.comparison import compared as measures_compared
-from silvan.receive_rates import receive_rate_series_gbps, receives
+from silvan.comparing.comparison import compared as measures_compared
 from silvan.reproduce import find_paper
 from silvan.reproduce.plan import ReproductionPlan
+from silvan.results.receive_rates import receive_rate_series_gbps, receives
 from silvan.sweeping.sweep import sweep
 from silvan.viewer.comparison import comparison_report
 from silvan.viewer.report import write_report

@@ -14,8 +14,8 @@ import pytest
 
 import silvan
 from silvan.cli import main
-from silvan.cli.options import with_view
-from silvan.run_labels import run_labels
+from silvan.cli.options import view_keys
+from silvan.results.run_labels import run_labels
 from silvan.viewer.page import page_html
 from silvan.viewer.tables import page_tables
 from tests.conftest import ddr_scenario
@@ -240,8 +240,9 @@ def test_a_page_has_all_trees_of_a_small_fabric(duration: str, interval: str) ->
         probe={"interval": interval},
         run={"duration": duration},
     )
-    tables = page_tables(silvan.run(with_view(scenario))).tables
-    every = page_tables(silvan.run(with_view(scenario.override({"probe.trees": {}})))).tables
+    recorded = scenario.override(view_keys(scenario))
+    tables = page_tables(silvan.run(recorded)).tables
+    every = page_tables(silvan.run(recorded.override({"probe.trees": {}}))).tables
     assert every["forest"].num_rows == 100
     for name in ("forest", "trees", "tree_ports", "tree_hosts", "tree_lifetimes"):
         assert tables[name] == every[name]

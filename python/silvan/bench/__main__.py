@@ -102,8 +102,8 @@ def bench(
 def _counts(text: str) -> list[int]:
     """Read numbers of threads, separated by commas."""
     from silvan.errors import SilvanError, shown
-    from silvan.quantities import whole_number
-    from silvan.run_threads import MOST_THREADS
+    from silvan.execution.run_threads import MOST_THREADS
+    from silvan.inputs.quantities import whole_number
 
     counts = {whole_number(word) or 0 for word in text.split(",")}
     if min(counts) < 1 or max(counts) > MOST_THREADS:

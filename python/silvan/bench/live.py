@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario, live_scenario
-from silvan.child_processes import child, run_child
-from silvan.emulation import Emulation, umad2sim_library
 from silvan.errors import EmulationError
-from silvan.live_programs import (
+from silvan.execution.child_processes import child, run_child
+from silvan.execution.scratch import scratch_folder
+from silvan.inputs.scenario import Scenario
+from silvan.live.emulation import Emulation, umad2sim_library
+from silvan.live.live_programs import (
     PATH,
     SUBNET_UP,
     LogLines,
@@ -29,8 +31,6 @@ from silvan.live_programs import (
     opensm_variables,
     opensm_words,
 )
-from silvan.scenario import Scenario
-from silvan.scratch import scratch_folder
 
 PROGRAMS: Mapping[str, str] = {
     "opensm": "opensm",

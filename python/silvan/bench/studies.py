@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from silvan.scenario import Scenario
+from silvan.inputs.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

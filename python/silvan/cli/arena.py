@@ -22,7 +22,7 @@ from silvan.wording import duration
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.arena import Arena, ArenaProgress, ArenaResult, Estimate
+    from silvan.comparing.arena import Arena, ArenaProgress, ArenaResult, Estimate
 
 OPTIONS = (
     *("--quick", "--cases", "--links", "--trials", "--plan"),
@@ -57,10 +57,10 @@ def compare_arena(
 ) -> None:
     """Run an arena, print where each scheme loses, and write page and numbers."""
     from silvan import _silvan
-    from silvan.arena import arena_runs, plan_arena, read_arena, run_arena
-    from silvan.arena.page import given_values, untuned_cases, write_arena
+    from silvan.comparing.arena import arena_runs, plan_arena, read_arena, run_arena
+    from silvan.execution.progress_bar import progress_bar
     from silvan.folders import Origin, claim_figures, exclusive, require_origin
-    from silvan.progress_bar import progress_bar
+    from silvan.viewer.arena import given_values, untuned_cases, write_arena
 
     if quick and trials is not None:
         raise typer.BadParameter(
@@ -213,9 +213,9 @@ def _put_left_out(result: ArenaResult) -> None:
 
 def _draw(result: ArenaResult, folder: Path) -> list[Path]:
     """Draw a heat map for each kind of links; one of an earlier arena with other links goes."""
-    from silvan.arena.definition import LINKS
-    from silvan.arena.page import link_title, losses
-    from silvan.figures.arena import draw_arena
+    from silvan.comparing.arena.definition import LINKS
+    from silvan.comparing.arena.figure import draw_arena
+    from silvan.viewer.arena import link_title, losses
 
     for link in LINKS:
         for stale in folder.glob(f"arena-{link}.*"):
@@ -299,8 +299,8 @@ def _with_seeds(arena: Arena, seeds: int) -> Arena:
 def _table(result: ArenaResult) -> Table:
     from rich.table import Table
 
-    from silvan.arena.judge import BEST, common_cases, mean_share
-    from silvan.arena.page import link_title, losses
+    from silvan.comparing.arena.judge import BEST, common_cases, mean_share
+    from silvan.viewer.arena import link_title, losses
 
     arena = result.arena
     kinds = " and ".join(link_title(link) for link in arena.links)

@@ -12,13 +12,13 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from silvan.diagnosis import FabricClock
+    from silvan.live.diagnosis import FabricClock
 
 
 def attached_clock() -> FabricClock | None:
     """Return the clock of the emulated fabric that this process is attached to, if it is."""
-    from silvan.diagnosis import FabricClock
-    from silvan.emulation import is_attached
+    from silvan.live.diagnosis import FabricClock
+    from silvan.live.emulation import is_attached
 
     name = os.environ.get("IBSIM_SOCKNAME") if is_attached() else None
     return None if name is None else FabricClock(name)
@@ -46,9 +46,9 @@ def attach(
     """
     from contextlib import closing
 
-    from silvan.child_processes import child
-    from silvan.diagnosis import FabricClock
-    from silvan.emulation import is_attached, preload_library
+    from silvan.execution.child_processes import child
+    from silvan.live.diagnosis import FabricClock
+    from silvan.live.emulation import is_attached, preload_library
 
     if sockname is None:
         return attached_clock()

@@ -29,8 +29,8 @@ from silvan.cli.searches import Scheduler, Workers
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.comparison import RankingRow
-    from silvan.measures import Measure
+    from silvan.comparing.comparison import RankingRow
+    from silvan.results.measures import Measure
 
 
 _SETTLED_PS = 20_000_000_000
@@ -167,7 +167,7 @@ def compare(
             as_json=as_json,
         )
         return
-    from silvan.measures import OF_COMPARISONS
+    from silvan.results.measures import OF_COMPARISONS
 
     given = (quick, cases, links, trials, plan, scheduler != "local", workers, run_timeout)
     for option, value in zip(OPTIONS, given, strict=True):
@@ -212,9 +212,9 @@ def _compare_scenario(
     as_json: bool,
 ) -> None:
     from silvan import _silvan
-    from silvan.comparison import choose, without_effect
-    from silvan.comparison import compare as do_compare
-    from silvan.figures.compare import draw_comparison
+    from silvan.comparing.comparison import choose, without_effect
+    from silvan.comparing.comparison import compare as do_compare
+    from silvan.comparing.comparison_figure import draw_comparison
     from silvan.folders import Origin, claim_figures
     from silvan.sweeping.plan import require_few
     from silvan.viewer.comparison import comparison_report, write_comparison
@@ -270,7 +270,7 @@ def _over(seeds: int) -> str:
 def _table(name: str, ranking: Sequence[RankingRow], measures: Sequence[Measure]) -> Table:
     from rich.table import Table
 
-    from silvan.comparison import compared
+    from silvan.comparing.comparison import compared
 
     shown = measures or compared([row.to_dict() for row in ranking])
     table = Table(

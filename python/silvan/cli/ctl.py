@@ -45,7 +45,7 @@ def of_whom(
 
 def _control(sockname: str, do: str, **arguments: Any) -> Any:
     """Send a command to the fabric of the user that the command line names."""
-    from silvan.emulation import control
+    from silvan.live.emulation import control
 
     return control(sockname, do, server_user=_SERVER_USER.get(), **arguments)
 

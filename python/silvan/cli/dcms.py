@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.dcms_service import LiveView, LogFormat, Service, configuration
+from silvan.cli.diagnosis_tables import stamp
 from silvan.cli.options import AsJson, Bind, address_of
 from silvan.cli.printer import fail, note, put, put_json, put_table
+from silvan.errors import ManagerError, ScenarioError, SilvanError
+from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
+from silvan.live.dcms_state import port_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.table import Table
+
     from silvan._silvan import Manager
+    from silvan.cli.live_page import LivePage
+    from silvan.live.dcms_state import DcmsReport, LowPort
+    from silvan.viewer.managed import ManagedMoments
+
+
+class LogFormat(StrEnum):
+    """How events are written."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def dcms(
@@ -143,8 +167,7 @@ def dcms(
 def _show_status(config: Path, *, as_json: bool) -> None:
     """Print what the manager with this configuration does; the status is 1 if it does not run."""
     from silvan import _silvan
-    from silvan.cli.dcms_tables import status_table
-    from silvan.dcms_state import NO_RECORD, damaged_status, read_status
+    from silvan.live.dcms_state import NO_RECORD, damaged_status, read_status
 
     folder = _silvan.Manager.check(configuration(config), str(config))
     status = read_status(folder)
@@ -164,8 +187,7 @@ def _show_status(config: Path, *, as_json: bool) -> None:
 def _show_report(log: Path, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from silvan.cli.dcms_tables import report_table
-    from silvan.dcms_state import read_report
+    from silvan.live.dcms_state import read_report
 
     report = read_report(log)
     if report.skipped:
@@ -187,3 +209,348 @@ def _show_report(log: Path, *, as_json: bool) -> None:
         "Victims lost what their links could have carried while they waited. A lower Marking_Rate "
         "gains the part of it that hosts can send."
     )
+
+
+_MANAGERS = {
+    "not-required": "not required",
+    "awaited": "has not answered yet",
+    "found": "answers",
+    "lost": "does not answer any more",
+}
+
+
+def _spell(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def _names(ports: list[dict[str, Any]]) -> str:
+    return ", ".join(port_name(port) for port in ports) or "none"
+
+
+def status_table(status: dict[str, Any]) -> Table:
+    """Lay out what a manager does."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    if not status["running"]:
+        state = Text("not running", "bold red")
+    elif "pid" not in status:
+        state = Text("starts", "yellow")
+    else:
+        state = Text(f"runs as process {status['pid']}", "bold green")
+    table.add_row("manager", state)
+    if "pid" not in status:
+        return table
+    age_s = max(0.0, time.time() - status["time"])
+    table.add_row("mode", "acts" if status["act"] else "dry run: nothing is changed")
+    unknown = f", {status['unanswered']} without an answer" if status["unanswered"] else ""
+    table.add_row(
+        "last sweep",
+        f"{_spell(age_s)} ago, {status['ports']} ports of {status['switches']} switches{unknown}, "
+        f"in {status['sweep-s']:.3g} s; {status['sweeps']} sweeps",
+    )
+    table.add_row("subnet manager", _MANAGERS[status["subnet-manager"]])
+    if status["silent"]:
+        table.add_row("silent", Text(", ".join(status["silent"]), "yellow"))
+    for low in status["low"]:
+        verb = "low" if status["act"] else "would be low"
+        table.add_row(
+            verb,
+            f"{port_name(low['port'])} for {_spell(low['low-for-s'])}, "
+            f"victims {_names(low['victims'])}, "
+            f"which have lost {low['victims-lost-bytes'] / 1e9:.3g} GB",
+        )
+    for change in status["pending"]:
+        since = stamp(change["since"] * 1_000_000_000)
+        table.add_row(
+            "in the journal",
+            f"{port_name(change)}: {change['now']}, {change['before']} is to be restored, "
+            f"since {since}",
+        )
+    decisions = ", ".join(f"{reason} {count}" for reason, count in status["decisions"].items())
+    table.add_row("decisions", decisions or "none")
+    if error := status.get("journal-error"):
+        table.add_row("journal", Text(f"cannot be written: {error}", "bold red"))
+    return table
+
+
+def report_table(report: DcmsReport) -> Table:
+    """Lay out what a log shows."""
+    from rich.table import Table
+
+    table = Table(
+        "port",
+        "to",
+        "would be lowered" if report.dry_run else "lowered",
+        "low for",
+        "victims",
+        "victims lost",
+        "lost per second",
+        title_justify="left",
+        title_style="bold",
+        title=f"{'Dry run' if report.dry_run else 'Log'} of {stamp(round(report.first_s * 1e9))} "
+        f"to {stamp(round(report.last_s * 1e9))}",
+        box=None,
+        padding=(0, 2),
+    )
+    for one in report.ports:
+        table.add_row(
+            one.port,
+            one.far_end,
+            f"{one.lowered} time{'' if one.lowered == 1 else 's'}",
+            _spell(one.low_s),
+            ", ".join(sorted(one.victims)),
+            _losses(one),
+            f"{one.lost_bytes * 8e-9 / one.known_s:.3g} Gbit" if one.known_s > 0 else "",
+        )
+    return table
+
+
+def _losses(one: LowPort) -> str:
+    """Spell what victims have lost, and how often that is not in the log."""
+    unknown = "not known yet" if one.is_low else "not known"
+    if one.unknown == one.lowered:
+        return unknown
+    known = f"{one.lost_bytes / 1e9:.3g} GB"
+    if one.unknown == 0:
+        return known
+    return f"{known}; {one.unknown} time{'' if one.unknown == 1 else 's'} {unknown}"
+
+
+_NAP_S = 0.1
+_RETRY_S = 2.0
+
+
+def configuration(config: Path) -> str:
+    """Read the configuration file of a manager."""
+    hint = "silvan dcms --example prints a configuration"
+    return read_text(config, CONFIGURATION_BYTES, "configuration", hint)
+
+
+class LiveView:
+    """The live page of a manager.
+
+    Parameters
+    ----------
+    address : tuple of str and int
+        Where it is served.
+    """
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        from silvan.cli.attached import attached_clock
+        from silvan.cli.live_page import LivePage, require_address
+        from silvan.extras import require_extra
+
+        require_extra("live", "live pages")
+        from silvan.viewer.managed import ManagedMoments
+
+        require_address(address)
+        self._moments: ManagedMoments = ManagedMoments(attached_clock())
+        self._page: LivePage = LivePage(
+            address, "Managed subnet", _put_address, self._moments.events
+        )
+
+    def follow(self, manager: Manager) -> None:
+        """Show what is new."""
+        for moment in self._moments.take(manager):
+            self._page.add(moment)
+
+    def end(self) -> None:
+        """Tell the pages that are open that the manager ends."""
+        self._page.end()
+
+
+def _put_address(address: str) -> None:
+    put(address)
+    sys.stdout.flush()
+
+
+class Service:
+    """A manager that signals end, or start again with the current configuration file.
+
+    Parameters
+    ----------
+    config : Path
+        The file.
+    opened : callable
+        Starts a manager with the text of a configuration.
+    log : LogFormat
+        How what is reloaded is logged.
+    page : LiveView, optional
+        The page that shows what the manager does.
+    can_reload : bool
+        Whether SIGHUP has the configuration reloaded; otherwise it ends the manager.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        opened: Callable[[str], Manager],
+        log: LogFormat,
+        page: LiveView | None,
+        *,
+        can_reload: bool,
+    ) -> None:
+        self._config = config
+        self._opened = opened
+        self._log = log
+        self._page = page
+        self._can_reload = can_reload
+        self._is_ending = self._is_reloading = False
+        # The configuration in effect.
+        self._text = ""
+        # Whether all changes of the manager that was stopped last are restored and its journal
+        # states that.
+        self._is_clean = True
+        self.has_started = False
+
+    def run(self) -> bool:
+        """Run until the end, and return whether no change is left to be restored."""
+        kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        before = [signal.signal(kind, self._take) for kind in kinds]
+        try:
+            return self._run()
+        finally:
+            if self._page is not None:
+                self._page.end()
+            for kind, handler in zip(kinds, before, strict=True):
+                signal.signal(kind, handler)
+
+    def _take(self, kind: int, _frame: object) -> None:
+        if kind == signal.SIGHUP and self._can_reload:
+            self._is_reloading = True
+        else:
+            self._is_ending = True
+
+    def _run(self) -> bool:
+        self._text = configuration(self._config)
+        manager = self._opened(self._text)
+        self.has_started = True
+        while manager.is_running():
+            if self._is_ending:
+                manager.stop()
+            elif self._is_reloading:
+                replaced = self._reloaded(manager)
+                if replaced is None:
+                    return self._is_clean
+                manager = replaced
+            self._show(manager)
+            time.sleep(_NAP_S)
+        return manager.join() == 0
+
+    def _show(self, manager: Manager) -> None:
+        """Show what is new; a manager goes on without a page that cannot be served any more."""
+        if self._page is None:
+            return
+        try:
+            self._page.follow(manager)
+        except (OSError, SilvanError) as error:
+            self._page = None
+            self._log_event(
+                "page-failed", "error", f"the page is not served any more: {error}", why=str(error)
+            )
+
+    def _reloaded(self, manager: Manager) -> Manager | None:
+        """Replace a manager if the file can be used; ``None`` if the service ends meanwhile."""
+        self._is_reloading = False
+        new = self._checked()
+        if new is None:
+            return manager
+        manager.stop()
+        while manager.is_running():
+            time.sleep(_NAP_S)
+        # What it could not restore is in its journal, which the next one reads.
+        try:
+            self._is_clean = manager.join() == 0
+        except ManagerError as error:
+            self._is_clean = False
+            self._log_error("failed", "the manager has failed", error)
+        return self._restarted(new)
+
+    def _checked(self) -> str | None:
+        """Read the file again; ``None`` if it cannot be used."""
+        from silvan import _silvan
+
+        try:
+            text = configuration(self._config)
+            _silvan.Manager.check(text, str(self._config))
+        except SilvanError as error:
+            self._refuse(error)
+            return None
+        return text
+
+    def _restarted(self, new: str | None) -> Manager | None:
+        """Start a manager with a new configuration, with the old one if that fails.
+
+        Where neither starts, tries again until one does; ``None`` if the service ends meanwhile.
+        """
+        logged = ""
+        while not self._is_ending:
+            if self._is_reloading:
+                self._is_reloading = False
+                new = self._checked()
+            if new is not None:
+                try:
+                    self._require_folder(new)
+                    manager = self._opened(new)
+                except (SilvanError, OSError) as error:
+                    self._refuse(error)
+                    new = None
+                else:
+                    self._text = new
+                    self._log_event("reloaded", "info", f"{self._config} is reloaded")
+                    return manager
+            try:
+                return self._opened(self._text)
+            except (SilvanError, OSError) as error:
+                if str(error) != logged:
+                    logged = str(error)
+                    self._log_error("not-started", "no manager runs, further tries follow", error)
+            self._wait(_RETRY_S)
+        return None
+
+    def _require_folder(self, new: str) -> None:
+        """Refuse another state folder while the old one lists changes: none would restore them."""
+        from silvan import _silvan
+
+        if self._is_clean:
+            return
+        old_folder, new_folder = (
+            os.path.realpath(_silvan.Manager.check(text, str(self._config)))
+            for text in (self._text, new)
+        )
+        if old_folder != new_folder:
+            raise ScenarioError(
+                f"state.folder: the journal in {old_folder} lists changes that are not restored",
+                str(self._config),
+                hint="reload again when silvan dcms --status shows none, or keep the folder",
+                key="state.folder",
+            )
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, at most until a signal."""
+        until = time.monotonic() + seconds
+        while not self._is_ending and not self._is_reloading and time.monotonic() < until:
+            time.sleep(_NAP_S)
+
+    def _refuse(self, error: Exception) -> None:
+        what = "the configuration is kept, because the new one cannot be used"
+        self._log_error("not-reloaded", what, error)
+
+    def _log_error(self, event: str, what: str, error: Exception) -> None:
+        hint = error.hint if isinstance(error, SilvanError) else None
+        if hint is None:
+            self._log_event(event, "error", f"{what}: {error}", why=str(error))
+        else:
+            text = f"{what}: {error} (hint: {hint})"
+            self._log_event(event, "error", text, why=str(error), hint=hint)
+
+    def _log_event(self, event: str, level: str, text: str, **values: str) -> None:
+        """Log in the format of the manager."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._log is LogFormat.JSON:
+            line = {"time": now, "level": level, "event": event, "file": str(self._config)}
+            note(json.dumps({**line, **values}))
+        else:
+            note(f"{now} {level}: {text}")

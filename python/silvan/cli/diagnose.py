@@ -23,7 +23,7 @@ from silvan.cli.printer import put, put_json, put_table, warn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from silvan.moments import Moment
+    from silvan.live.moments import Moment
 
 _INTERVAL = "1 s"
 _INTERVAL_OF_WATCH = "10 s"
@@ -156,8 +156,8 @@ def diagnose(
     --topology. The status is 1 if there is congestion, 0 if there is none, and 2
     if none was found but what is known of the ports does not say that there is none.
     """
-    from silvan.diagnosis import diagnose_files, diagnose_subnet, is_undecided
-    from silvan.host_jobs import HostJobs
+    from silvan.live.diagnosis import diagnose_files, diagnose_subnet, is_undecided
+    from silvan.live.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
         # It has nodes and cables as well as counters.
@@ -279,7 +279,7 @@ def _stored(ring: Path, at: str | None) -> list[Moment]:
     from datetime import datetime
 
     from silvan.errors import DiagnosisError
-    from silvan.ring import RingFile
+    from silvan.live.ring import RingFile
 
     with RingFile(ring) as file:
         times = file.times_ns()

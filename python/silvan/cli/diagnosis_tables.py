@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.moments import Moment, Report
+    from silvan.live.moments import Moment, Report
 
 _SHOWN = 6
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
@@ -37,7 +37,7 @@ def report_tables(report: Report) -> list[Table]:
     from rich.table import Table
     from rich.text import Text
 
-    from silvan.diagnosis import is_undecided
+    from silvan.live.diagnosis import is_undecided
 
     trees = report["trees"]
     size = f"{report['hosts']} hosts, {report['switches']} switches, {report['ports']} ports"

@@ -21,7 +21,7 @@ from silvan.cli.termination import terminated_as_interrupted, termination_passed
 from silvan.errors import EmulationError
 
 if TYPE_CHECKING:
-    from silvan.emulation import Emulation
+    from silvan.live.emulation import Emulation
 
 _EVERYBODY = "any"
 # Giving up more than this fraction of simulated time is worth a remark.
@@ -203,8 +203,8 @@ def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from silvan.live_programs import opensm, opensm_log
-    from silvan.scratch import scratch_folder
+    from silvan.execution.scratch import scratch_folder
+    from silvan.live.live_programs import opensm, opensm_log
 
     with scratch_folder("opensm") as folder:
         note("OpenSM brings up the subnet ...")
@@ -231,8 +231,8 @@ def _report_end(process: subprocess.Popen[str], over: Event) -> None:
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
     """Run a command attached to the fabric and give its exit status."""
-    from silvan.child_processes import child
-    from silvan.descendants import Descendants
+    from silvan.execution.child_processes import child
+    from silvan.execution.descendants import Descendants
 
     environment = os.environ | emulation.attach()
     try:
@@ -321,8 +321,8 @@ def emulate(
     is installed, unless --no-opensm or --blank is given.
     """
     from silvan import mounted
-    from silvan.emulation import DEFAULT_SOCKNAME, Emulation
-    from silvan.run_threads import fewer_threads, wanted_threads
+    from silvan.execution.run_threads import fewer_threads, requested_threads
+    from silvan.live.emulation import DEFAULT_SOCKNAME, Emulation
 
     path, command = _scenario_path(scenario, command, example)
     if serve and command:
@@ -334,7 +334,7 @@ def emulate(
         note("warning: a scheme in a Python file has no effect in the live fabric")
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
-    if remark := fewer_threads(wanted_threads(loaded), 1, "the live fabric runs on one"):
+    if remark := fewer_threads(requested_threads(loaded), 1, "the live fabric runs on one"):
         note(remark)
     is_shell = not serve and not command
     if is_shell and opensm is None and not blank:
@@ -395,7 +395,7 @@ def _scenario_path(
 
 def _has_opensm() -> bool:
     """Tell whether OpenSM is installed; print what installs it if it is not."""
-    from silvan.live_programs import INSTALL, has_opensm
+    from silvan.live.live_programs import INSTALL, has_opensm
 
     if has_opensm():
         return True

@@ -44,8 +44,8 @@ def exporter(
     opened again. SIGTERM and Ctrl-C end it.
     """
     from silvan.cli.sweep_failures import SweepFailures
-    from silvan.diagnosis import SubnetWatcher, span_ps
     from silvan.errors import DiagnosisError, EmulationError
+    from silvan.live.diagnosis import SubnetWatcher, span_ps
 
     options = {
         "--listen": listen,

@@ -24,7 +24,7 @@ from silvan.cli.searches import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.tuning.fit import FitResult, FitRow
+    from silvan.comparing.tuning.fit import FitResult, FitRow
 
 _MOST_FRONT = 10
 
@@ -66,9 +66,9 @@ def fit(
     its result. The table of parameters states which of them the numbers do not pin down. Nothing
     becomes a default. The same command goes on with a fit that was stopped or killed.
     """
+    from silvan.comparing.tuning.fit import fit as do_fit
+    from silvan.comparing.tuning.problem import read_problem
     from silvan.folders import write_text
-    from silvan.tuning.fit import fit as do_fit
-    from silvan.tuning.problem import read_problem
 
     begin_on(scheduler)
     what = read_problem(problem)

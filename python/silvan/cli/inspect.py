@@ -25,9 +25,9 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     A scheme in a Python file is compiled. A response function of the scheme ecn is checked against
     the design conditions of santos2003, section V.
     """
-    from silvan.estimate import estimate
-    from silvan.response import Response
-    from silvan.scheme_check import require_scheme
+    from silvan.execution.estimate import estimate
+    from silvan.execution.scheme_check import require_scheme
+    from silvan.schemes.response import Response
 
     loaded = load(scenario, set_)
     require_scheme(loaded, loaded.seed)
@@ -145,6 +145,6 @@ def _in_force(loaded: Scenario) -> str:
 
 def schema() -> None:
     """Print the JSON schema of scenario files."""
-    from silvan import scenario
+    from silvan.inputs import scenario
 
     put_json(scenario.schema())

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from silvan.errors import SilvanError
-from silvan.moments import Moment
+from silvan.live.moments import Moment
 
 _END_S = 2.0
 """How long open pages may take to hear that the command ends."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
+    from silvan.results.measures import Measure
 
 Measures = Annotated[
     str | None,
@@ -47,7 +47,7 @@ def chosen_measures(
     ScenarioError
         No run has such a measure.
     """
-    from silvan.measures import MEASURES, require_measure
+    from silvan.results.measures import MEASURES, require_measure
 
     if listed is None:
         return []
@@ -62,7 +62,7 @@ def measure_table(
     rows: Sequence[Mapping[str, float | None]],
     chosen: Sequence[Measure],
     make: Callable[[Sequence[Measure]], Table],
-    left_out: Collection[str] = (),
+    omitted: Collection[str] = (),
 ) -> Table:
     """Make a table of runs.
 
@@ -75,7 +75,7 @@ def measure_table(
         traffic as fit into a line of 100 characters, and its caption lists the others.
     make : callable
         Makes the table of some measures.
-    left_out : collection of str, optional
+    omitted : collection of str, optional
         Measures that have no column by default.
 
     Returns
@@ -83,14 +83,14 @@ def measure_table(
     Table
         The table.
     """
-    from silvan.measures import MEASURES, SUITED, value_of
+    from silvan.results.measures import MEASURES, SUITED, value_of
 
     if chosen:
         return make(chosen)
     suited = [
         MEASURES[name]
         for name in SUITED
-        if name not in left_out and any(value_of(row, name) is not None for row in rows)
+        if name not in omitted and any(value_of(row, name) is not None for row in rows)
     ]
     for count in range(len(suited), 1, -1):
         table = make(suited[:count])
@@ -112,7 +112,7 @@ def _width(table: Table) -> int:
 
 def add_measures(table: Table, measures: Iterable[Measure]) -> None:
     """Add a column for each measure."""
-    from silvan.measures import narrow_title
+    from silvan.results.measures import narrow_title
 
     for one in measures:
         table.add_column(narrow_title(one), justify="right", no_wrap=True)
@@ -123,14 +123,14 @@ def cell(rows: Sequence[Mapping[str, float | None]], measure: Measure) -> str:
 
     Examples
     --------
-    >>> from silvan.measures import MEASURES
+    >>> from silvan.results.measures import MEASURES
     >>> total, tail = MEASURES["total_gbps"], MEASURES["fct_p99_us"]
     >>> cell([{"total_gbps": 12.0}], total), cell([{"total_gbps": 1.0}, {"total_gbps": 3.0}], total)
     ('12.000', '2.000 ± 1.414')
     >>> cell([{"fct_mean_us": 2.0, "fct_p99_us": None}], tail), cell([{}], tail)
     ('never', '-')
     """
-    from silvan.measures import value_of
+    from silvan.results.measures import value_of
 
     values = [value for row in rows if (value := value_of(row, measure.name)) is not None]
     if not values:

@@ -14,9 +14,9 @@ from silvan.errors import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from silvan.opensm_routing import GuidFiles
-    from silvan.scenario import Scenario
-    from silvan.toml_text import TomlValue
+    from silvan.inputs.scenario import Scenario
+    from silvan.inputs.toml_text import TomlValue
+    from silvan.live.opensm_routing import GuidFiles
 
 ScenarioPath = Annotated[
     Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.", show_default=False)
@@ -143,7 +143,7 @@ _LAST_PORT = 65535
 
 def address_of(text: str, option: str) -> tuple[str, int]:
     """Read the value of an option that says at which address and port something is served."""
-    from silvan.quantities import whole_number
+    from silvan.inputs.quantities import whole_number
 
     host, _, digits = text.rpartition(":")
     port = whole_number(digits)
@@ -165,8 +165,8 @@ def load(
     ``overrides`` hold whatever these say.
     """
     from silvan.cli.printer import warn
-    from silvan.scenario import Scenario
-    from silvan.toml_text import parse_assignments
+    from silvan.inputs.scenario import Scenario
+    from silvan.inputs.toml_text import parse_assignments
 
     given = parse_assignments(assignments or [])
     given.update(scheme_keys(scheme, given))
@@ -183,7 +183,7 @@ def require_size(
     runs: Sequence[tuple[Scenario, int]], *, is_wanted: bool, workers: int | None = None
 ) -> str | None:
     """Refuse runs of some scenarios that are too large; describe their size if they take long."""
-    from silvan.estimate import estimate_all, require_room
+    from silvan.execution.estimate import estimate_all, require_room
 
     size = estimate_all(runs, workers)
     require_room(size, is_wanted=is_wanted)
@@ -260,9 +260,9 @@ def scheme_keys(
     unless ``given`` has one.
     """
     from silvan.errors import ScenarioError
-    from silvan.input_files import CONFIGURATION_BYTES, read_text
-    from silvan.scenario import Scenario
-    from silvan.scheme_file import needed_carrier
+    from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
+    from silvan.inputs.scenario import Scenario
+    from silvan.schemes.scheme_file import needed_carrier
 
     if scheme is None:
         return {}
@@ -310,7 +310,7 @@ def added_scheme(
 
     Its parameters are keys of its scenarios alone, so that adding it leaves the others as they are.
     """
-    from silvan.toml_text import parse_assignments
+    from silvan.inputs.toml_text import parse_assignments
 
     given = parse_assignments(assignments or [])
     if scheme is None:
@@ -320,16 +320,14 @@ def added_scheme(
     return others, {**own, **scheme_keys(scheme, given, "--schemes")}
 
 
-def with_trees(scenario: Scenario) -> Scenario:
-    """Make a scenario look for congestion trees, if it does not yet."""
-    if "trees" in scenario.to_dict()["probe"]:
-        return scenario
-    return scenario.override({"probe.trees": {}})
+def tree_keys(scenario: Scenario) -> dict[str, TomlValue]:
+    """Return the keys that make a scenario look for congestion trees, if it does not yet."""
+    return {} if "trees" in scenario.to_dict()["probe"] else {"probe.trees": {}}
 
 
 def user_id(user: str, option: str) -> int:
     """Turn a user's name or id into the id."""
-    from silvan.quantities import whole_number
+    from silvan.inputs.quantities import whole_number
 
     try:
         number = whole_number(user)
@@ -344,8 +342,8 @@ _READS_PER_HOP = 0.1
 """Reading a packet takes a fifth of the instructions of a packet-hop, so that trees take 2 %."""
 
 
-def with_view(scenario: Scenario) -> Scenario:
-    """Make a scenario record all that `silvan view` shows.
+def view_keys(scenario: Scenario) -> dict[str, TomlValue]:
+    """Return the keys that make a scenario record all that `silvan view` shows.
 
     Where it has no ``[probe.trees]``, samples of trees that stand still and hold more than 4,096
     packets are left out (``reads-per-hop``): in a full fabric, each of them reads as many packets
@@ -361,12 +359,12 @@ def with_view(scenario: Scenario) -> Scenario:
     }
     if "trees" not in probe:
         recorded["probe.trees"] = {"reads-per-hop": _READS_PER_HOP}
-    return scenario.override(recorded)
+    return recorded
 
 
 def guid_files(roots: Path | None, compute_nodes: Path | None) -> GuidFiles:
     """Give the files of GUIDs of two options, and refuse those that are not there."""
-    from silvan.opensm_routing import GuidFiles
+    from silvan.live.opensm_routing import GuidFiles
 
     for option, path in (("--root-guid-file", roots), ("--cn-guid-file", compute_nodes)):
         if path is not None and not path.is_file():

@@ -14,9 +14,10 @@ from silvan.errors import ScenarioError, SilvanError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from silvan.packet_trace import Hop, Traced
-    from silvan.result import Result
-    from silvan.scenario import Scenario
+    from silvan.inputs.scenario import Scenario
+    from silvan.inputs.toml_text import TomlValue
+    from silvan.results.packet_trace import Hop, Traced
+    from silvan.results.result import Result
 
 MOST_HOPS = 10_000_000
 """Hops that a run records."""
@@ -49,17 +50,17 @@ Pcap = Annotated[
 ]
 
 
-def with_packets(
+def packet_keys(
     scenario: Scenario, trace: Traced | None, pcap: tuple[str, Path] | None
-) -> Scenario:
-    """Make a scenario record the packets that are to be printed and written."""
+) -> dict[str, TomlValue]:
+    """Return the keys that make a scenario record the packets to print and to write."""
     if trace is None and pcap is None:
-        return scenario
+        return {}
     recorded: dict[str, Any] = scenario.to_dict()["probe"].get("packets", {})
     ports, flows = list(recorded.get("ports", [])), list(recorded.get("flows", []))
     if pcap is not None:
-        from silvan.capture import FILE_START
         from silvan.folders import require_own_kind, require_writable_file
+        from silvan.results.capture import FILE_START
 
         require_own_kind(pcap[1], FILE_START, "capture file of silvan")
         require_writable_file(pcap[1])
@@ -73,14 +74,20 @@ def with_packets(
         ports.append(pcap[0])
     if trace is not None:
         flows.append({"from": trace.source, "to": trace.destination})
+    return {"probe.packets": {"ports": ports, "flows": flows}}
+
+
+def recording(scenario: Scenario, keys: Mapping[str, TomlValue]) -> Scenario:
+    """Set the keys that options of a run need; an error names the option of a packet key."""
+    if not keys:
+        return scenario
     try:
-        return scenario.override({"probe.packets": {"ports": ports, "flows": flows}})
+        return scenario.override(keys)
     except ScenarioError as error:
-        # The words of the command line, not those of the key that they set.
         found = re.fullmatch(r".*\bprobe\.packets\.(ports|flows)\S*: (.*)", str(error))
-        option = "--trace or --pcap" if found is None else _OPTIONS[found[1]]
-        message = str(error) if found is None else found[2]
-        raise SilvanError(f"{option}: {message}", hint=error.hint) from error
+        if found is None:
+            raise
+        raise SilvanError(f"{_OPTIONS[found[1]]}: {found[2]}", hint=error.hint) from error
 
 
 def check_one_run(runs: int, options: Mapping[str, object]) -> None:
@@ -94,7 +101,7 @@ def write_capture(result: Result, pcap: tuple[str, Path] | None) -> None:
     """Write the packets of a port."""
     if pcap is None:
         return
-    from silvan.capture import write_pcap
+    from silvan.results.capture import write_pcap
 
     count = write_pcap(result, *pcap)
     note(f"{count:,} packets of {pcap[0]} written to {pcap[1]}")
@@ -129,7 +136,7 @@ def put_trace(result: Result, traced: Traced | None) -> None:
 
 def trace_report(result: Result, traced: Traced) -> dict[str, Any]:
     """Return the way of a packet, or of all packets of a flow, in plain values."""
-    from silvan.packet_trace import packet_report
+    from silvan.results.packet_trace import packet_report
 
     return {
         "from": traced.source,
@@ -143,7 +150,7 @@ def trace_report(result: Result, traced: Traced) -> dict[str, Any]:
 
 def _traced_packets(result: Result, traced: Traced) -> dict[int, list[Hop]]:
     """Return the hops of the packets to trace, by their number in the flow."""
-    from silvan.packet_trace import packets_of_flow
+    from silvan.results.packet_trace import packets_of_flow
 
     if result.tables["packet_hops"].num_rows >= MOST_HOPS:
         note(f"warning: packets after the first {MOST_HOPS:,} hops were not recorded")
@@ -171,7 +178,7 @@ def _latency_ps(hops: Sequence[Hop]) -> int:
 def _put_packet(result: Result, hops: Sequence[Hop], title: str) -> None:
     from rich.table import Table
 
-    from silvan.packet_trace import describe_packet
+    from silvan.results.packet_trace import describe_packet
 
     first = hops[0]
     details = f"{first['wire_bytes']} bytes, SL {first['sl']}, VL {first['vl']}"
@@ -188,7 +195,7 @@ def _put_packet(result: Result, hops: Sequence[Hop], title: str) -> None:
 def _put_flow(result: Result, packets: Sequence[Sequence[Hop]], flow: str) -> None:
     from rich.table import Table
 
-    from silvan.packet_trace import describe_flow
+    from silvan.results.packet_trace import describe_flow
 
     table = Table(title=f"{len(packets):,} packets from {flow}")
     table.add_column("port")

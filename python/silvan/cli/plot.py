@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from silvan.figures.style import Page
     from silvan.folders import Origin
-    from silvan.forest import Forests
-    from silvan.result import Result
+    from silvan.results.forest import Forests
+    from silvan.results.result import Result
 
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
 _MOST_FRAMES = 120
@@ -169,7 +169,7 @@ def _read(folders: Sequence[Path]) -> list[Result]:
     """Read the runs that folders are or hold."""
     from silvan.figures.style import CURVES
     from silvan.folders import run_folders
-    from silvan.result import Result
+    from silvan.results.result import Result
 
     found = run_folders(folders)
     if len(found) > len(CURVES):
@@ -211,7 +211,7 @@ def _draw(results: Sequence[Result], figure: Figure, out: Path, page: Page) -> l
     """Write a figure of ``silvan.plot``."""
     from silvan.figures.result_plots import ResultPlots
     from silvan.figures.style import save
-    from silvan.run_labels import run_labels
+    from silvan.results.run_labels import run_labels
 
     draw = getattr(ResultPlots(results, run_labels(results), page), figure.replace("-", "_"))
     return save(draw(), out, f"plot-{figure}", formats=page.formats)
@@ -224,7 +224,7 @@ def _draw_trees(
     from silvan.figures.forest import Drawing
     from silvan.figures.forest_movie import animate, draw_steps
     from silvan.figures.forest_time import draw_over_time
-    from silvan.forest import Forests
+    from silvan.results.forest import Forests
 
     forests = Forests(result)
     drawing = Drawing(forests)
@@ -248,8 +248,8 @@ def _draw_trees_over_time(results: Sequence[Result], out: Path, page: Page) -> S
     """Draw the trees of several runs over time."""
     from silvan.figures.forest_time import draw_over_time
     from silvan.figures.style import run_colours
-    from silvan.forest import Forests
-    from silvan.run_labels import run_labels
+    from silvan.results.forest import Forests
+    from silvan.results.run_labels import run_labels
 
     runs = dict(zip(run_labels(results), map(Forests, results), strict=True))
     names = dict.fromkeys(result.scenario.name for result in results)

@@ -41,7 +41,7 @@ def plug_ins(*, as_json: AsJson = False) -> None:
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Table
 
-    from silvan.toml_text import literal
+    from silvan.inputs.toml_text import literal
 
     table = Table()
     for column in ("kind", "name", "package"):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.simulation import Progress
-    from silvan.workers import OnProgress
+    from silvan.execution.simulation import Progress
+    from silvan.execution.workers import OnProgress
 
 # Wide enough for every table here; a pipe has no width of its own.
 _PIPE_WIDTH = 150

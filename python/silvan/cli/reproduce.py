@@ -69,10 +69,10 @@ def reproduce(
     """
     from silvan.extras import require_extra
     from silvan.folders import require_writable
+    from silvan.inputs.toml_text import parse_assignments
     from silvan.reproduce import experiments
     from silvan.reproduce.plan import make_plan
     from silvan.reproduce.reproduction import claim_folder, stem, write_manifest
-    from silvan.toml_text import parse_assignments
     from silvan.viewer.report import write_report
     from silvan.viewer.reproduction import reproduction_report
 
@@ -113,9 +113,9 @@ def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
     """Print how many runs each experiment needs, and how many are finished."""
     from rich.table import Table
 
-    from silvan.cache import kept_result
+    from silvan.execution.cache import finished_result
 
-    is_finished = [kept_result(folder) is not None for folder in plan.folders(root)]
+    is_finished = [finished_result(folder) is not None for folder in plan.folders(root)]
     rows = []
     for experiment, cases in plan.needs.items():
         places = {place for some in cases.values() for place in some}

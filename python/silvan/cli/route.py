@@ -47,7 +47,7 @@ def route(
 ) -> None:
     """Route a fabric with OpenSM and store its forwarding tables."""
     from silvan.folders import write_text
-    from silvan.opensm_routing import route as by_opensm
+    from silvan.live.opensm_routing import route as by_opensm
 
     files = guid_files(root_guid_file, cn_guid_file)
     # Whatever the scenario's own routing is, it need not work: OpenSM's is what counts.

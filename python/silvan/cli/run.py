@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.finite_flows import finished_flows, flow_line, flow_table, some_flows
 from silvan.cli.measure_columns import (
     Measures,
     add_measures,
@@ -27,16 +27,17 @@ from silvan.cli.options import (
     Yes,
     load,
     require_size,
-    with_trees,
-    with_view,
+    tree_keys,
+    view_keys,
 )
 from silvan.cli.packets import (
     Pcap,
     Trace,
     check_one_run,
+    packet_keys,
     put_trace,
+    recording,
     trace_report,
-    with_packets,
     write_capture,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
-    from silvan.result import Result
-    from silvan.scenario import Scenario
-    from silvan.workers import Job
+    from silvan.execution.workers import Job
+    from silvan.inputs.scenario import Scenario
+    from silvan.results.measures import Measure
+    from silvan.results.result import Result
 
 
 _TREND = 2.878
@@ -148,23 +149,24 @@ def run(
     others. A scenario that varies keys is for silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
+    from silvan.execution.processes import cores
+    from silvan.execution.run_threads import checked_threads, fewer_threads, requested_threads
+    from silvan.execution.workers import run_jobs
     from silvan.folders import claimed_results, require_writable_file
-    from silvan.packet_trace import Traced
-    from silvan.processes import cores
-    from silvan.run_threads import checked_threads, fewer_threads, wanted_threads
-    from silvan.scenario import warn_without_traffic
-    from silvan.workers import run_jobs
+    from silvan.inputs.scenario import warn_without_traffic
+    from silvan.results.packet_trace import Traced
 
     chosen = chosen_measures(measures)
     loaded = load(scenario, set_, scheme)
-    if trees:
-        loaded = with_trees(loaded)
-    if record is not None:
-        loaded = with_view(loaded)
     traced = None if trace is None else Traced.parse(trace)
-    loaded = with_packets(loaded, traced, pcap)
+    keys = {
+        **({} if record is None else view_keys(loaded)),
+        **(tree_keys(loaded) if trees else {}),
+        **packet_keys(loaded, traced, pcap),
+    }
+    loaded = recording(loaded, keys)
     count = None if threads is None else checked_threads(_number(threads))
-    wanted = wanted_threads(loaded, count)
+    wanted = requested_threads(loaded, count)
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
     if wanted > cores() and len(jobs) == 1:
         share = f"of {wanted} threads {cores()} run at a time, one for each processor here"
@@ -268,7 +270,7 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
 
 def _number(text: str) -> int | str:
     """Read a number, if it is one."""
-    from silvan.quantities import whole_number
+    from silvan.inputs.quantities import whole_number
 
     number = whole_number(text)
     return text if number is None else number
@@ -277,8 +279,8 @@ def _number(text: str) -> int | str:
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Job]:
     """List all runs, one for each seed."""
     from silvan.errors import SilvanError
+    from silvan.execution.workers import Job
     from silvan.sweeping.plan import seed_count, seeds_of
-    from silvan.workers import Job
 
     if varied := loaded.axes():
         raise SilvanError(
@@ -294,7 +296,7 @@ def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | Non
 
 def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
     """Sum a run up in plain values; all flows of it if the report is for a program to read."""
-    from silvan.measures import finite
+    from silvan.results.measures import finite
 
     return {
         "seed": result.seed,
@@ -335,7 +337,7 @@ def _trees(result: Result) -> dict[str, Any]:
     """List the congestion trees, if the run has sampled them."""
     if "tree_lifetimes" not in result.tables:
         return {}
-    from silvan.forest import tree_lives
+    from silvan.results.forest import tree_lives
 
     return {"trees": tree_lives(result)}
 
@@ -491,7 +493,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]], chosen: Sequence[Mea
 
     rows = [report["measures"] for report in reports]
     # The count of finished flows says more.
-    return measure_table(rows, chosen, make, left_out=["flows_finished"])
+    return measure_table(rows, chosen, make, omitted=["flows_finished"])
 
 
 def _speed(millions: float) -> str:
@@ -550,5 +552,99 @@ def _tree_table(report: Mapping[str, Any]) -> Table | None:
             f"{life['death_ps'] / 1e9:g}" if life["died"] else "end of run",
             *(str(life[f"peak_{key}"]) for key in ("ports", "depth", "contributors", "victims")),
             "-" if moved is None else str(moved),
+        )
+    return table
+
+
+def some_flows(result: Result, most: int) -> dict[str, Any]:
+    """Sum up the flows of a run, and list some of them.
+
+    Parameters
+    ----------
+    result : Result
+        A run with the table ``flows``.
+    most : int
+        How many flows to list.
+
+    Returns
+    -------
+    dict
+        ``flow_totals``, and in ``slowest_flows`` the rows of those that have not finished, then of
+        those with the largest slowdowns. Classes with a table of sizes are not listed. ``listable``
+        counts the flows of all others.
+    """
+    import pyarrow.compute as pc
+
+    flows = result.flows
+    others = flows
+    if "flow_sizes" in result.tables:
+        sized = pc.unique(result.flow_sizes["class"])
+        others = flows.filter(pc.invert(pc.is_in(flows["class"], value_set=sized)))
+    slowness = others["slowdown"].fill_null(math.inf).combine_chunks()
+    order = pc.array_sort_indices(slowness, order="descending")
+    return {
+        "flow_totals": {
+            "flows": flows.num_rows,
+            "finished": pc.sum(flows["finished"]).as_py() or 0,
+        },
+        "slowest_flows": others.take(order[:most]).to_pylist(),
+        "listable": others.num_rows,
+    }
+
+
+_PARTS = {"mean": "mean", "p99": "99 %", "max": "max"}
+
+
+def finished_flows(report: Mapping[str, Any]) -> str:
+    """Tell how many flows of a run have finished; empty if it has none."""
+    totals = report.get("flow_totals", {"flows": 0})
+    return f"{totals['finished']} of {totals['flows']}" if totals["flows"] else ""
+
+
+def flow_line(report: Mapping[str, Any]) -> str | None:
+    """Sum the flows of a run up in a line, if there are any; times of those after the warm-up."""
+    finished = finished_flows(report)
+    if not finished:
+        return None
+    line = f"{finished} flows finished"
+    measures = report["measures"]
+    for name, words, unit in (("fct", "completion time", " µs"), ("slowdown", "slowdown", "")):
+        end = "_us" if unit else ""
+        if measures.get(f"{name}_mean{end}") is None:
+            continue
+        parts = ((part, measures[f"{name}_{part}{end}"]) for part in ("mean", "p99", "max"))
+        values = (
+            f"{_PARTS[part]} {'unfinished' if value is None else f'{value:.2f}{unit}'}"
+            for part, value in parts
+        )
+        line += f"; {words} {', '.join(values)}"
+    return line
+
+
+def flow_table(report: Mapping[str, Any]) -> Table | None:
+    """Put the listed flows of a run in a table."""
+    from rich.table import Table
+
+    shown = report.get("slowest_flows")
+    if not shown:
+        return None
+    count = report["listable"]
+    more = f"; the slowest {len(shown)} of {count}" if len(shown) < count else ""
+    table = Table(title=f"flows with a number of bytes{more}")
+    for heading in ("flow", "from", "to"):
+        table.add_column(heading)
+    for heading in ("bytes", "delivered", "start, µs", "end, µs", "completion, µs", "slowdown"):
+        table.add_column(heading, justify="right")
+    for flow in shown:
+        times = (flow["start_ps"], flow["end_ps"], flow["completion_ps"])
+        start, end, completion = (f"{ps / 1e6:.3f}" if ps is not None else "" for ps in times)
+        table.add_row(
+            *(flow[name] for name in ("name", "from", "to")),
+            f"{flow['bytes']:,}",
+            f"{flow['delivered_bytes']:,}",
+            start,
+            end if flow["finished"] else "unfinished",
+            completion,
+            "" if flow["slowdown"] is None else f"{flow['slowdown']:.3f}",
         )
     return table

@@ -14,7 +14,7 @@ from silvan.wording import duration
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from silvan.simulation import Progress
+    from silvan.execution.simulation import Progress
 
 # Without a terminal, a line each time that this much more is done.
 _LOG_STEP = 0.1

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
     from silvan.planning.saturation import LoadPoint, Saturation
+    from silvan.results.measures import Measure
 
 _CURVE = 8
 """Loads below saturation that a figure has, at least."""
@@ -78,10 +78,9 @@ def saturate(
     what arrives at its sources then. The loads of the scenario are replaced. --grid compares
     schemes, routings or values of any other key, in one table and one figure.
     """
+    from silvan.inputs.toml_text import parse_value
     from silvan.planning.saturation import saturate as search
-    from silvan.sweeping.grid import parse_grid
-    from silvan.sweeping.plan import plain
-    from silvan.toml_text import parse_value
+    from silvan.sweeping.plan import parse_grid, plain
 
     shown = chosen_measures(measures)
     loaded = load(scenario, set_, scheme).varying(parse_grid(grid or []))
@@ -121,8 +120,8 @@ def saturate(
         for name, one in found.items():
             _print(name, one, shown)
     if out is not None:
-        from silvan.figures.saturation import draw_saturation
         from silvan.figures.style import Page
+        from silvan.planning.saturation_figure import draw_saturation
 
         page = Page(formats=("png", "svg", "pdf"))
         for path in draw_saturation(found, title=loaded.name, folder=out, page=page):
@@ -132,7 +131,7 @@ def saturate(
 def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
     from rich.table import Table
 
-    from silvan.measures import RATES
+    from silvan.results.measures import RATES
 
     def make(measures: Sequence[Measure]) -> Table:
         table = Table(title=name or None)
@@ -149,7 +148,7 @@ def _print(name: str, found: Saturation, chosen: Sequence[Measure]) -> None:
         return table
 
     # Payload and load say what the rates say.
-    table = measure_table([point.measures for point in found.points], chosen, make, left_out=RATES)
+    table = measure_table([point.measures for point in found.points], chosen, make, omitted=RATES)
     put_table(table)
     if found.above is None:
         put("not saturated: a load of 1 is delivered in full")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
+    from silvan.results.measures import Measure
     from silvan.sweeping.sweep import SweepProgress, SweepResult
 
 _MOST_LINES = 40
@@ -123,8 +123,7 @@ def sweep(
     at once and never run again: the same command goes on with a sweep that was stopped or killed. A
     point that fails stops no other; the exit status is then 1.
     """
-    from silvan.sweeping.grid import parse_grid
-    from silvan.sweeping.plan import seed_count
+    from silvan.sweeping.plan import parse_grid, seed_count
     from silvan.sweeping.sweep import sweep as do_sweep
     from silvan.viewer.report import write_report
     from silvan.viewer.sweep import sweep_report

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.measures import Measure
-    from silvan.scenario import Scenario
-    from silvan.tuning.space import Parameter
-    from silvan.tuning.tune import Objective, TuneResult
+    from silvan.comparing.tuning.space import Parameter
+    from silvan.comparing.tuning.tune import Objective, TuneResult
+    from silvan.inputs.scenario import Scenario
+    from silvan.results.measures import Measure
 
 
 def tune(
@@ -76,15 +76,6 @@ def tune(
             help="Further seeds, of other placements, that judge the chosen settings.",
         ),
     ] = 3,
-    hotspot: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST",
-            help="Storage hotspot: 80 % of the hosts send to it, the others to random hosts. May "
-            "be repeated. By default the scenario's traffic, or one random hotspot.",
-            show_default=False,
-        ),
-    ] = None,
     pick: Annotated[
         int | None,
         typer.Option(
@@ -115,13 +106,13 @@ def tune(
     output folder, and those of ib-cc to opensm.conf, too. The same command goes on with a search
     that was stopped or killed.
     """
-    from silvan.tuning.runs import STUDY
-    from silvan.tuning.tune import OBJECTIVE, Objective
-    from silvan.tuning.tune import tune as do_tune
+    from silvan.comparing.tuning.runs import STUDY
+    from silvan.comparing.tuning.tune import OBJECTIVE, Objective
+    from silvan.comparing.tuning.tune import tune as do_tune
 
     shown = chosen_measures(measures)
     begin_on(scheduler)
-    scenario = _read(fabric, set_, hotspot or [])
+    scenario = _read(fabric, set_)
     objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
     parameters = [_parameter(word) for word in vary or []] or None
     folder = out or Path("out") / f"tune-{scenario.name}"
@@ -154,20 +145,19 @@ def tune(
     _remarks(result)
 
 
-def _read(path: Path, set_: list[str] | None, hotspots: Sequence[str]) -> Scenario:
+def _read(path: Path, set_: list[str] | None) -> Scenario:
+    """Read a fabric; without traffic of its own, it gets one random hotspot."""
+    from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric
     from silvan.planning.whatif import with_hotspots
-    from silvan.toml_text import parse_assignments
 
     scenario = read_fabric(path, parse_assignments(set_ or []))
     warn(scenario.warnings)
-    if hotspots or not scenario.has_traffic:
-        return with_hotspots(scenario, hotspots or 1)
-    return scenario
+    return scenario if scenario.has_traffic else with_hotspots(scenario, 1)
 
 
 def _parameter(word: str) -> Parameter:
-    from silvan.tuning.space import Parameter
+    from silvan.comparing.tuning.space import Parameter
 
     key, equals, text = word.partition("=")
     if not equals or not key.strip():

@@ -15,7 +15,7 @@ from silvan.errors import SilvanError
 from silvan.folders import require_own_kind
 
 if TYPE_CHECKING:
-    from silvan.result import Result
+    from silvan.results.result import Result
     from silvan.viewer.report import Report
 
 SOCKNAME = "sim"
@@ -136,8 +136,8 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
     from contextlib import ExitStack, closing, suppress
 
     from silvan.cli.live_page import require_address
-    from silvan.emulation import ControlChannel
     from silvan.extras import require_extra
+    from silvan.live.emulation import ControlChannel
 
     require_extra("live", "live pages")
     from silvan.viewer.dcms_log import DcmsLog
@@ -236,7 +236,7 @@ def _kinds(found: list[Path]) -> str:
 
 
 def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: bool) -> None:
-    from silvan.result import Result
+    from silvan.results.result import Result
     from silvan.viewer import write_trace
 
     if with_page:
@@ -260,7 +260,7 @@ def _write_trace(folders: list[Path], path: Path, *, with_page: bool, as_json: b
 
 def _read(folders: list[Path]) -> list[Result]:
     """Read the runs of one or two folders."""
-    from silvan.result import Result
+    from silvan.results.result import Result
 
     if len(folders) > 2:
         raise SilvanError(

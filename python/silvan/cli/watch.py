@@ -18,11 +18,11 @@ import typer
 from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
 from silvan.cli.printer import note, put
 from silvan.cli.sweep_failures import SweepFailures
-from silvan.diagnosis import FabricClock, SubnetWatcher, span_ps
 from silvan.errors import DiagnosisError, EmulationError
-from silvan.host_jobs import HostJobs
-from silvan.moments import Moment
-from silvan.ring import RingFile
+from silvan.live.diagnosis import FabricClock, SubnetWatcher, span_ps
+from silvan.live.host_jobs import HostJobs
+from silvan.live.moments import Moment
+from silvan.live.ring import RingFile
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -84,7 +84,7 @@ def watch_subnet(
     jobs : HostJobs
         The jobs on the hosts.
     device, port, tick, link_percent, clock
-        See :class:`silvan.diagnosis.SubnetWatcher`.
+        See :class:`silvan.live.diagnosis.SubnetWatcher`.
     """
     keep_ns, interval_s = _hours_ns(options.keep), span_ps("interval", options.interval) / 1e12
     if options.address is not None:

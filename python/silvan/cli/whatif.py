@@ -12,17 +12,17 @@ from silvan.cli.options import AsJson, Assignments, CnGuidFile, RootGuidFile, gu
 from silvan.cli.printer import note, put_json, put_widest, warn
 from silvan.cli.termination import terminated_as_interrupted
 from silvan.errors import ScenarioError
-from silvan.input_files import SCENARIO_BYTES, read_text
+from silvan.inputs.input_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rich.table import Table
 
-    from silvan.opensm_routing import GuidFiles
+    from silvan.inputs.scenario import Scenario
+    from silvan.inputs.toml_text import TomlValue
+    from silvan.live.opensm_routing import GuidFiles
     from silvan.planning.whatif import WhatIfRow
-    from silvan.scenario import Scenario
-    from silvan.toml_text import TomlValue
 
 DURATION = "4 ms"
 """Simulated time of each row."""
@@ -159,7 +159,7 @@ def _require_engines(engines: Sequence[str]) -> None:
 
 
 def _require_time(duration: str) -> None:
-    from silvan.quantities import Quantity
+    from silvan.inputs.quantities import Quantity
 
     try:
         is_time = Quantity(duration).ps > 0
@@ -180,9 +180,9 @@ def _read(
     files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
     """Read the fabric without routes and, where it has routes of its own, with them."""
+    from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric, stated
     from silvan.planning.whatif import ANY_ROUTES, with_hotspots
-    from silvan.toml_text import parse_assignments
 
     given = {**parse_assignments(set_ or []), "run.duration": duration, "run.seed": seed}
     base = read_fabric(path, {**given, "fabric.routing": "none"})

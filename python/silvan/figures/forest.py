@@ -15,7 +15,7 @@ import numpy.typing as npt
 from silvan.figures import style
 from silvan.figures.layout import Layout, lay_out
 from silvan.figures.strokes import curves, dots, strokes, symbol
-from silvan.forest import Forests, Snapshot
+from silvan.results.forest import Forests, Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from silvan.figures import style
-from silvan.forest import Forests
-from silvan.receive_rates import PS_PER_MS, FloatArray
+from silvan.results.forest import Forests
+from silvan.results.receive_rates import PS_PER_MS, FloatArray
 
 _MEASURES = (
     ("trees", "congestion\ntrees"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from silvan.result import Result
+from silvan.results.result import Result
 
 Point = tuple[float, float]
 

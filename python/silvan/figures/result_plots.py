@@ -14,15 +14,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from silvan.errors import SilvanError
 from silvan.figures import style
-from silvan.measures import percentile
-from silvan.receive_rates import (
+from silvan.results.measures import percentile
+from silvan.results.receive_rates import (
     delivered,
     hotspots,
     measured_ps,
     other_receivers,
     sliding_rates_gbps,
 )
-from silvan.run_labels import run_labels
+from silvan.results.run_labels import run_labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from silvan.receive_rates import FloatArray
-    from silvan.result import Result
+    from silvan.results.receive_rates import FloatArray
+    from silvan.results.result import Result
 
 _COLOURS = ("#0072B2", "#D55E00", *style.SHADES)
 _HOTSPOTS, _OTHERS = "#D55E00", "#0072B2"

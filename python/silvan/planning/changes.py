@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from silvan.errors import ScenarioError, shown
-from silvan.quantities import Quantity, whole_number
-from silvan.scenario import Scenario
-from silvan.toml_text import TomlInput, TomlValue
+from silvan.inputs.quantities import Quantity, whole_number
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlInput, TomlValue
 
 _GUIDS = 0x0253_5600_0000_0100
 """The first GUID that silvan makes up; the others follow in steps of 256."""

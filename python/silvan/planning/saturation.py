@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from silvan.errors import ScenarioError
-from silvan.measures import finite
-from silvan.receive_rates import measured_ps
-from silvan.scenario import Scenario
-from silvan.simulation import run
+from silvan.execution.simulation import run
+from silvan.inputs.scenario import Scenario
+from silvan.results.measures import finite
+from silvan.results.receive_rates import measured_ps
 
 _LEAST_LOAD = 1 / 256
 """Loads below are not tried."""

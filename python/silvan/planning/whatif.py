@@ -8,11 +8,16 @@ from dataclasses import asdict, dataclass, replace
 from threading import Event
 from typing import Any
 
-from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
+from silvan.execution.processes import cores
+from silvan.execution.scratch import scratch_folder
+from silvan.execution.simulation import simulate
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlInput, TomlValue
 from silvan.interruptible import interruptible
-from silvan.live_programs import INSTALL, has_opensm
-from silvan.opensm_routing import (
+from silvan.live.emulation import Emulation
+from silvan.live.live_programs import INSTALL, has_opensm
+from silvan.live.opensm_routing import (
     NO_FILES,
     GuidFiles,
     free_sockname,
@@ -21,11 +26,6 @@ from silvan.opensm_routing import (
 )
 from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.paths import Paths
-from silvan.processes import cores
-from silvan.scenario import Scenario
-from silvan.scratch import scratch_folder
-from silvan.simulation import simulate
-from silvan.toml_text import TomlInput, TomlValue
 
 ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "nue")
 """Routing engines of OpenSM that need no file of their own."""

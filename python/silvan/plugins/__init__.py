@@ -6,9 +6,9 @@ A package announces each plug-in by an entry point, whose name is the one that s
     hypercube = "my_package.topology:HYPERCUBE"
 """
 
+from silvan.inputs.quantities import Quantity
 from silvan.plugins.keys import Length, Rate, Size, Span
 from silvan.plugins.kinds import Fabric, NoKeys, Routing, Scheme, Topology, Trace, Traffic
-from silvan.quantities import Quantity
 
 __all__ = [
     "Fabric",

@@ -25,8 +25,9 @@ from typing import Any, TypeAlias
 
 from silvan import _silvan
 from silvan.errors import ScenarioError, SilvanError, describe, shown
-from silvan.graph import fabric_lists
-from silvan.input_files import TRACE_BYTES, read_bytes
+from silvan.inputs.graph import fabric_lists
+from silvan.inputs.input_files import TRACE_BYTES, read_bytes
+from silvan.inputs.toml_text import dotted, literal
 from silvan.plugins.installed import PlugIn, installed, reserved, section_keys
 from silvan.plugins.keys import key_names, numbers, plain_keys, read_keys
 from silvan.plugins.kinds import (
@@ -39,8 +40,7 @@ from silvan.plugins.kinds import (
     Kind,
     PlugInObject,
 )
-from silvan.scheme_file import needed_carrier
-from silvan.toml_text import dotted, literal
+from silvan.schemes.scheme_file import needed_carrier
 
 Overrides: TypeAlias = Sequence[tuple[str, str]]
 """Dotted keys and TOML literals."""

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from silvan import _silvan
 from silvan.errors import ScenarioError, describe, shown
+from silvan.inputs.toml_text import literal
 from silvan.plugins.keys import default_keys
 from silvan.plugins.kinds import (
     KINDS,
@@ -25,7 +26,6 @@ from silvan.plugins.kinds import (
     PlugInObject,
     summary,
 )
-from silvan.toml_text import literal
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ENVIRONMENTS = 16

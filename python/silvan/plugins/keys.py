@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 
 from silvan import _silvan
 from silvan.errors import ScenarioError, SilvanError, describe, shown
-from silvan.quantities import Quantity
-from silvan.toml_text import dotted
+from silvan.inputs.quantities import Quantity
+from silvan.inputs.toml_text import dotted
 
 
 @dataclass(frozen=True, slots=True)

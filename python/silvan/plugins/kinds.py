@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from silvan.callbacks import Callbacks
-    from silvan.scheme_file import SchemeSetup
+    from silvan.schemes.callbacks import Callbacks
+    from silvan.schemes.scheme_file import SchemeSetup
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from silvan.receive_rates import FloatArray
 from silvan.reproduce.experiment import PointTable
+from silvan.results.receive_rates import FloatArray
 
 Row = Mapping[str, float | str]
 """A row of a table of points, by the names of its columns."""

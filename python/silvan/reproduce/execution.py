@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from silvan.cache import kept_result
 from silvan.errors import EvaluationError, OutputError, SilvanError, SimulationError
-from silvan.processes import Died, Event, Pool, Raised, Report, cores
+from silvan.execution.cache import finished_result
+from silvan.execution.processes import Died, Event, Pool, Raised, Report, cores
+from silvan.execution.run_threads import threads_of_last, useful_threads
+from silvan.execution.simulation import Progress, simulate
+from silvan.execution.workers import Job, OnProgress
 from silvan.reproduce.plan import FinishedRun, ReproductionPlan
 from silvan.reproduce.registry import experiments
 from silvan.reproduce.reproduction import Outcome, evaluate
-from silvan.run_threads import threads_of_last, useful_threads
-from silvan.simulation import Progress, simulate
-from silvan.workers import Job, OnProgress
 
 _KEPT = "finished runs and figures are kept; repeat the command to try the rest again"
 
@@ -209,7 +209,7 @@ def _evaluation(experiment: str, event: Event) -> Evaluated | Failed:
 def _finish(job: Job, progress: Callable[[Progress], object]) -> bool:
     """Do a run unless its result is there, and tell whether it was done."""
     assert job.folder is not None
-    if kept_result(job.folder) is not None:
+    if finished_result(job.folder) is not None:
         return False
     simulate(job.scenario, job.seed, progress=progress, threads=job.threads).write(job.folder)
     return True

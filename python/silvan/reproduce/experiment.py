@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.targets import Target
-from silvan.result import Result
-from silvan.toml_text import TomlValue
+from silvan.results.result import Result
 from silvan.wording import significant
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from silvan.cache import run_folder
+from silvan.execution.cache import run_folder
+from silvan.execution.workers import Job
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlValue
 from silvan.reproduce.experiment import Case, Experiment
 from silvan.reproduce.registry import study
-from silvan.scenario import Scenario
-from silvan.toml_text import TomlValue
-from silvan.workers import Job
 
 # What eight hotspots among 648 hosts receive adds about this much to the mean of all.
 _HOTSPOTS_GBPS = 0.2

@@ -16,9 +16,9 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.resources.abc import Traversable
 
 from silvan.errors import SilvanError
+from silvan.inputs.scenario import Scenario
 from silvan.reproduce.experiment import Experiment
 from silvan.reproduce.targets import Target
-from silvan.scenario import Scenario
 
 GROUP = "silvan.papers"
 """Group of the entry points of papers."""

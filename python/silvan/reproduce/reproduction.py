@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from silvan import _silvan
-from silvan.cache import build_id
 from silvan.errors import OutputError
+from silvan.execution.cache import build_id
 from silvan.folders import unwritable, write_text
 from silvan.reproduce.curves import Curve
 from silvan.reproduce.experiment import Experiment, PointTable, ShapeRow, TargetRow, compare
 from silvan.reproduce.plan import FinishedRun, ReproductionPlan
 from silvan.reproduce.registry import find_paper
-from silvan.result import Result
+from silvan.results.result import Result
 
 
 @dataclass(frozen=True, slots=True)

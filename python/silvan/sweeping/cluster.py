@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from silvan.cache import build_id
 from silvan.errors import SchedulerError, describe
+from silvan.execution.cache import build_id
 from silvan.sweeping.outcome import Failed, Outcome, Succeeded
 from silvan.sweeping.work import Finished, Task, run_apart
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from silvan.errors import describe
-from silvan.processes import Died, Pool, Raised, Report, cores
-from silvan.run_threads import threads_of_last
+from silvan.execution.processes import Died, Pool, Raised, Report, cores
+from silvan.execution.run_threads import threads_of_last
 from silvan.sweeping.outcome import Failed, Outcome, Succeeded
 from silvan.sweeping.work import Task, run_task, too_long
 

@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 
 from silvan.errors import OutputError, one_line, shown
 from silvan.folders import LOCK, exclusive, require_writable, unwritable, write_bytes, write_text
-from silvan.result import Result
+from silvan.inputs.toml_text import TomlValue
+from silvan.results.result import Result
 from silvan.sweeping.plan import Point, SweepPlan
 from silvan.sweeping.table import SweepRow, from_table, to_table
-from silvan.toml_text import TomlValue
 
 MANIFEST = "sweep.json"
 """File that says what a folder sweeps."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from silvan.cache import build_id
 from silvan.errors import SchedulerError, SilvanError, checked_argument, shown
+from silvan.execution.cache import build_id
+from silvan.execution.progress_bar import Update, progress_bar
+from silvan.execution.scheme_check import is_in_python, require_scheme
+from silvan.execution.scratch import scratch_folder
 from silvan.extras import require_extra
-from silvan.progress_bar import Update, progress_bar
-from silvan.scenario import Scenario
-from silvan.scheme_check import is_in_python, require_scheme
-from silvan.scratch import scratch_folder
+from silvan.inputs.scenario import Scenario
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
 from silvan.sweeping.plan import Grid, SweepPlan, plan
@@ -100,7 +100,7 @@ class SweepResult:
         return frame
 
     def _repr_html_(self) -> str:
-        from silvan.notebook import sweep_html
+        from silvan.sweeping.sweep_html import sweep_html
 
         return sweep_html(self)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from silvan.measures import MEASURES
+from silvan.inputs.toml_text import TomlValue
+from silvan.results.measures import MEASURES
 from silvan.sweeping.plan import plain
-from silvan.toml_text import TomlValue
 
 
 @dataclass(frozen=True, slots=True)

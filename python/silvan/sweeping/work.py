@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from silvan.errors import SimulationError
-from silvan.run_threads import useful_threads
-from silvan.scenario import Scenario
-from silvan.simulation import Progress, simulate
+from silvan.execution.run_threads import useful_threads
+from silvan.execution.simulation import Progress, simulate
+from silvan.inputs.scenario import Scenario
 
 if TYPE_CHECKING:
-    from silvan.processes import Pool
-    from silvan.result import Result
+    from silvan.execution.processes import Pool
+    from silvan.results.result import Result
 
 
 def too_long(limit_s: float) -> str:
@@ -50,7 +50,7 @@ class Task:
     seed: int
     tables: bool
     limit_s: float | None = None
-    measure: str = "silvan.measures:row_measures"
+    measure: str = "silvan.results.measures:row_measures"
     threads: int | None = None
 
 
@@ -100,7 +100,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     SilvanError
         The run failed.
     """
-    from silvan.cache import build_id
+    from silvan.execution.cache import build_id
 
     # What they import is no part of the point.
     build, measure = build_id(), _function(task.measure)
@@ -139,7 +139,7 @@ def run_apart(task: Task) -> Finished:
     """
     if task.limit_s is None:
         return run_task(task)
-    from silvan.processes import Died, Raised, Returned
+    from silvan.execution.processes import Died, Raised, Returned
 
     pool = _pool()
     pool.submit(0, run_task, task)
@@ -162,7 +162,7 @@ def run_apart(task: Task) -> Finished:
 def _pool() -> Pool:
     """Give the process of this thread, which is kept from task to task."""
     if not hasattr(_threads, "pool"):
-        from silvan.processes import Pool
+        from silvan.execution.processes import Pool
 
         _threads.pool = Pool(1)
     pool: Pool = _threads.pool

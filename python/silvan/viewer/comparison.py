@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from silvan import _silvan
-from silvan.cache import build_id, kept_result
-from silvan.comparison import RankingRow, compared, courses, without_effect
+from silvan.comparing.comparison import RankingRow, compared, courses, without_effect
 from silvan.errors import OutputError
+from silvan.execution.cache import build_id, finished_result
 from silvan.folders import write_text
-from silvan.measures import OF_COMPARISONS, Measure
+from silvan.inputs.scenario import Scenario
 from silvan.reproduce.curves import over_time
-from silvan.result import Result
-from silvan.scenario import Scenario
+from silvan.results.measures import OF_COMPARISONS, Measure
+from silvan.results.result import Result
 from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 from silvan.viewer.shapes import DAMAGED, read_json, readable
 
@@ -53,7 +53,8 @@ def write_comparison(
     folder : Path
         The folder of the comparison.
     measures : sequence of Measure, optional
-        Measures of the report's table; by default those of :func:`silvan.comparison.compared`.
+        Measures of the report's table; by default those of
+        :func:`silvan.comparing.comparison.compared`.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         places = cases[name] = []
         results = []
         for path in row["folders"]:
-            result = kept_result((folder / path).resolve())
+            result = finished_result((folder / path).resolve())
             if result is None:
                 continue
             run = _run(name, result, (folder / path).resolve())

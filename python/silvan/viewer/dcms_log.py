@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 
-from silvan.dcms_state import port_name
 from silvan.errors import SilvanError
 from silvan.folders import require_regular
+from silvan.live.dcms_state import port_name
 
 _MOST_READ = 1 << 20
 """Bytes that are read at once; the rest comes with the next sample."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from silvan.folders import write_text
-from silvan.moments import LOADS, Moment, Report, Subnet
+from silvan.live.moments import LOADS, Moment, Report, Subnet
 from silvan.viewer.dcms_log import EventSource
 from silvan.viewer.page import document, facts_block, table_block
 from silvan.viewer.samples import NO_LIMITS, packed
@@ -382,7 +382,7 @@ class LiveDiagnosis:
         What a DCMS that manages the subnet does.
     """
 
-    kept = 300
+    most_messages = 300
 
     def __init__(self, first: Moment, title: str, dcms: EventSource | None = None) -> None:
         self.name = title
@@ -416,7 +416,7 @@ class LiveDiagnosis:
         with self._lock:
             self._subnet = moment.subnet
             self._last_ns = at_ns
-            self._waiting = [*self._waiting[-self.kept + 1 :], data]
+            self._waiting = [*self._waiting[-self.most_messages + 1 :], data]
 
     def rest(self) -> bool:
         """Forget nothing: moments that come while no page is open are kept."""

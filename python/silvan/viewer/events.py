@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from silvan._silvan import scheme_tables
-from silvan.result import Result
+from silvan.results.result import Result
 
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _TIME = re.compile(r"(\d+(?:\.\d+)?) (ps|ns|us|ms|s)")

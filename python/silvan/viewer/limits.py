@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from silvan.result import Result
+from silvan.results.result import Result
 
 MOST_LIMITS = 400_000
 """Rows of ``flow_limits`` in a page; beyond that the flows with the strictest limits are kept."""

@@ -74,7 +74,7 @@ class LiveSource(Protocol):
         """What the page must be made of again if it differs."""
 
     @property
-    def kept(self) -> int:
+    def most_messages(self) -> int:
         """Messages that a page gets when it is opened."""
 
     def facts(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class LiveServer:
         # When the last page was closed, on the clock of the event loop.
         self._left_s: float | None = None
         self._server: Server | None = None
-        self._sent: deque[bytes] = deque(maxlen=source.kept)
+        self._sent: deque[bytes] = deque(maxlen=source.most_messages)
         self._version = source.version
         self._html = self._made()
 

@@ -11,12 +11,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from silvan.errors import EmulationError
-from silvan.moments import Moment, Report, Subnet
+from silvan.live.moments import Moment, Report, Subnet
 from silvan.viewer.dcms_log import DcmsLines
 
 if TYPE_CHECKING:
     from silvan._silvan import Manager
-    from silvan.diagnosis import FabricClock
+    from silvan.live.diagnosis import FabricClock
 
 
 class ManagedMoments:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silvan.folders import write_text
-from silvan.measures import MEASURES, RATES
-from silvan.result import Result
-from silvan.run_labels import differences, run_labels
+from silvan.results.measures import MEASURES, RATES
+from silvan.results.result import Result
+from silvan.results.run_labels import differences, run_labels
 from silvan.viewer.shapes import readable
 from silvan.viewer.tables import LARGEST_LATENCY, MOST_CELLS, PageTables, page_tables
 

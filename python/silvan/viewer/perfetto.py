@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silvan.folders import write_text
-from silvan.receive_rates import hotspots, other_receivers, receive_rate_series_gbps
-from silvan.result import Result
+from silvan.results.receive_rates import hotspots, other_receivers, receive_rate_series_gbps
+from silvan.results.result import Result
 from silvan.viewer.events import events_table
 from silvan.viewer.operations import operations_of
 from silvan.viewer.shapes import readable

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from silvan.errors import OutputError
 from silvan.folders import write_text
-from silvan.result import Result
+from silvan.results.result import Result
 from silvan.viewer.page import Block, document, embedded, facts_block, table_block
 from silvan.viewer.shapes import Curve, Target, require_fields, require_places, require_shape
 
@@ -184,7 +184,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SweepPoints:
     """Points of a sweep, from which the page draws curves over a key that its reader chooses.
 
     Attributes
@@ -218,7 +218,7 @@ class Report:
         Its parts.
     runs : sequence of ReportRun
         All runs, each once.
-    sweep : Sweep, optional
+    sweep : SweepPoints, optional
         The points of a sweep.
     """
 
@@ -228,7 +228,7 @@ class Report:
     runs: Sequence[ReportRun]
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
-    sweep: Sweep | None = None
+    sweep: SweepPoints | None = None
 
     def __post_init__(self) -> None:
         require_fields(self)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from silvan.cache import kept_result
 from silvan.errors import OutputError
+from silvan.execution.cache import finished_result
 from silvan.reproduce.curves import SPREAD
 from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 from silvan.viewer.shapes import DAMAGED, read_json
@@ -87,7 +87,7 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
 
 def _run(run: Mapping[str, Any], folder: Path) -> ReportRun:
     place = (folder / run["folder"]).resolve()
-    result = kept_result(place)
+    result = finished_result(place)
     return ReportRun(
         label=run["label"],
         seed=run["seed"],

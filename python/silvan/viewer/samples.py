@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from silvan.emulation import ControlChannel
+from silvan.live.emulation import ControlChannel
 from silvan.viewer.dcms_log import DcmsLog
 
 _COUNTED = {
@@ -116,7 +116,7 @@ class LiveFabric:
         return str(self._scenario["name"])
 
     @property
-    def kept(self) -> int:
+    def most_messages(self) -> int:
         """Samples that a page gets when it is opened: as many as one keeps."""
         return max(_LEAST_KEPT, min(_MOST_KEPT, _MOST_CELLS // max(1, len(self._ports))))
 
@@ -317,15 +317,3 @@ def packed(header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
     for values in columns.values():
         parts += [values.tobytes(), b"\0" * (-values.nbytes % 8)]
     return b"".join(parts)
-
-
-def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Column]]:
-    """Read what :func:`packed` has written."""
-    (length,) = struct.unpack_from("<I", data)
-    header: dict[str, Any] = json.loads(data[4 : 4 + length])
-    first = -(-(4 + length) // 8) * 8
-    columns: dict[str, Column] = {
-        name: np.frombuffer(data, f"<{kind[0]}{int(kind[1:]) // 8}", count, first + start)
-        for name, (kind, start, count) in header.pop("columns").items()
-    }
-    return header, columns

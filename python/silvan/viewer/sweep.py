@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from silvan.errors import OutputError, one_line
-from silvan.scenario import Scenario
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlValue, literal
 from silvan.sweeping.plan import label, plain
 from silvan.sweeping.store import MANIFEST, POINTS, Failure, read_rows
 from silvan.sweeping.table import SweepRow, to_table
-from silvan.toml_text import TomlValue, literal
-from silvan.viewer.report import Report, ReportRun, Section, Sweep, Table
+from silvan.viewer.report import Report, ReportRun, Section, SweepPoints, Table
 from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
 
 # What a run is, and what it took, are no curves of a sweep.
@@ -77,7 +77,9 @@ def _report(read: Mapping[str, Any], folder: Path) -> Report:
         runs=[_run(row, whole.name, base, folder) for row in rows],
         warnings=warnings,
         # Of a sweep without any finished point there is nothing to draw.
-        sweep=Sweep(keys, _measures(points, keys), points.drop_columns(["hash"])) if rows else None,
+        sweep=SweepPoints(keys, _measures(points, keys), points.drop_columns(["hash"]))
+        if rows
+        else None,
     )
 
 

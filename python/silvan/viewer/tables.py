@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from silvan.errors import OutputError
-from silvan.receive_rates import hotspots, other_receivers
-from silvan.result import Result
+from silvan.results.receive_rates import hotspots, other_receivers
+from silvan.results.result import Result
 from silvan.viewer.events import events_table
 from silvan.viewer.limits import MOST_LIMITS, count_limited_flows, limit_tables
 

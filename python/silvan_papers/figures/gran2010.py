@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from silvan.figures import style
-from silvan.result import Result
+from silvan.results.result import Result
 
 _PICO = 1e-12
 Ratios = Mapping[str, tuple[float, float]]

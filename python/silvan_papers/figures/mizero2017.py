@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.figures import style
-from silvan.receive_rates import FloatArray
 from silvan.reproduce.experiment import PointTable
+from silvan.results.receive_rates import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from silvan_papers.mizero2017 import Actions
-    from silvan_papers.mizero2017_runs import Course
+    from silvan_papers.mizero2017_runs import Actions, Course
 
 # The victim in the colour of what control is for; the contributors in three shades next to it.
 FLOW_COLOURS = {

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from silvan.receive_rates import FloatArray
     from silvan.reproduce.experiment import PointTable
+    from silvan.results.receive_rates import FloatArray
 
 _MARK_NAME = "stated in the paper"
 # Of the caption's small type.

@@ -12,7 +12,7 @@ from silvan.figures import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from silvan.receive_rates import FloatArray
+    from silvan.results.receive_rates import FloatArray
     from silvan_papers.pft2021_gpcnet import Processes
 
 Curve = Mapping[int, float]

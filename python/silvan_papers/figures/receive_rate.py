@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from silvan.figures import style
-from silvan.receive_rates import (
+from silvan.results.receive_rates import (
     BoolArray,
     FloatArray,
     is_hotspot,
@@ -20,7 +20,7 @@ from silvan.receive_rates import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from silvan.result import Result
+    from silvan.results.result import Result
 
 
 # Share of the undisturbed rate from which on the victims count as recovered.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from silvan.figures import style
 
 if TYPE_CHECKING:
-    from silvan.receive_rates import FloatArray
+    from silvan.results.receive_rates import FloatArray
     from silvan_papers.santos2003_scene import Shares
 
 # Each has a colour of its own on the page of a report, too: the two links dark, flows in colour.

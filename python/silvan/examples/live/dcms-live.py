@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
@@ -29,12 +30,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from silvan import ManagerError, Scenario
 from silvan.emulation import Emulation
-from silvan.errors import ManagerError
 from silvan.figures import style
 from silvan.live_programs import attached, opensm
-from silvan.scenario import Scenario
-from silvan.scratch import scratch_folder
 
 _FULL_GBPS = 8.0
 _BARS = "▁▂▃▄▅▆▇█"
@@ -243,7 +242,7 @@ def run(
     """
     course = Course()
     with ExitStack() as stack:
-        folder = stack.enter_context(scratch_folder("demo"))
+        folder = Path(stack.enter_context(TemporaryDirectory()))
         emulation = stack.enter_context(
             Emulation(
                 testbed(), sockname=f"silvan-demo-{os.getpid()}", time_scale=time_scale, blank=True

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import silvan
-from silvan.receive_rates import delivered
+from silvan.results.receive_rates import delivered
 
 SETTINGS = ("none", "ib-cc", "ib-cc+table1")
 LINKS = ("DDR", "EDR", "HDR", "NDR")

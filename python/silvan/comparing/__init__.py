@@ -1,0 +1,1 @@
+"""Schemes and settings compared: comparison, arena, tuning."""

@@ -1,0 +1,106 @@
+"""What is to be reached in a case: a formula of the measures of its runs."""
+
+from __future__ import annotations
+
+import math
+
+from silvan.comparing.arena.measure import as_sampled
+from silvan.comparing.arena.store import Measured
+from silvan.comparing.tuning.tune import Objective
+from silvan.errors import ScenarioError
+from silvan.results.measures import CLEARED, MEASURES, require_measure
+
+_WITHOUT = "off."
+
+NAMES = (*MEASURES, CLEARED.name)
+"""Names that an objective may have; those of the run without control begin with ``off.``."""
+
+_FORMULA = (
+    "write maximize or minimize, and a formula with + - * /, min and max, such as maximize "
+    f"other_receivers_gbps; those without control begin with {_WITHOUT}"
+)
+
+
+def read_objective(text: str, where: str) -> Objective:
+    """Read an objective of a case.
+
+    Parameters
+    ----------
+    text : str
+        ``maximize`` or ``minimize``, and a formula.
+    where : str
+        Place of the case, for errors.
+
+    Raises
+    ------
+    ScenarioError
+        It is no objective, or names what is not measured.
+    """
+    try:
+        objective = Objective.parse(text)
+    except ScenarioError as error:
+        raise ScenarioError(f"objective: {error.message}", where, hint=_FORMULA) from None
+    known = (*NAMES, *(f"{_WITHOUT}{name}" for name in NAMES))
+    for name in objective.formula.names:
+        require_measure(name, f"{where}: objective", known=known)
+    return objective
+
+
+def reached(objective: Objective, run: Measured, without: Measured) -> float | None:
+    """Compute what a run has reached.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is to be reached.
+    run, without : Measured
+        The run, and that without control with the same seed.
+
+    Returns
+    -------
+    float, optional
+        Infinite if something did not come about in the run. None if the run failed, or has no such
+        number.
+    """
+    own, off = _quantities(run, without), _quantities(without, without)
+    known = {**own, **{f"{_WITHOUT}{name}": value for name, value in off.items()}}
+    return objective.formula.value(known, infinite=True)
+
+
+def require_quantities(case: str, objective: Objective, off: Measured) -> None:
+    """Refuse an objective of quantities that the runs of a case do not have.
+
+    Parameters
+    ----------
+    case : str
+        Name of the case.
+    objective : Objective
+        What is to be reached in it.
+    off : Measured
+        A run without control; nothing is refused if it failed.
+
+    Raises
+    ------
+    ScenarioError
+        The run has no such quantity, whatever its scheme.
+    """
+    if off.numbers is None:
+        return
+    has = _quantities(off, off)
+    for name in objective.formula.names:
+        if name.removeprefix(_WITHOUT) not in has:
+            raise ScenarioError(
+                f"case {case}: objective: its runs have no {name.removeprefix(_WITHOUT)}",
+                hint=f"they have: {', '.join(one for one in NAMES if one in has)}",
+            )
+
+
+def _quantities(run: Measured, without: Measured) -> dict[str, float]:
+    """Return the measures that a run has; infinite is what did not come about."""
+    if run.numbers is None:
+        return {}
+    sampled = as_sampled(run.numbers)
+    found = sampled.own
+    if without.numbers is not None:
+        found = sampled.numbers(as_sampled(without.numbers))
+    return {name: value for name, value in found.items() if not math.isnan(value)}

@@ -1,0 +1,208 @@
+"""How long an arena takes: its points, and what they cost by the runs that were measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from silvan.comparing.arena.definition import Arena, Case
+from silvan.comparing.arena.run import (
+    PUBLISHED,
+    ArenaProgress,
+    Runner,
+    check_objectives,
+    prepared,
+    require_python_scheme,
+    taking_part,
+)
+from silvan.comparing.arena.store import Measured, Run, Store
+from silvan.comparing.baselines import Baseline
+from silvan.comparing.tuning.settings import search_of
+from silvan.folders import exclusive, require_writable
+from silvan.inputs.scenario import Scenario
+from silvan.inputs.toml_text import TomlValue
+from silvan.sweeping.plan import require_few
+from silvan.sweeping.sweep import require_scheduler, scheduler_of
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a scheme costs in a case.
+
+    Attributes
+    ----------
+    case, link, scheme : str
+        The case, the kind of its links, and the scheme.
+    published, tuned, trials : int
+        Runs with published settings and with tuned ones, and runs that search these.
+    run_s : float
+        Processor time of one run, in seconds.
+    hops_per_s : float
+        Packet-hops of the measured runs per second of processor time.
+    is_measured : bool
+        Whether the time is that of runs of the full case. Otherwise it is that of the reduced case,
+        times what the full case takes of the reduced one without control.
+    """
+
+    case: str
+    link: str
+    scheme: str
+    published: int
+    tuned: int
+    trials: int
+    run_s: float
+    hops_per_s: float
+    is_measured: bool
+
+    @property
+    def points(self) -> int:
+        """All its runs."""
+        return self.published + self.tuned + self.trials
+
+    @property
+    def processor_s(self) -> float:
+        """Processor time of all its runs, in seconds."""
+        return self.points * self.run_s
+
+
+def plan_arena(
+    arena: Arena,
+    reduced: Arena,
+    root: Path,
+    schemes: Sequence[str] = (),
+    *,
+    added: Mapping[str, TomlValue] | None = None,
+    scheduler: str = "local",
+    workers: int | None = None,
+    run_timeout_s: float | None = None,
+    report: Callable[[ArenaProgress], object] = lambda _progress: None,
+) -> list[Estimate]:
+    """Estimate what an arena costs, by runs of its reduced form and those that are finished.
+
+    Parameters
+    ----------
+    arena : Arena
+        The arena.
+    reduced : Arena
+        Its reduced form, with the same cases. All its runs are made, and one of each full case
+        without control.
+    root : Path
+        Folder of finished runs, as for :func:`silvan.comparing.arena.run_arena`.
+    schemes : sequence of str
+        Names of baselines; by default all that suit a case.
+    added, scheduler, workers, run_timeout_s, report
+        As for :func:`silvan.comparing.arena.run_arena`.
+
+    Returns
+    -------
+    list of Estimate
+        One for each case and scheme.
+
+    Raises
+    ------
+    SilvanError
+        As for :func:`silvan.comparing.arena.run_arena`.
+    """
+    require_scheduler(scheduler)
+    sides = {one.name: taking_part(one, schemes, added).sides for one in arena.cases}
+    require_few(sum(map(len, sides.values())) * len(arena.seeds))
+    small = {one.name: one for one in reduced.cases}
+    require_python_scheme(arena, sides, run_timeout_s)
+    require_writable(root)
+    with exclusive(root, "arena"), scheduler_of(scheduler, workers) as address:
+        store = Store(root)
+        runner = Runner(store, address, workers, run_timeout_s, report)
+        tried: dict[tuple[str, str], Run] = {}
+        for case in arena.cases:
+            for one in taking_part(small[case.name], schemes, added).sides:
+                (tried[case.name, one.name],) = prepared(
+                    small[case.name], one.overrides, reduced.seeds[:1]
+                )
+        check_objectives(runner, arena, sides)
+        runner.measure(f"{PUBLISHED}, reduced", list(tried.values()))
+        return [
+            _estimate(arena, case, one, sides[case.name][0], store, tried)
+            for case in arena.cases
+            for one in sides[case.name]
+        ]
+
+
+def _estimate(
+    arena: Arena,
+    case: Case,
+    baseline: Baseline,
+    without: Baseline,
+    store: Store,
+    tried: Mapping[tuple[str, str], Run],
+) -> Estimate:
+    finished = _finished(store, prepared(case, baseline.overrides, arena.seeds))
+    own = _finished(store, [tried[case.name, baseline.name]])
+    if finished:
+        run_s = statistics.fmean(one.processor_s for one in finished)
+    else:
+        off = _finished(store, [tried[case.name, without.name]])
+        full = _finished(store, prepared(case, without.overrides, arena.seeds[:1]))
+        longer = full[0].processor_s / off[0].processor_s if full and off else float("nan")
+        run_s = own[0].processor_s * longer if own else float("nan")
+    known = [*own, *finished]
+    hops = sum(one.numbers["packet_hops"] for one in known if one.numbers)
+    spent_s = sum(one.processor_s for one in known)
+    return Estimate(
+        case.name,
+        case.link,
+        baseline.name,
+        *_counts(arena, case, baseline, without),
+        run_s,
+        hops / spent_s if spent_s else float("nan"),
+        bool(finished),
+    )
+
+
+def _counts(
+    arena: Arena, case: Case, baseline: Baseline, without: Baseline
+) -> tuple[int, int, int]:
+    """Count runs with published settings, with tuned ones, and trials."""
+    seeds = len(arena.seeds)
+    if arena.trials <= 1:
+        return seeds, 0, 0
+    tuned_on = arena.tuned_on(case.group)
+    chosen = None if tuned_on is None else tuned_on.scenario.override(baseline.overrides)
+    searched = chosen is not None and search_of(chosen) is not None
+    of_trial = len(arena.tuning_seeds)
+    # Without control the trials are judged by runs on the same seeds.
+    trials = arena.trials * of_trial if searched else of_trial * (baseline.name == without.name)
+    return seeds, seeds if searched else 0, trials if case.is_tuned else 0
+
+
+def arena_runs(
+    arena: Arena,
+    schemes: Sequence[str] = (),
+    *,
+    added: Mapping[str, TomlValue] | None = None,
+) -> list[tuple[Scenario, int]]:
+    """List the runs of an arena before any starts.
+
+    Parameters
+    ----------
+    arena, schemes, added
+        As for :func:`silvan.comparing.arena.run_arena`.
+
+    Returns
+    -------
+    list of tuple
+        A scenario of each case, and the number of its runs with all schemes, trials included.
+    """
+    found = []
+    for case in arena.cases:
+        sides = taking_part(case, schemes, added).sides
+        (run,) = prepared(case, sides[0].overrides, arena.seeds[:1])
+        counts = (sum(_counts(arena, case, one, sides[0])) for one in sides)
+        found.append((run.scenario, sum(counts)))
+    return found
+
+
+def _finished(store: Store, runs: Sequence[Run]) -> list[Measured]:
+    found = [store.get(run) for run in runs]
+    return [one for one in found if one is not None and one.numbers is not None]

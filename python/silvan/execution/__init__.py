@@ -1,0 +1,1 @@
+"""Execution of runs: one simulation, worker processes, child processes, finished runs."""

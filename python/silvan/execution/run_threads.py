@@ -1,0 +1,131 @@
+"""How many threads simulate a run: the number that is asked for, and that of several at once."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, SupportsIndex
+
+from silvan.errors import ScenarioError, shown
+
+if TYPE_CHECKING:
+    from silvan.inputs.scenario import Scenario
+
+MOST_THREADS = 65535
+"""Most threads of a run."""
+
+ON_ONE_THREAD = "the page on the engine in silvan's documentation lists the runs that use one"
+"""Why a run that is not divided uses one thread."""
+
+HOSTS_PER_THREAD = 128
+"""Hosts for which another thread pays: with fewer, threads mostly wait for each other."""
+
+_MOST_PARTS = "a fabric has at most a part for each switch, and four for each processor"
+
+
+def checked_threads(threads: SupportsIndex | str) -> int:
+    """Give a number of threads as the compiled code takes it: 0 for ``"auto"``.
+
+    Raises
+    ------
+    ScenarioError
+        It is no such number.
+    """
+    if isinstance(threads, str):
+        if threads == "auto":
+            return 0
+    else:
+        try:
+            number = operator.index(threads)
+        except TypeError:
+            number = 0
+        if not isinstance(threads, bool) and 1 <= number <= MOST_THREADS:
+            return number
+    raise ScenarioError(
+        f"{shown(repr(threads))} is not a number of threads",
+        hint=f'threads are a whole number from 1 to {MOST_THREADS}, or "auto"',
+    )
+
+
+def requested_threads(scenario: Scenario, threads: int | None = None) -> int:
+    """Give the number of threads that a run is asked to use, 0 for ``"auto"``.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is simulated.
+    threads : int, optional
+        A number in place of the scenario's ``run.threads``.
+    """
+    if threads is not None:
+        return threads
+    return checked_threads(scenario.to_dict()["run"].get("threads", 1))
+
+
+def fewer_threads(wanted: int, used: int, why: str | None = None) -> str | None:
+    """Say in one line that a run uses fewer threads than it is asked to use, if it does.
+
+    With ``"auto"`` silvan chooses the number, so that no number is too small.
+
+    Parameters
+    ----------
+    wanted : int
+        The number that is asked for, 0 for ``"auto"``.
+    used : int
+        The number of the run's summary.
+    why : str, optional
+        Why; by default what holds of any single run.
+
+    Examples
+    --------
+    >>> fewer_threads(4, 1, "the live fabric runs on one")
+    '1 of 4 threads used: the live fabric runs on one'
+    >>> fewer_threads(4, 4), fewer_threads(0, 1)
+    (None, None)
+    """
+    if used >= wanted:
+        return None
+    usual = ON_ONE_THREAD if used == 1 else _MOST_PARTS
+    return f"{used} of {wanted} threads used: {why or usual}"
+
+
+def threads_of_last(left: int, total: int, processors: int) -> int:
+    """Give the most threads of one of several runs that are started as processors become free.
+
+    Most runs use one, as there is another run for each processor. The runs that remain after each
+    processor has had equally many share all of them. No more threads than processors are wanted
+    at the end, so that runs of equal length are not slowed down by being divided.
+
+    Parameters
+    ----------
+    left : int
+        Runs that have not been started, this one included.
+    total : int
+        All runs.
+    processors : int
+        Processors that they may use.
+
+    Examples
+    --------
+    >>> [threads_of_last(left, 20, 8) for left in (20, 5, 4, 1)]
+    [1, 1, 2, 2]
+    >>> threads_of_last(1, 16, 8), threads_of_last(3, 3, 8)
+    (1, 2)
+    """
+    remaining = total % processors
+    return processors // remaining if left <= remaining else 1
+
+
+def useful_threads(scenario: Scenario, most: int) -> int:
+    """Limit a number of threads that silvan has chosen to what may make a run faster.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is simulated.
+    most : int
+        Most threads, at least one.
+    """
+    if most == 1:
+        return 1
+    hosts: int = scenario.describe()["hosts"]
+    return min(most, max(hosts // HOSTS_PER_THREAD, 1))

@@ -1,0 +1,75 @@
+"""Making the scheme of a scenario in another process, to see whether its file can be used."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from silvan._silvan import scheme_names
+from silvan.errors import SchemeError
+from silvan.execution.processes import Died, Pool, Raised
+from silvan.execution.simulation import Progress
+from silvan.inputs.scenario import Scenario
+from silvan.schemes.scheme_file import scheme_of
+
+
+def is_in_python(name: object) -> bool:
+    """Tell whether a value of ``control.scheme`` is a scheme in Python, that of a plug-in too.
+
+    Examples
+    --------
+    >>> is_in_python("python"), is_in_python("ib-cc"), is_in_python(None)
+    (True, False, False)
+    """
+    return isinstance(name, str) and (name == "python" or name not in scheme_names())
+
+
+def require_scheme(scenario: Scenario, seed: int, limit_s: float | None = None) -> None:
+    """Make sure that the scheme of a scenario can be made, if it is in a Python file.
+
+    The file runs in a worker process: Ctrl-C ends it, and it cannot end this process.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The scenario.
+    seed : int
+        Seed of the run.
+    limit_s : float, optional
+        Seconds after which to stop without an error; by default never.
+
+    Raises
+    ------
+    SchemeError
+        The file is no Python, fails, ends its process, or its function does not give a scheme.
+    KeyboardInterrupt
+        Ctrl-C was pressed.
+    """
+    scheme = scenario._native.python_scheme()
+    if scheme is None:
+        return
+    deadline = None if limit_s is None else time.monotonic() + limit_s
+    with Pool(1) as pool:
+        pool.submit(0, _make, scenario, seed)
+        while not pool.is_idle:
+            left_s = None if deadline is None else deadline - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                pool.kill(0)
+                return
+            for event in pool.wait(left_s):
+                match event:
+                    case Raised(_, error):
+                        raise error
+                    case Died(_, how):
+                        raise SchemeError(
+                            f"the file ended its process ({how})",
+                            scheme[1],
+                            hint="the file is run before the simulation; correct it",
+                        )
+                    case _:
+                        pass
+
+
+def _make(scenario: Scenario, seed: int, report: Callable[[Progress], object]) -> None:
+    del report
+    scheme_of(scenario, seed)

@@ -1,0 +1,112 @@
+"""What a worker process does: it takes calls from a socket and sends back what came of them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from silvan.errors import SimulationError, describe
+from silvan.execution.simulation import Progress
+from silvan.folders import WRITING
+from silvan.schemes.foreign_code import ignore_end_now
+
+_GRACE_S = 0.25
+"""How long a call may take to stop by itself once the caller is gone."""
+
+
+class _Stopped(Exception):
+    """The caller wants no more of this."""
+
+
+def echo(value: object, report: Callable[[Progress], object]) -> object:
+    """Give a value back: the least that a worker can do."""
+    del report
+    return value
+
+
+def serve(connection: Connection) -> None:
+    """Do calls one after the other until the caller closes the connection, or is gone.
+
+    Parameters
+    ----------
+    connection : Connection
+        Where functions with their arguments come from, and where their results go.
+    """
+    calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]
+    calls = queue.SimpleQueue()
+    gone = threading.Event()
+
+    def listen() -> None:
+        # Listening goes on during a call, so that the end of the caller is noticed then, too.
+        try:
+            while True:
+                try:
+                    calls.put(connection.recv())
+                except (ImportError, AttributeError) as error:
+                    calls.put((_refuse, (error,)))
+        except (EOFError, OSError):
+            gone.set()
+            calls.put(None)
+            _end_soon()
+
+    def report(progress: Progress) -> None:
+        if gone.is_set():
+            raise _Stopped
+        connection.send(("report", progress))
+
+    threading.Thread(target=listen, daemon=True).start()
+    while (call := calls.get()) is not None:
+        function, arguments = call
+        try:
+            answer = ("returned", function(*arguments, report))
+        except (_Stopped, BrokenPipeError):
+            return
+        except Exception as error:
+            answer = ("raised", _sendable(error))
+        except BaseException as error:
+            # A panic of the compiled module is no Exception.
+            answer = ("raised", SimulationError(describe(error)))
+        try:
+            connection.send(answer)
+        except OSError:
+            return
+
+
+def _end_soon() -> None:
+    """End the process, whatever it does: compiled code may never come back from a call.
+
+    What is being written is finished first.
+    """
+    time.sleep(_GRACE_S)
+    WRITING.acquire()
+    os._exit(1)
+
+
+def _refuse(error: Exception, report: object) -> None:
+    """Stand in for a function that cannot be found here."""
+    del report
+    raise error
+
+
+def _sendable(error: Exception) -> Exception:
+    """Give an exception that survives the way to the caller."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return SimulationError(describe(error))
+    return error
+
+
+if __name__ == "__main__":
+    ignore_end_now()
+    serve(Connection(int(sys.argv[1])))
+    # The listening thread may still hold the connection; there is nothing left to tidy up.
+    sys.stdout.flush()
+    os._exit(0)

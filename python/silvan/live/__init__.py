@@ -1,0 +1,1 @@
+"""Live fabrics and real subnets: emulation, programs attached to it, diagnosis."""

@@ -1,0 +1,248 @@
+"""What a running DCMS does, from its state folder, and what one has done, from its log."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from silvan.errors import ManagerError
+from silvan.inputs.input_files import read_text
+
+LOG_BYTES = 1 << 30
+"""Largest log that is read."""
+
+_STATUS_BYTES = 64 << 20
+NO_RECORD = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""Errors that mean that bytes are no record of a manager."""
+_NO_ACCESS = "run this as the user who runs silvan dcms"
+_NO_LOG = "give what silvan dcms --log json has written to standard error"
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Read what the manager with this state folder does.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    dict
+        What the manager has written after its last sweep, and as ``running`` whether it runs.
+
+    Raises
+    ------
+    ManagerError
+        No manager has used the folder, this user may not enter it, or its status is damaged.
+    """
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY)
+    except FileNotFoundError:
+        raise ManagerError(
+            f"{folder}: no silvan dcms has run with this state folder",
+            "name the configuration that it runs with",
+        ) from None
+    except OSError as error:
+        raise ManagerError(f"{folder}: {(error.strerror or '').lower()}", _NO_ACCESS) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        running = False
+    except BlockingIOError:
+        running = True
+    finally:
+        os.close(lock)
+    try:
+        with (folder / "status").open("rb") as file:
+            text = file.read(_STATUS_BYTES)
+        status: dict[str, Any] = {"running": running} | json.loads(text) | {"running": running}
+    except FileNotFoundError:
+        return {"running": running}
+    except OSError as error:
+        raise ManagerError(f"{folder}: {(error.strerror or '').lower()}", _NO_ACCESS) from None
+    except NO_RECORD:
+        raise damaged_status(folder) from None
+    return status
+
+
+def damaged_status(folder: Path) -> ManagerError:
+    """Say that the status of a manager cannot be read, and what helps."""
+    return ManagerError(
+        f"{folder / 'status'}: the file is damaged",
+        "silvan dcms writes it again after its next sweep; without one that runs, remove the file",
+    )
+
+
+@dataclass(slots=True)
+class LowPort:
+    """What was decided about a port.
+
+    Attributes
+    ----------
+    port : str
+        The port.
+    far_end : str
+        What is at the other end of its cable.
+    lowered : int
+        How often its Marking_Rate was lowered, or would have been.
+    low_s : float
+        How long it was low.
+    lost_bytes : float
+        What its victims lost by waiting, without what is unknown.
+    known_s : float
+        The part of the time for which that is known.
+    unknown : int
+        How often the log does not show what they lost, because the manager was killed, or because
+        the Marking_Rate is low at the end of the log.
+    is_low : bool
+        Whether it is low at the end of the log.
+    victims : set of str
+        The ports that waited for it.
+    since : float, optional
+        Since when it is low, while the log is read.
+    """
+
+    port: str
+    far_end: str = ""
+    lowered: int = 0
+    low_s: float = 0.0
+    lost_bytes: float = 0.0
+    known_s: float = 0.0
+    unknown: int = 0
+    is_low: bool = False
+    victims: set[str] = field(default_factory=set)
+    since: float | None = None
+
+
+@dataclass(slots=True)
+class DcmsReport:
+    """What the log of a DCMS shows.
+
+    Attributes
+    ----------
+    first_s, last_s : float
+        Times of the first and of the last line, in seconds since 1970.
+    dry_run : bool
+        Whether nothing was changed in any of it.
+    ports : list of LowPort
+        Ports whose Marking_Rate was lowered or would have been, the largest loss first.
+    reasons : dict
+        Decisions by their reason.
+    skipped : int
+        Lines that are no events.
+    """
+
+    first_s: float = 0.0
+    last_s: float = 0.0
+    dry_run: bool = True
+    ports: list[LowPort] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+    skipped: int = 0
+
+
+def read_report(path: Path) -> DcmsReport:
+    """Sum up the log of a DCMS.
+
+    Parameters
+    ----------
+    path : Path
+        What ``silvan dcms --log json`` has written.
+
+    Returns
+    -------
+    DcmsReport
+        The sums.
+
+    Raises
+    ------
+    ScenarioError
+        The file cannot be read.
+    ManagerError
+        It has no events.
+    """
+    report = DcmsReport()
+    ports: dict[str, LowPort] = {}
+    reasons: Counter[str] = Counter()
+    times: list[float] = []
+    for line in read_text(path, LOG_BYTES, "log", _NO_LOG).splitlines():
+        try:
+            event: dict[str, Any] = json.loads(line)
+            time_s = datetime.fromisoformat(event["time"]).timestamp()
+            kind = event["event"]
+            if kind == "decision":
+                reasons[event["reason"]] += 1
+                _take(ports, event, time_s)
+            elif kind == "low-ended":
+                one = ports.get(port_name(event["port"]))
+                if one is not None:
+                    _end(one, time_s, float(event["victims-lost-bytes"]))
+            elif kind == "started":
+                report.dry_run &= not event["act"]
+                # What was low before was restored, or is by this run.
+                for one in ports.values():
+                    _end(one, times[-1] if times else time_s)
+        except NO_RECORD:
+            report.skipped += bool(line.strip())
+            continue
+        times.append(time_s)
+    if not times:
+        raise ManagerError(f"{path}: no event of silvan dcms is in it", _NO_LOG)
+    report.first_s, report.last_s = times[0], times[-1]
+    for one in ports.values():
+        one.is_low = one.since is not None
+        _end(one, times[-1])
+    report.ports = sorted(ports.values(), key=lambda one: (-one.lost_bytes, -one.low_s, one.port))
+    report.reasons = dict(reasons.most_common())
+    return report
+
+
+def _take(ports: dict[str, LowPort], event: dict[str, Any], time_s: float) -> None:
+    """Take a decision."""
+    name = port_name(event["port"])
+    victim = port_name(event["victim"]) if event["reason"] == "victim-found" else None
+    if event["action"] == "lower":
+        one = ports.setdefault(name, LowPort(name, event["port"].get("far-end") or ""))
+        # Where lines are missing, an end may be.
+        _end(one, time_s)
+        one.lowered += 1
+        one.since = time_s
+    elif name not in ports:
+        return
+    one = ports[name]
+    if victim is not None:
+        one.victims.add(victim)
+    if (lost := event.get("victims-lost-bytes")) is not None:
+        _end(one, time_s, float(lost))
+
+
+def _end(one: LowPort, time_s: float, lost_bytes: float | None = None) -> None:
+    """End the time for which a Marking_Rate is low, with what victims lost if it is known."""
+    if one.since is None:
+        return
+    low_s = max(0.0, time_s - one.since)
+    one.since = None
+    one.low_s += low_s
+    if lost_bytes is None:
+        one.unknown += 1
+    else:
+        one.known_s += low_s
+        one.lost_bytes += lost_bytes
+
+
+def port_name(name: dict[str, Any]) -> str:
+    """Name a port as people call it."""
+    node = name["switch"] or name["guid"]
+    return f"{node}:{name['port']}" if name.get("port") is not None else str(node)

@@ -1,0 +1,1 @@
+"""Results of runs: tables, measures, receive rates, traces, analyses of single kinds of traffic."""

@@ -1,0 +1,1 @@
+"""Schemes in Python: their file, their hooks, the checks of a response function."""
