@@ -18,7 +18,7 @@ import typer
 from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
 from silvan.cli.printer import note, put
 from silvan.cli.sweep_failures import SweepFailures
-from silvan.diagnosis import FabricClock, SubnetWatcher, span_ps
+from silvan.diagnosis import FabricClock, SubnetWatcher, Ticks, span_ps
 from silvan.errors import DiagnosisError, EmulationError
 from silvan.host_jobs import HostJobs
 from silvan.moments import Moment
@@ -69,7 +69,7 @@ def watch_subnet(
     *,
     device: str | None,
     port: int,
-    tick: str | None,
+    tick: Ticks,
     link_percent: float,
     clock: FabricClock | None,
 ) -> None:
