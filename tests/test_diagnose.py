@@ -211,6 +211,42 @@ def test_tick_of_an_unknown_device_is_asked_for(files: list[str | Path], command
     assert "the tick of its PortXmitWait is not known\nhint: give --tick" in outcome.stderr
 
 
+def test_tick_may_be_given_by_device(files: list[str | Path], command: Command) -> None:
+    """Oracle: what was given; an incast of an emulated fabric with ticks of 4 ns."""
+    at = files.index("--tick")
+    words = [*files[:at], *files[at + 2 :]]
+    topology = Path(words[words.index("--topology") + 1])
+    text = re.sub("^Switch", "vendid=0x2c9\ndevid=0xd2f0\nSwitch", topology.read_text(), flags=re.M)
+    topology.write_text(text)
+    expected = json.loads(command("diagnose", *files, "--json").stdout)
+    for device in ("Quantum", "0xd2f0", "54000"):
+        outcome = command("diagnose", *words, "--tick", f"{device}=4 ns", "--json")
+        assert (outcome.status, outcome.stderr) == (1, "")
+        assert json.loads(outcome.stdout) == expected
+    outcome = command("diagnose", *words, "--tick", "1 ns", "--tick", "quantum=4 ns", "--json")
+    assert json.loads(outcome.stdout)["ticks"] == expected["ticks"]
+    outcome = command("diagnose", *files, "--tick", "quantum-3=4 ns", "--json")
+    assert "54004 (0xd2f4): no node has this DeviceID, whose tick is given" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("tick", "error"),
+    [
+        ("quantm=4 ns", 'there is no device "quantm": .*\nhint: did you mean "quantum"'),
+        ("spectrum=4 ns", "switch-x, .*quantum-3 and DeviceIDs .*\nhint: write a DeviceID"),
+        ("quantum=0 ns", '"0 ns" is no time above 0\nhint: write'),
+        ("quantum=4", 'invalid time span "4": the unit is missing\nhint: write'),
+        ("5 ns", "the tick of all ports is given twice\nhint: write DEVICE=TIME"),
+    ],
+)
+def test_ticks_that_cannot_be_used_are_refused(
+    files: list[str | Path], command: Command, tick: str, error: str
+) -> None:
+    outcome = command("diagnose", *files, "--tick", tick)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert re.search(f"tick: .*{error}", outcome.stderr), outcome.stderr
+
+
 def test_an_interval_that_is_too_short_is_doubted(
     files: list[str | Path], command: Command
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ import silvan
 from silvan.inputs.toml_text import TomlValue
 from silvan.sweeping.plan import parse_grid, plan
 from silvan.sweeping.table import SweepRow, from_table, to_table
+from silvan.viewer.sweep import sweep_report
 from tests.conftest import INCAST, Command
 
 SCENARIO = silvan.Scenario.from_toml(INCAST)
@@ -165,6 +167,8 @@ FAILED = {"hash": "a", "seed": 1, "values": {}, "error": "", "attempts": 1, "sce
         ("failed", [FAILED | {"values": 3}]),
         ("grid", 3),
         ("base", [1]),
+        ("points_sha256", "0"),
+        ("points_sha256", [0]),
     ],
 )
 def test_a_damaged_record_of_a_sweep_is_refused(key: str, value: object, tmp_path: Path) -> None:
@@ -177,6 +181,41 @@ def test_a_damaged_record_of_a_sweep_is_refused(key: str, value: object, tmp_pat
         silvan.sweep(SCENARIO, out=out)
     assert caught.value.hint == "name another folder with --out"
     assert (out / "points.parquet").read_bytes() == before
+
+
+def test_points_of_another_digest_are_not_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: SHA-256 of the file, and that Arrow is not called."""
+    out = tmp_path / "out"
+    silvan.sweep(SCENARIO, out=out)
+    points, manifest = out / "points.parquet", out / "sweep.json"
+    whole = points.read_bytes()
+    record = json.loads(manifest.read_text())
+    assert record["points_sha256"] == [hashlib.sha256(whole).hexdigest()]
+    points.write_bytes(whole + b" ")
+
+    def refuse(_file: object) -> None:
+        raise AssertionError
+
+    message = r"points\.parquet: not readable: its digest is not the one that sweep\.json tells of"
+    with monkeypatch.context() as patched:
+        patched.setattr("silvan.sweeping.store.pq.read_table", refuse)
+        for read in (lambda: silvan.sweep(SCENARIO, out=out), lambda: sweep_report(out)):
+            with pytest.raises(silvan.OutputError, match=message):
+                read()
+    assert points.read_bytes() == whole + b" "
+    points.write_bytes(whole)
+    assert silvan.sweep(SCENARIO, out=out).points.num_rows == 1
+    # Sweeps of earlier versions have no digest.
+    del record["points_sha256"]
+    manifest.write_text(json.dumps(record))
+    assert sweep_report(out).runs
+    assert silvan.sweep(SCENARIO, out=out).points.num_rows == 1
+    # While the file is replaced, either is right.
+    other = {**record, "points_sha256": ["0", hashlib.sha256(points.read_bytes()).hexdigest()]}
+    manifest.write_text(json.dumps(other))
+    assert sweep_report(out).runs
 
 
 @pytest.mark.slow

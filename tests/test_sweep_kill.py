@@ -39,8 +39,9 @@ def finished(out: Path) -> dict[str, float]:
     """Give the hash of every finished point, and the time its run took, which no other run has."""
     if not (out / store.MANIFEST).exists():
         return {}
-    json.loads((out / store.MANIFEST).read_text())
-    return {digest: row.wall_s for digest, row in read_rows(out, [KEY]).items()}
+    manifest = json.loads((out / store.MANIFEST).read_text())
+    digests = store.digests_of(manifest)
+    return {digest: row.wall_s for digest, row in read_rows(out, [KEY], digests).items()}
 
 
 def children(pid: int) -> list[int]:

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use silvan_core::Span;
+use silvan_core::{GivenTicks, Span};
 use silvan_diagnose::dumps::{Files, diagnose_files};
 
 const TOPOLOGY: &str = r#"
@@ -26,5 +26,6 @@ fuzz_target!(|text: (&str, &str, bool)| {
         before,
         after,
     };
-    let _ = diagnose_files(files, Span::from_secs(1), Span::from_ns(4));
+    let ticks = GivenTicks::of_all(Span::from_ns(4));
+    let _ = diagnose_files(files, Span::from_secs(1), &ticks);
 });

@@ -1,7 +1,7 @@
 """The compiled module: thin bindings over the Rust crates."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -142,13 +142,13 @@ def diagnose_dumps(
     before: str,
     after: str,
     interval_ps: int,
-    tick_ps: int | None = None,
+    ticks: Sequence[str],
 ) -> tuple[str, bytes, tuple[str, bytes], list[tuple[str, str]]]: ...
 
 @final
 class SubnetWatch:
     def __new__(
-        cls, *, device: str | None, port: int, tick_ps: int | None, link_share: float
+        cls, *, device: str | None, port: int, ticks: Sequence[str], link_share: float
     ) -> SubnetWatch: ...
     def prepare(self) -> None: ...
     def sweep(self) -> None: ...

@@ -6,18 +6,22 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 
+from silvan.execution.child_processes import DeferredSignals
 from silvan.errors import OutputError
+from silvan.execution.scratch import lock_folder, remove_unlocked
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -31,6 +35,12 @@ _RESULTS = ("run", "seed-*", "point-*/seed-*", "isolated", "congestors", "conges
 
 LOCK = ".lock"
 """File that a command locks while it writes into a folder."""
+
+_UNFINISHED = ".unfinished"
+"""File in folders that become results, or that were results, until all of it is in order."""
+
+_WORK = re.compile(r"\..+-[a-z0-9_]{8}")
+"""Names of such folders."""
 
 
 WRITING = threading.RLock()
@@ -280,6 +290,8 @@ def exclusive(root: Path, kind: str) -> Iterator[None]:
             if not _is_at(file, path):
                 # The command before has removed the file that was opened.
                 continue
+            for parent in (root, *root.glob("point-*")):
+                _remove_unfinished(parent)
             try:
                 yield
             finally:
@@ -442,27 +454,88 @@ def replaced_folder(target: Path) -> Iterator[Path]:
     target = Path(os.path.realpath(target))
     require_replaceable(target)
     require_writable(target.parent)
+    _remove_unfinished_once(target.parent)
     with WRITING:
         yield from _fill(target)
 
 
 def _fill(target: Path) -> Iterator[Path]:
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    with ExitStack() as folders:
+        try:
+            work = folders.enter_context(_work_folder(target, ""))
+            # A private folder is what mkdtemp makes; results are for everyone who may list it.
+            work.chmod(0o777 & ~_umask())
+            yield work
+            old = None
+            if target.exists():
+                old = folders.enter_context(_work_folder(target, "old-")) / target.name
+            with DeferredSignals():
+                _swap(work, target, old)
+        except OSError as error:
+            raise unwritable(target, error) from None
+
+
+def _swap(work: Path, target: Path, old: Path | None) -> None:
+    """Put a folder in the place of another one, which moves, or comes back if that fails."""
+    if old is not None:
+        target.rename(old)
     try:
-        # A private folder is what mkdtemp makes; results are for everyone who may list it.
-        work.chmod(0o777 & ~_umask())
-        yield work
-        old = None
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-            target.rename(old / target.name)
         work.rename(target)
+    except OSError:
         if old is not None:
-            shutil.rmtree(old)
-    except OSError as error:
-        raise unwritable(target, error) from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+            old.rename(target)
+        raise
+    (target / _UNFINISHED).unlink()
+
+
+@contextmanager
+def _work_folder(target: Path, kind: str) -> Iterator[Path]:
+    """Make a locked folder beside a result, and remove it after the block if it is there then."""
+    start = f".{target.name}-{kind}"
+    lock: int | None = None
+    with DeferredSignals() as signals:
+        while True:
+            work = Path(tempfile.mkdtemp(prefix=start, dir=target.parent))
+            try:
+                (work / _UNFINISHED).touch()
+                lock = lock_folder(work)
+            except (FileNotFoundError, BlockingIOError):
+                # Another process has taken it for an abandoned one.
+                continue
+            except OSError:
+                # A file system without locks.
+                lock = None
+            break
+        try:
+            signals.deliver()
+            yield work
+        finally:
+            with DeferredSignals():
+                shutil.rmtree(work, ignore_errors=True)
+                if lock is not None:
+                    os.close(lock)
+
+
+@cache
+def _remove_unfinished_once(parent: Path) -> None:
+    _remove_unfinished(parent)
+
+
+def _remove_unfinished(parent: Path) -> None:
+    """Remove half-written results that killed processes of this user have left in a folder."""
+    with suppress(OSError):
+        for path in parent.glob(".*"):
+            if _WORK.fullmatch(path.name) and (path / _UNFINISHED).is_file():
+                remove_unlocked(path, _remove_or_restore)
+
+
+def _remove_or_restore(path: Path) -> None:
+    """Remove a half-written result. A replaced result without a successor comes back."""
+    for before in path.iterdir():
+        place = path.parent / before.name
+        if path.name.startswith(f".{before.name}-old-") and not place.exists():
+            before.rename(place)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

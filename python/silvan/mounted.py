@@ -20,12 +20,12 @@ import socket
 import stat
 import struct
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from silvan.errors import EmulationError
+from silvan.execution.scratch import mount_point
 
 CLASSES = ("infiniband", "infiniband_mad", "infiniband_verbs")
 """What is mounted below ``/sys/class``."""
@@ -296,27 +296,30 @@ def mount_fabric() -> None:
             "load the kernel's module with modprobe fuse, and run this as root; in a container,"
             " docker run --privileged",
         ) from error
-    scratch = Path(tempfile.mkdtemp(prefix="silvan-mount-"))
-    try:
-        _mount("silvan", scratch, "tmpfs", 0, "mode=755")
-        served, classes = scratch / "served", scratch / "class"
-        served.mkdir()
-        classes.mkdir()
-        owner = f"user_id={os.getuid()},group_id={os.getgid()}"
-        others = ",allow_other" if os.geteuid() == 0 else ""
-        _mount("silvan", served, "fuse", 0, f"fd={device},rootmode=40000,{owner}{others}")
-        _serve_apart(files, device)
-        sources = {path.name: path for path in _CLASS.iterdir() if path.is_dir()}
-        sources |= {name: served / name for name in CLASSES if (served / name).is_dir()}
-        for name, source in sources.items():
-            target = classes / name
-            target.mkdir()
-            _mount(str(source), target, "", _MS_BIND_RECURSIVE)
-        _mount(str(classes), _CLASS, "", _MS_BIND_RECURSIVE)
-    finally:
-        # The mounts stay; in other namespaces the folder is empty.
-        _LIBC.umount2(os.fsencode(scratch), 2)
-        scratch.rmdir()
+    with mount_point() as scratch:
+        try:
+            _mount_classes(files, device, scratch)
+        finally:
+            # The mounts stay; in other namespaces the folder is empty.
+            _LIBC.umount2(os.fsencode(scratch), 2)
+
+
+def _mount_classes(files: FileSystem, device: int, scratch: Path) -> None:
+    _mount("silvan", scratch, "tmpfs", 0, "mode=755")
+    served, classes = scratch / "served", scratch / "class"
+    served.mkdir()
+    classes.mkdir()
+    owner = f"user_id={os.getuid()},group_id={os.getgid()}"
+    others = ",allow_other" if os.geteuid() == 0 else ""
+    _mount("silvan", served, "fuse", 0, f"fd={device},rootmode=40000,{owner}{others}")
+    _serve_apart(files, device)
+    sources = {path.name: path for path in _CLASS.iterdir() if path.is_dir()}
+    sources |= {name: served / name for name in CLASSES if (served / name).is_dir()}
+    for name, source in sources.items():
+        target = classes / name
+        target.mkdir()
+        _mount(str(source), target, "", _MS_BIND_RECURSIVE)
+    _mount(str(classes), _CLASS, "", _MS_BIND_RECURSIVE)
 
 
 def command(words: Sequence[str]) -> list[str]:

@@ -41,7 +41,7 @@ def cli_page() -> str:
         "",
         "Data goes to stdout, log and progress to stderr. Exit status: 0 fine; 1 a run failed,",
         "such as a fabric stalled by a credit loop; 2 bad input, or a run could not start; 130",
-        "stopped by Ctrl-C, with finished runs kept.",
+        "stopped by Ctrl-C or SIGTERM, with finished runs kept.",
     ]
     for name, command in _commands(group):
         lines += ["", f"## silvan {name}", "", *_paragraphs(command.help)]

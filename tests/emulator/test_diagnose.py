@@ -201,6 +201,20 @@ def test_the_guides_commands_and_a_live_diagnosis_agree(
     assert {one["ns"] for one in report["ticks"]} == ticks
     live = json.loads(fabric.tool(sys.executable, "-m", "silvan", "diagnose", "--json", status=1))
     assert live["ticks"] == report["ticks"]
+    # A given tick means the same live and from files.
+    given = ["--json", "--tick", "quantum=2 ns", "--tick", "3 ns"]
+    done = subprocess.run(
+        [sys.executable, "-m", *words, *given],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    command = [sys.executable, "-m", "silvan", "diagnose", *given]
+    stated = json.loads(fabric.run(*command, check=False).stdout)["ticks"]
+    assert stated == json.loads(done.stdout)["ticks"]
+    has_quantum = devices == "by-speed" and "HDR" in {left, right}
+    assert {one["ns"] for one in stated} >= ({2.0} if has_quantum else {3.0})
     (seen,) = live["trees"]
     assert (seen["root"], seen["cause"]) == (tree["root"], tree["cause"])
     assert {one["host"] for one in seen["contributors"]} == {"a", "d"}

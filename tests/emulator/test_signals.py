@@ -18,7 +18,8 @@ import pytest
 
 from silvan.execution.child_processes import child
 from silvan.execution.descendants import mark, marked, with_mark
-from silvan.execution.scratch import scratch_folder
+from silvan.execution.scratch import mount_point, scratch_folder
+from silvan.folders import exclusive, replaced_folder
 from tests.conftest import INCAST, silvan_command
 from tests.gate import PATIENCE_S, wait_until
 
@@ -141,7 +142,7 @@ def test_signals_leave_no_process_and_no_folder(
         command.process.send_signal(kind)
         status = command.process.wait(PATIENCE_S)
         wait_until(lambda: not command.processes(), "the end of all processes")
-        is_handled = kind == signal.SIGINT or (not has_workers and kind != signal.SIGKILL)
+        is_handled = kind != signal.SIGKILL
         assert status == (130 if is_handled else -kind)
         if is_handled:
             assert command.scratch() == []
@@ -263,6 +264,86 @@ def test_a_file_system_without_locks_has_folders_that_stay(
         assert one.is_dir()
         assert other.is_dir()
     assert list(tmp_path.iterdir()) == []
+
+
+WRITER = """\
+import os, signal, sys, time
+from pathlib import Path
+from silvan import folders
+
+place = sys.argv[2]
+if place == "swap":
+    # SIGKILL between the two renames.
+    rename = Path.rename
+    def renamed(path, target):
+        moved = rename(path, target)
+        os.kill(os.getpid(), signal.SIGKILL)
+    Path.rename = renamed
+with folders.replaced_folder(Path(sys.argv[1])) as work:
+    (work / "manifest.json").write_text("{}")
+    if place == "wait":
+        Path(sys.argv[3]).touch()
+        time.sleep(1000)
+    if place == "fill":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def hidden(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob(".*"))
+
+
+@pytest.mark.parametrize("place", ["fill", "swap"])
+def test_half_written_results_are_removed_by_the_next(tmp_path: Path, place: str) -> None:
+    """A result that was there before is there afterwards."""
+    target, others = tmp_path / "out", [tmp_path / ".out-mine", tmp_path / ".out-settings"]
+    for other in others:
+        other.mkdir()
+        (other / "manifest.json").touch()
+    with replaced_folder(target) as work:
+        (work / "manifest.json").write_text("before")
+    words = [sys.executable, "-c", WRITER, str(target), place]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert len(hidden(tmp_path)) == (3 if place == "fill" else 4)
+    assert target.exists() == (place == "fill")
+    script = "import sys, pathlib\nfrom silvan.folders import replaced_folder\n"
+    script += "with replaced_folder(pathlib.Path(sys.argv[1])) as work:\n"
+    script += "    (work / 'manifest.json').touch()"
+    words = [sys.executable, "-c", script, str(tmp_path / "other")]
+    subprocess.run(words, check=True)
+    assert hidden(tmp_path) == [path.name for path in others]
+    assert (target / "manifest.json").read_text() == "before"
+    assert sorted(path.name for path in target.iterdir()) == ["manifest.json"]
+
+
+def test_results_that_are_being_written_stay(tmp_path: Path) -> None:
+    sign = tmp_path / "begun"
+    words = [sys.executable, "-c", WRITER, str(tmp_path / "out"), "wait", str(sign)]
+    with child(words):
+        wait_until(sign.exists, "a result that is being written")
+        before = hidden(tmp_path)
+        assert len(before) == 1
+        with replaced_folder(tmp_path / "other") as work:
+            (work / "manifest.json").touch()
+        assert hidden(tmp_path) == before
+    with exclusive(tmp_path, "command"):
+        assert hidden(tmp_path) == [".lock"]
+
+
+def test_mount_points_of_killed_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is not empty may have something mounted on it."""
+    for name in ("silvan-mount-left", "silvan-mount-used"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "silvan-mount-used" / "file").touch()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with mount_point() as path:
+        assert path.name.startswith("silvan-mount-")
+        assert not (tmp_path / "silvan-mount-left").exists()
+        remove_abandoned(tmp_path, monkeypatch)
+        assert path.is_dir()
+    assert [one.name for one in tmp_path.iterdir()] == ["silvan-mount-used"]
 
 
 def test_links_and_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ pub mod advice;
 mod bytes;
 pub mod counters;
 pub mod document;
+mod given_ticks;
 pub mod growth;
 mod id;
 mod length;
@@ -52,6 +53,7 @@ mod wire;
 
 pub use bytes::{Bytes, Credits};
 pub use counters::{PortCounter, PortCounters};
+pub use given_ticks::{GivenTickError, GivenTicks};
 pub use id::{HostId, Id, IdVec, LinkId, NodeId, PortId, SwitchId};
 pub use length::Length;
 pub use monotonic::{Instant, MonotonicTime};

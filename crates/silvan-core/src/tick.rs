@@ -42,6 +42,32 @@ impl DeviceId {
     /// Quantum-3.
     pub const QUANTUM_3: Self = Self::mellanox(0xd2f4);
 
+    /// Devices that have a name in options and configurations.
+    pub const NAMES: [(&str, Self); 7] = [
+        ("emulated", Self::EMULATED),
+        ("switch-x", Self::SWITCH_X),
+        ("switch-ib", Self::SWITCH_IB),
+        ("switch-ib-2", Self::SWITCH_IB_2),
+        ("quantum", Self::QUANTUM),
+        ("quantum-2", Self::QUANTUM_2),
+        ("quantum-3", Self::QUANTUM_3),
+    ];
+
+    /// The device of a name. Case, spaces, hyphens and underscores do not matter.
+    pub fn named(name: &str) -> Option<Self> {
+        let letters = |text: &str| -> String {
+            let kept = text
+                .chars()
+                .filter(|letter| !matches!(letter, ' ' | '-' | '_'));
+            kept.map(|letter| letter.to_ascii_lowercase()).collect()
+        };
+        let wanted = letters(name);
+        let found = Self::NAMES
+            .iter()
+            .find(|(known, _)| letters(known) == wanted);
+        found.map(|(_, device)| *device)
+    }
+
     const fn mellanox(device: u32) -> Self {
         Self {
             vendor: Self::MELLANOX,

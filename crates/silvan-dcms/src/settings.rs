@@ -1,13 +1,14 @@
 //! The configuration file.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use silvan_cc::dcms::{DcmsError, DcmsParameters, DcmsSection};
-use silvan_core::Span;
 use silvan_core::counters::EMULATED_TICK;
 use silvan_core::document::{Document, DocumentError};
+use silvan_core::{GivenTicks, Span};
 use silvan_subnet::client::Limits;
 use silvan_subnet::key::{CcKey, KeyError};
 
@@ -40,7 +41,7 @@ pub fn emulated_example(time_scale: f64) -> String {
         ("folder", "\"dcms-state\"".to_owned()),
     ];
     if time_scale != 1.0 {
-        values.push(("# tick", format!("\"{tick}\"")));
+        values.push(("# time-scale", time_scale.to_string()));
     }
     let lines = EXAMPLE.lines().map(|line| {
         let key = line.split_once(" = ").map(|(key, _)| key);
@@ -161,6 +162,8 @@ impl Default for MarkingSection {
 struct CounterSection {
     data: DataCounter,
     tick: Option<Span>,
+    device_ticks: BTreeMap<String, Span>,
+    time_scale: f64,
     reset: bool,
 }
 
@@ -169,6 +172,8 @@ impl Default for CounterSection {
         Self {
             data: DataCounter::default(),
             tick: None,
+            device_ticks: BTreeMap::new(),
+            time_scale: 1.0,
             reset: true,
         }
     }
@@ -248,8 +253,10 @@ pub struct ManagerSettings {
     pub cc_key: Option<CcKey>,
     /// Which counter of data is read.
     pub data_counter: DataCounter,
-    /// Tick of the counters of time of all ports; `None` for that of each port's device.
-    pub tick: Option<Span>,
+    /// Stated ticks of counters of time. Other ports have that of their device.
+    pub given_ticks: GivenTicks,
+    /// Simulated seconds per second of an emulated fabric, 1 of a real subnet.
+    pub time_scale: f64,
     /// Whether counters that are about to stop are reset.
     pub reset_counters: bool,
     /// Time from one discovery to the next.
@@ -355,7 +362,8 @@ impl ManagerSettings {
             ),
             cc_key,
             data_counter: file.counters.data,
-            tick: file.counters.tick,
+            given_ticks: given_ticks(&document, &file.counters)?,
+            time_scale: file.counters.time_scale,
             reset_counters: file.counters.reset,
             rediscover: file.subnet.rediscover,
             sm_check: file.subnet.sm_check,
@@ -367,6 +375,23 @@ impl ManagerSettings {
             listen,
         })
     }
+}
+
+fn given_ticks(
+    document: &Document,
+    counters: &CounterSection,
+) -> Result<GivenTicks, DocumentError> {
+    let mut given = counters.tick.map(GivenTicks::of_all).unwrap_or_default();
+    for (device, &tick) in &counters.device_ticks {
+        let key = format!("counters.device-ticks.{device}");
+        if tick.is_zero() {
+            return Err(document.error(&key, "is zero", "give a value above 0"));
+        }
+        given
+            .add(device, tick)
+            .map_err(|error| document.error(&key, error.to_string(), error.hint()))?;
+    }
+    Ok(given)
 }
 
 fn rules(document: &Document, key: &str, texts: &[String]) -> Result<Vec<Rule>, DocumentError> {
@@ -397,6 +422,12 @@ fn check(document: &Document, file: &File) -> Result<(), DocumentError> {
         if is_zero {
             return Err(document.error(key, "is zero", "give a value above 0"));
         }
+    }
+    let scale = file.counters.time_scale;
+    if !(scale > 0.0 && scale.is_finite()) {
+        let message = format!("{scale} is no number above 0");
+        let hint = "give the --time-scale of the emulated fabric, such as 0.1";
+        return Err(document.error("counters.time-scale", message, hint));
     }
     let requests = [
         ("datagrams.in-flight", file.datagrams.in_flight),

@@ -179,13 +179,16 @@ impl Registry {
         })
     }
 
-    /// The ports to sweep. `tick` gives that of a port.
+    /// The ports to sweep of a fabric that runs at `time_scale` simulated seconds per second. `tick` gives that of a
+    /// port.
     pub fn watched(
         &self,
         subnet: &Subnet,
+        time_scale: f64,
         tick: impl Fn(SwitchId, &Switch, &SwitchPort) -> Span,
     ) -> Vec<WatchedPort> {
         let ports = self.swept(subnet);
+        let scaled = |per_second: u64| (per_second as f64 * time_scale).ceil() as u64;
         let watched = ports.filter_map(|(number, switch, port, location)| {
             let (_, lid, abilities) = self.reachable(switch)?;
             Some(WatchedPort {
@@ -194,8 +197,8 @@ impl Registry {
                 guid: switch.guid,
                 lid,
                 number: location,
-                words_per_second: port.words_per_second,
-                bytes_per_second: data_bytes_per_second(&port.info),
+                words_per_second: scaled(port.words_per_second),
+                bytes_per_second: scaled(data_bytes_per_second(&port.info)),
                 tick: tick(number, switch, port),
                 abilities,
             })

@@ -14,7 +14,9 @@ use std::collections::HashMap;
 use std::fmt;
 
 use silvan_core::growth::CounterValue;
-use silvan_core::{Guid, IdVec, Length, Lid, MonotonicTime, PortId, PortNumber, Rate, Span};
+use silvan_core::{
+    GivenTicks, Guid, IdVec, Length, Lid, MonotonicTime, PortId, PortNumber, Rate, Span,
+};
 use silvan_fabric::import::{
     self, DatabaseSection, ImportError, ImportedDatabase, ImportedFabric, database_number,
 };
@@ -23,10 +25,11 @@ use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
 use silvan_mad::CounterCapabilities;
 
 use crate::counters::TrafficReading;
+use crate::health::absent_devices;
 use crate::map::SubnetMap;
 use crate::observation::Observation;
 use crate::report::{Input, Report};
-use crate::tick::ticks;
+use crate::tick::TickFacts;
 
 /// The section of ibdiagnet's database that has the counters.
 const COUNTERS: &str = "PM_INFO";
@@ -413,8 +416,8 @@ pub struct DumpDiagnosis {
     pub odd: Vec<Oddity>,
 }
 
-/// Diagnoses a subnet from files whose counters were read `interval` apart. `tick` is that of PortXmitWait of all
-/// ports; without it, ports have the tick of their device.
+/// Diagnoses a subnet from files whose counters were read `interval` apart. Ports without a stated tick of PortXmitWait
+/// have that of their device.
 ///
 /// # Errors
 ///
@@ -422,7 +425,7 @@ pub struct DumpDiagnosis {
 pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,
-    tick: Option<Span>,
+    given_ticks: &GivenTicks,
 ) -> Result<DumpDiagnosis, (FileRole, DumpError)> {
     let import_error = |role| {
         move |error: ImportError| {
@@ -490,13 +493,11 @@ pub fn diagnose_files(
     };
     let before = read(FileRole::Before, files.before, start)?;
     let after = read(FileRole::After, files.after, start.saturating_add(interval))?;
-    let ticks = match tick {
-        Some(tick) => IdVec::filled(Some(tick), fabric.ports.len()),
-        None => {
-            let codes = IdVec::filled(None, fabric.ports.len());
-            ticks(&fabric, &imported, &codes)
-        }
-    };
+    let facts = TickFacts::of_files(&fabric, &imported);
+    let known_devices = facts.devices.iter().copied().flatten();
+    let absent = absent_devices(given_ticks, known_devices);
+    odd.extend(absent.map(|one| (FileRole::Topology, one.what)));
+    let ticks = facts.ticks(&fabric, given_ticks);
     let waits = |port: &PortId| {
         let counts = before[*port].xmit_wait.zip(after[*port].xmit_wait);
         fabric.ports[*port].link.is_some() && counts.is_some_and(|(before, after)| before != after)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use silvan_core::growth::UnknownGrowth;
-use silvan_core::{IdVec, PortId, Rate};
+use silvan_core::{DeviceId, GivenTicks, IdVec, PortId, Rate};
 use silvan_fabric::check::{CheckOptions, check};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_mad::smp::SmState;
@@ -120,6 +120,25 @@ pub fn check_health(
         .0
         .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings.0
+}
+
+/// A finding about stated ticks of devices that no node has, if there are any.
+pub fn absent_devices(
+    given: &GivenTicks,
+    devices: impl Iterator<Item = DeviceId> + Clone,
+) -> Option<HealthItem> {
+    let absent: Vec<String> = given
+        .absent(devices)
+        .map(|id| format!("{id} ({id:#x})"))
+        .collect();
+    (!absent.is_empty()).then(|| HealthItem {
+        severity: Severity::Warning,
+        what: format!(
+            "{}: no node has this DeviceID, whose tick is given",
+            list(&absent)
+        ),
+        advice: "give the DeviceID of a switch as ibnetdiscover shows it (devid)",
+    })
 }
 
 fn manager(findings: &mut HealthList, facts: &SurveyFacts) {

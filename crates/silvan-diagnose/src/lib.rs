@@ -31,6 +31,6 @@ mod peel;
 mod readings;
 pub mod report;
 pub mod survey;
-mod tick;
+pub mod tick;
 pub mod topology;
 pub mod verdict;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use silvan_core::{IdVec, NodeId, PortId};
-use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_fabric::{Fabric, ForwardingTables, HostRole};
 
 use crate::observation::{Observation, PortLoad, data_rate};
 
@@ -16,6 +16,8 @@ pub struct MapNode {
     pub name: String,
     /// Whether it is a host.
     pub is_host: bool,
+    /// host, router, aggregation or switch.
+    pub kind: &'static str,
     /// Its LID.
     pub lid: u16,
 }
@@ -73,6 +75,7 @@ impl SubnetMap {
                 .map(|&node| MapNode {
                     name: fabric.nodes[node].name.clone(),
                     is_host: fabric.nodes[node].as_host().is_some(),
+                    kind: fabric.nodes[node].role.map_or("switch", HostRole::name),
                     lid: fabric.nodes[node].lid.as_u16(),
                 })
                 .collect(),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use silvan_core::{IdVec, Lid, MonotonicTime, NodeId, PortId, Span};
+use silvan_core::{GivenTicks, IdVec, Lid, MonotonicTime, NodeId, PortId, Span};
 use silvan_fabric::FabricError;
 use silvan_fabric::routing::RoutingError;
 use silvan_mad::congestion::SwitchCongestionSetting;
@@ -19,6 +19,7 @@ use silvan_subnet::transport::{Transport, TransportError};
 use thiserror::Error;
 
 use crate::counters::TrafficReading;
+use crate::health::absent_devices;
 use crate::logs::Logs;
 use crate::observation::Observation;
 use crate::readings::{ReadingOptions, SubnetReadings};
@@ -136,11 +137,10 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Diagnoses what was read. `tick` is that of PortXmitWait of all ports; without it, ports have the tick of their
-    /// device. `time_scale` is that of an emulated fabric, 1 of a real one. `clock` measures how long that takes.
+    /// Diagnoses what was read. Ports without a stated tick of PortXmitWait have that of their device. `time_scale` is that of an emulated fabric, 1 of a real one. `clock` measures how long that takes.
     pub fn diagnose(
         &self,
-        tick: Option<Span>,
+        given_ticks: &GivenTicks,
         time_scale: f64,
         mut clock: impl FnMut() -> MonotonicTime,
     ) -> (Report, Observation) {
@@ -156,10 +156,7 @@ impl Survey {
         };
         let topology = &self.topology;
         let (before, now) = (scaled(&self.before), scaled(&self.now));
-        let ticks = match tick {
-            Some(tick) => IdVec::filled(Some(tick), topology.fabric.ports.len()),
-            None => topology.ticks.clone(),
-        };
+        let ticks = topology.tick_facts.ticks(&topology.fabric, given_ticks);
         let mut observation = Observation::new(&topology.fabric, &before, &now, ticks);
         observation.logs = self.logs.clone();
         let began = clock();
@@ -171,6 +168,11 @@ impl Survey {
             observation: &observation,
             facts: Some(&self.facts),
         });
+        let devices = topology.tick_facts.devices.iter().copied().flatten();
+        report.health.extend(absent_devices(given_ticks, devices));
+        report
+            .health
+            .sort_by_key(|item| std::cmp::Reverse(item.severity));
         let took = clock().checked_since(began).unwrap_or(Span::ZERO);
         report.analysis_s = Some(took.as_ps() as f64 / 1e12);
         (report, observation)

@@ -5,15 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use silvan_core::{IdVec, NodeId, PortId, Span, SwitchId, TickRule};
+use silvan_core::{DeviceId, GivenTicks, IdVec, NodeId, PortId, Span, SwitchId, TickRule};
 use silvan_fabric::import::ImportedFabric;
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 use silvan_subnet::client::Client;
 use silvan_subnet::ticks::{TickQuery, read_ticks};
 use silvan_subnet::transport::{Transport, TransportError};
 
-/// PortSamplesControl.Tick by port; `None` where it is not known.
-pub(crate) type TickCodes = IdVec<PortId, Option<u8>>;
+/// What decides the tick of PortXmitWait of each port.
+#[derive(Clone, Debug)]
+pub struct TickFacts {
+    /// The device of each node, where it is known.
+    pub devices: IdVec<NodeId, Option<DeviceId>>,
+    /// PortSamplesControl.Tick by port; `None` where it is not known.
+    codes: IdVec<PortId, Option<u8>>,
+}
 
 fn kind(fabric: &Fabric, port: PortId) -> Option<LinkKind> {
     Some(fabric.links[fabric.ports[port].link?].kind)
@@ -28,51 +34,109 @@ fn rule_of_fastest(speed: Speed) -> Option<TickRule> {
     }
 }
 
-/// The tick of each port; `None` without a cable, and where neither device nor Tick nor speed says it.
-pub(crate) fn ticks(
-    fabric: &Fabric,
-    imported: &ImportedFabric,
-    codes: &TickCodes,
-) -> IdVec<PortId, Option<Span>> {
-    let mut rules: IdVec<SwitchId, Option<TickRule>> = fabric
-        .switch_ids()
-        .map(|switch| {
-            let ports = || fabric.switch(switch).ports();
-            let code = ports().find_map(|port| codes[port]).map(TickRule::of_code);
-            let fastest = ports().filter_map(|port| Some(kind(fabric, port)?.speed));
-            code.or_else(|| rule_of_fastest(fastest.max()?))
-        })
-        .collect();
-    for node in &imported.nodes {
-        let switch = fabric
-            .node_by_name(&node.name)
-            .and_then(|id| fabric.nodes[id].as_switch());
-        let rule = node.device.and_then(TickRule::of_device);
-        if let Some((switch, rule)) = switch.zip(rule) {
-            rules[switch] = Some(rule);
+impl TickFacts {
+    /// The facts that files have.
+    pub(crate) fn of_files(fabric: &Fabric, imported: &ImportedFabric) -> Self {
+        Self {
+            devices: devices(fabric, imported),
+            codes: IdVec::filled(None, fabric.ports.len()),
         }
     }
-    let rule_of_switch = |port: PortId| rules[fabric.nodes[fabric.ports[port].node].as_switch()?];
-    let tick = |port: PortId| {
-        let is_host = fabric.nodes[fabric.ports[port].node].as_host().is_some();
-        let own = match (is_host, codes[port]) {
-            (true, code) => code.map(TickRule::of_code),
-            (false, _) => rule_of_switch(port),
+
+    /// Reads the facts of a live subnet.
+    pub(crate) fn read<T: Transport>(
+        client: &mut Client<T>,
+        fabric: &Fabric,
+        imported: &ImportedFabric,
+    ) -> Result<Self, TransportError> {
+        Ok(Self {
+            devices: devices(fabric, imported),
+            codes: read_codes(client, fabric)?,
+        })
+    }
+
+    /// The tick of each port; `None` without a cable, and where neither user nor device nor Tick nor speed says it.
+    pub fn ticks(&self, fabric: &Fabric, given: &GivenTicks) -> IdVec<PortId, Option<Span>> {
+        let rules = self.rules(fabric);
+        let tick = |port: PortId| {
+            let by_device = || {
+                let rule = self.rule(fabric, &rules, port)?;
+                let kind = kind(fabric, port)?;
+                let (rate, lanes) = (kind.data_rate().bits_per_sec(), kind.width.lanes());
+                let code = self.codes[port].unwrap_or_else(|| rule.code(rate, lanes));
+                Some(rule.tick(code, rate, lanes))
+            };
+            self.given(fabric, given, port).or_else(by_device)
         };
-        let rule = own.or_else(|| rule_of_switch(fabric.ports[port].peer?))?;
-        let kind = kind(fabric, port)?;
-        let (rate, lanes) = (kind.data_rate().bits_per_sec(), kind.width.lanes());
-        let code = codes[port].unwrap_or_else(|| rule.code(rate, lanes));
-        Some(rule.tick(code, rate, lanes))
-    };
-    fabric.ports.ids().map(tick).collect()
+        fabric.ports.ids().map(tick).collect()
+    }
+
+    /// The stated tick of a port: that of its device, of the switch that an adapter is cabled to, or of all ports.
+    fn given(&self, fabric: &Fabric, given: &GivenTicks, port: PortId) -> Option<Span> {
+        let node = fabric.ports[port].node;
+        let own = self.devices[node];
+        let by_switch = || {
+            let is_host = fabric.nodes[node].as_host().is_some();
+            let peer = fabric.ports[port].peer.filter(|_| is_host)?;
+            given.of_device(self.devices[fabric.ports[peer].node])
+        };
+        given
+            .of_device(own)
+            .or_else(by_switch)
+            .or_else(|| given.of(own))
+    }
+
+    fn rules(&self, fabric: &Fabric) -> IdVec<SwitchId, Option<TickRule>> {
+        let rule = |switch| {
+            let device = self.devices[fabric.node_of_switch(switch)];
+            let by_code = || {
+                let mut ports = fabric.switch(switch).ports();
+                ports
+                    .find_map(|port| self.codes[port])
+                    .map(TickRule::of_code)
+            };
+            let by_speed = || {
+                let ports = fabric.switch(switch).ports();
+                let speeds = ports.filter_map(|port| Some(kind(fabric, port)?.speed));
+                rule_of_fastest(speeds.max()?)
+            };
+            let by_device = device.and_then(TickRule::of_device);
+            by_device.or_else(by_code).or_else(by_speed)
+        };
+        fabric.switch_ids().map(rule).collect()
+    }
+
+    fn rule(
+        &self,
+        fabric: &Fabric,
+        rules: &IdVec<SwitchId, Option<TickRule>>,
+        port: PortId,
+    ) -> Option<TickRule> {
+        let of_switch = |port: PortId| rules[fabric.nodes[fabric.ports[port].node].as_switch()?];
+        let is_host = fabric.nodes[fabric.ports[port].node].as_host().is_some();
+        let own = match is_host {
+            true => self.codes[port].map(TickRule::of_code),
+            false => of_switch(port),
+        };
+        own.or_else(|| of_switch(fabric.ports[port].peer?))
+    }
+}
+
+fn devices(fabric: &Fabric, imported: &ImportedFabric) -> IdVec<NodeId, Option<DeviceId>> {
+    let mut devices = IdVec::filled(None, fabric.nodes.len());
+    for node in &imported.nodes {
+        if let Some(id) = fabric.node_by_name(&node.name) {
+            devices[id] = node.device;
+        }
+    }
+    devices
 }
 
 /// Reads the Tick of one port for each node, width and speed.
-pub(crate) fn read_codes<T: Transport>(
+fn read_codes<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,
-) -> Result<TickCodes, TransportError> {
+) -> Result<IdVec<PortId, Option<u8>>, TransportError> {
     let key = |port: PortId| -> Option<(NodeId, Width, Speed)> {
         let kind = kind(fabric, port)?;
         Some((fabric.ports[port].node, kind.width, kind.speed))

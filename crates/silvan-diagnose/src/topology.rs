@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate, Span};
+use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
 use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode, NodeKind};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Node, Speed, Width};
 use silvan_mad::congestion::{
@@ -23,7 +23,7 @@ use silvan_subnet::transport::{Transport, TransportError};
 use crate::dumps::assumed;
 use crate::observation::data_rate;
 use crate::survey::{AdapterControl, ManagerState, SurveyError, SwitchControl};
-use crate::tick::{read_codes, ticks};
+use crate::tick::TickFacts;
 
 /// A subnet without its counters.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub struct LiveSubnet {
     pub without_table: Vec<String>,
     /// Counters of each node.
     pub counters: IdVec<NodeId, CounterCapabilities>,
-    /// The tick of PortXmitWait by port; `None` without a cable, and where it is not known.
-    pub ticks: IdVec<PortId, Option<Span>>,
+    /// What decides the tick of PortXmitWait of each port.
+    pub tick_facts: TickFacts,
     /// Data rate of the local port's link.
     pub local_rate: Option<Rate>,
 }
@@ -94,7 +94,7 @@ impl LiveSubnet {
             adapters,
             is_complete: subnet.is_complete && lids.len() == subnet.adapters.len(),
             counters: counters(client, &fabric)?,
-            ticks: ticks(&fabric, &imported, &read_codes(client, &fabric)?),
+            tick_facts: TickFacts::read(client, &fabric, &imported)?,
             local_rate: rate_of(&subnet.local),
             without_table,
             tables,
@@ -220,15 +220,20 @@ fn import(subnet: &Subnet, lids: Option<&HostLids>) -> ImportedFabric {
                     if lids.is_some() && lid.is_none() {
                         continue;
                     }
-                    let name = unique(host_name(subnet, adapter.guid), adapter.guid);
+                    let description = host_name(subnet, adapter.guid);
+                    let name = unique(description, adapter.guid);
                     let is_one = hosts_cabled.get(&adapter.guid) == Some(&1);
                     fabric.nodes.push(ImportedNode {
                         name: match is_one {
                             true => name,
                             false => format!("{name}/P{}", adapter.number),
                         },
-                        kind: NodeKind::Adapter,
-                        device: None,
+                        kind: NodeKind::of_adapter(
+                            adapter.is_router,
+                            description,
+                            Some(adapter.device),
+                        ),
+                        device: Some(adapter.device),
                         line: 0,
                         switch_ports: None,
                         guid: Some(adapter.guid),

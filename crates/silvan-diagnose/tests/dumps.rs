@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use silvan_core::{MonotonicTime, Span};
+use silvan_core::{GivenTicks, MonotonicTime, Span};
 use silvan_diagnose::dumps::{DumpDiagnosis, FileRole, Files, counters, diagnose_files};
 use silvan_diagnose::health::HealthItem;
 use silvan_fabric::import;
@@ -150,7 +150,9 @@ fn files<'a>(before: &'a str, after: &'a str) -> Files<'a> {
 }
 
 const SECOND: Span = Span::from_secs(1);
-const TICK: Option<Span> = Some(Span::from_ns(4));
+fn tick() -> GivenTicks {
+    GivenTicks::of_all(Span::from_ns(4))
+}
 
 #[test]
 fn all_formats_have_the_same_verdict() {
@@ -167,7 +169,7 @@ fn all_formats_have_the_same_verdict() {
     ];
     for (before, after) in &pairs {
         let DumpDiagnosis { report, odd, .. } =
-            diagnose_files(files(before, after), SECOND, TICK).unwrap();
+            diagnose_files(files(before, after), SECOND, &tick()).unwrap();
         assert_eq!(odd, []);
         let [tree] = &report.trees[..] else {
             panic!("{report:?}");
@@ -206,9 +208,9 @@ fn the_database_of_ibdiagnet_is_enough() {
         topology: &before,
         ..files(&before, &after)
     };
-    let alone = diagnose_files(alone, SECOND, TICK).unwrap();
+    let alone = diagnose_files(alone, SECOND, &tick()).unwrap();
     let (before, after) = (csv(1), csv(2));
-    let both = diagnose_files(files(&before, &after), SECOND, TICK).unwrap();
+    let both = diagnose_files(files(&before, &after), SECOND, &tick()).unwrap();
     let [tree] = &alone.report.trees[..] else {
         panic!("{:?}", alone.report);
     };
@@ -260,7 +262,7 @@ fn adapters_are_found_by_name_where_their_node_guids_are_missing() {
             topology,
             ..files(&before, &after)
         };
-        diagnose_files(files, SECOND, TICK)
+        diagnose_files(files, SECOND, &tick())
     };
     let found = by_port(BY_PORT).unwrap();
     assert_eq!(found.odd, []);
@@ -282,17 +284,17 @@ fn adapters_are_found_by_name_where_their_node_guids_are_missing() {
 fn a_file_that_is_cut_off_or_empty_is_refused() {
     let whole = csv(2);
     let (before, cut) = (csv(1), &whole[..whole.len() - 20]);
-    let (role, error) = diagnose_files(files(&before, cut), SECOND, TICK).unwrap_err();
+    let (role, error) = diagnose_files(files(&before, cut), SECOND, &tick()).unwrap_err();
     assert_eq!(role, FileRole::After);
     assert!(
         error.message.contains("cells") || error.message.contains("no end"),
         "{error}"
     );
-    let (role, error) = diagnose_files(files("", &before), SECOND, TICK).unwrap_err();
+    let (role, error) = diagnose_files(files("", &before), SECOND, &tick()).unwrap_err();
     assert_eq!((role, error.line), (FileRole::Before, None));
     let text = query_errors(1);
     let (role, error) =
-        diagnose_files(files(&text[..text.len() - 30], &text), SECOND, TICK).unwrap_err();
+        diagnose_files(files(&text[..text.len() - 30], &text), SECOND, &tick()).unwrap_err();
     assert_eq!(role, FileRole::Before);
     assert!(error.line.is_some());
     let broken = Files {
@@ -300,7 +302,7 @@ fn a_file_that_is_cut_off_or_empty_is_refused() {
         ..files(&text, &text)
     };
     assert_eq!(
-        diagnose_files(broken, SECOND, TICK).unwrap_err().0,
+        diagnose_files(broken, SECOND, &tick()).unwrap_err().0,
         FileRole::Topology
     );
 }
@@ -310,14 +312,14 @@ fn a_file_that_is_cut_off_or_empty_is_refused() {
 fn a_number_that_may_be_cut_off_is_not_read() {
     let (before, after) = (perfquery(1, 7), perfquery(2, 7));
     let unknown = |after| {
-        let done = diagnose_files(files(&before, after), SECOND, TICK).unwrap();
+        let done = diagnose_files(files(&before, after), SECOND, &tick()).unwrap();
         done.report.unknown_ports
     };
     assert_eq!(unknown(&after), 0);
     assert_eq!(unknown(&after[..after.len() - 1]), 1);
     let (before, after) = (query_errors(1), query_errors(2));
     let end = after.rfind(" == ").unwrap() + 5;
-    let (role, error) = diagnose_files(files(&before, &after[..end]), SECOND, TICK).unwrap_err();
+    let (role, error) = diagnose_files(files(&before, &after[..end]), SECOND, &tick()).unwrap_err();
     assert_eq!(
         (role, error.line),
         (FileRole::After, Some(after.lines().count()))
@@ -332,7 +334,7 @@ fn ports_that_a_dump_lacks_are_named_and_not_guessed() {
         .filter(|line| !line.contains("0x2 port"))
         .collect();
     let DumpDiagnosis { report, .. } =
-        diagnose_files(files(&before, &lines.join("\n")), SECOND, TICK).unwrap();
+        diagnose_files(files(&before, &lines.join("\n")), SECOND, &tick()).unwrap();
     assert_eq!(report.unknown_ports, 3);
     let finding = report
         .health
@@ -348,7 +350,7 @@ fn ports_that_a_dump_lacks_are_named_and_not_guessed() {
 #[test]
 fn counters_of_another_fabric_are_refused() {
     let before = csv(1).replace("0x00000000000000", "0x00000000abcdef");
-    let (role, error) = diagnose_files(files(&before, &csv(2)), SECOND, TICK).unwrap_err();
+    let (role, error) = diagnose_files(files(&before, &csv(2)), SECOND, &tick()).unwrap_err();
     assert_eq!(role, FileRole::Before);
     assert!(error.message.starts_with("10 of 10 ports"), "{error}");
 }
@@ -357,7 +359,7 @@ fn counters_of_another_fabric_are_refused() {
 fn counters_that_stop_or_are_reset_make_no_verdict() {
     // Read in the wrong order, everything seems to have been reset.
     let DumpDiagnosis { report, .. } =
-        diagnose_files(files(&query_errors(2), &query_errors(1)), SECOND, TICK).unwrap();
+        diagnose_files(files(&query_errors(2), &query_errors(1)), SECOND, &tick()).unwrap();
     assert_eq!(report.trees.len(), 0);
     assert!(report.unknown_ports > 0);
     assert!(
@@ -370,7 +372,7 @@ fn counters_that_stop_or_are_reset_make_no_verdict() {
     let full = u32::MAX.to_string();
     let stopped = query_errors(2).replace("== 200000000]", &format!("== {full}]"));
     let DumpDiagnosis { report, .. } =
-        diagnose_files(files(&query_errors(1), &stopped), SECOND, TICK).unwrap();
+        diagnose_files(files(&query_errors(1), &stopped), SECOND, &tick()).unwrap();
     let finding = report
         .health
         .iter()
@@ -381,7 +383,7 @@ fn counters_that_stop_or_are_reset_make_no_verdict() {
     let DumpDiagnosis { report, .. } = diagnose_files(
         files(&query_errors(1), &query_errors(2)),
         Span::from_ms(100),
-        TICK,
+        &tick(),
     )
     .unwrap();
     assert!(
@@ -411,7 +413,7 @@ proptest! {
         }
         let fabric = fabric();
         let _ = counters(&text, &fabric, MonotonicTime::ZERO);
-        let _ = diagnose_files(files(&text, &csv(2)), SECOND, TICK);
+        let _ = diagnose_files(files(&text, &csv(2)), SECOND, &tick());
     }
 }
 
@@ -494,7 +496,7 @@ fn no_file_that_is_cut_off_has_another_verdict_in_silence() {
                 before,
                 after,
             };
-            let wanted = diagnose_files(whole, SECOND, TICK).unwrap();
+            let wanted = diagnose_files(whole, SECOND, &tick()).unwrap();
             let mut roles: Vec<(FileRole, &str)> = vec![
                 (FileRole::Topology, topology),
                 (FileRole::Before, before),
@@ -524,7 +526,7 @@ fn no_file_that_is_cut_off_has_another_verdict_in_silence() {
                         },
                     };
                     cuts += 1;
-                    let Ok(done) = diagnose_files(files, SECOND, TICK) else {
+                    let Ok(done) = diagnose_files(files, SECOND, &tick()) else {
                         continue;
                     };
                     if verdict(&done) != verdict(&wanted) && !names_a_gap(&done, &wanted) {
@@ -554,7 +556,7 @@ fn root(done: &DumpDiagnosis) -> (String, &'static str, Vec<String>) {
 }
 
 fn diagnosis(before: &str, after: &str) -> DumpDiagnosis {
-    diagnose_files(files(before, after), SECOND, TICK).unwrap()
+    diagnose_files(files(before, after), SECOND, &tick()).unwrap()
 }
 
 /// The counters of PortCountersExtended besides data and packets, as an older perfquery prints those that a device has
@@ -670,7 +672,7 @@ fn slower_links_are_not_degraded_in_files_that_do_not_say_so() {
         topology: &topology,
         ..files(&before, &after)
     };
-    let done = diagnose_files(files, SECOND, TICK).unwrap();
+    let done = diagnose_files(files, SECOND, &tick()).unwrap();
     let found = root(&done);
     assert_eq!((found.0.as_str(), found.1), ("right:1", "incast"));
     let about: Vec<&HealthItem> = done
@@ -730,7 +732,7 @@ fn tick_follows_from_the_device() {
             topology: &topology,
             ..files(&before, &after)
         };
-        let done = diagnose_files(of_device, SECOND, None).unwrap();
+        let done = diagnose_files(of_device, SECOND, &GivenTicks::default()).unwrap();
         assert_eq!(root(&done), root(&expected), "{device}");
         for (loss, other) in done.report.losses.iter().zip(&expected.report.losses) {
             assert!(
@@ -739,11 +741,66 @@ fn tick_follows_from_the_device() {
             );
         }
         // A tick that is given wins.
-        let given = Some(Span::from_ps((ns * 500.0) as u64));
+        let given = &GivenTicks::of_all(Span::from_ps((ns * 500.0) as u64));
         let half = diagnose_files(of_device, SECOND, given).unwrap();
         let most = |done: &DumpDiagnosis| done.report.losses[0].wait;
         assert!((most(&half) - most(&done) / 2.0).abs() < 1e-3);
     }
+}
+
+/// Oracle: arithmetic: waiting times are in proportion to the tick that is given.
+#[test]
+fn tick_may_be_given_by_device() {
+    let (before, after) = (perfquery(1, 7), perfquery(2, 7));
+    let mut switches = ["0xd2f0", "0xcb20"].into_iter();
+    let lines = TOPOLOGY
+        .lines()
+        .map(|line| match line.starts_with("Switch") {
+            true => format!("vendid=0x2c9\ndevid={}\n{line}\n", switches.next().unwrap()),
+            false => format!("{line}\n"),
+        });
+    let topology: String = lines.collect();
+    let of_devices = Files {
+        topology: &topology,
+        ..files(&before, &after)
+    };
+    let diagnosed = |texts: &[&str]| {
+        let given = GivenTicks::parse(texts.iter().copied()).unwrap();
+        diagnose_files(of_devices, SECOND, &given).unwrap()
+    };
+    let ticks = |done: &DumpDiagnosis| -> Vec<(f64, usize)> {
+        let ticks = done.report.ticks.iter();
+        ticks.map(|tick| (tick.ns, tick.ports)).collect()
+    };
+    // Four lanes of SDR carry 1 GB/s: 8 bytes of the port, 32 bytes of a lane.
+    assert_eq!(ticks(&diagnosed(&[])), [(8.0, 5), (128.0, 5)]);
+    assert_eq!(ticks(&diagnosed(&["4 ns"])), [(4.0, 10)]);
+    // Adapters count as the switch that they are cabled to.
+    let quantum = diagnosed(&["Quantum=4 ns"]);
+    assert_eq!(ticks(&quantum), [(4.0, 5), (128.0, 5)]);
+    assert!(quantum.odd.is_empty(), "{:?}", quantum.odd);
+    let wait = |done: &DumpDiagnosis| {
+        let loss = done.report.losses.iter().find(|loss| loss.port == "left:3");
+        loss.unwrap().wait
+    };
+    let expected = diagnosis(&before, &after);
+    assert!((wait(&quantum) - wait(&expected)).abs() < 1e-9);
+    let both = diagnosed(&["54000=2 ns", "switch-ib=3 ns", "4 ns"]);
+    assert_eq!(ticks(&both), [(2.0, 5), (3.0, 5)]);
+    assert!((wait(&both) - wait(&expected) / 2.0).abs() < 1e-9);
+    assert_eq!(
+        ticks(&diagnosed(&["0xcb20=3 ns", "4 ns"])),
+        [(3.0, 5), (4.0, 5)]
+    );
+    let absent = diagnosed(&["quantum-3=3 ns"]);
+    assert_eq!(ticks(&absent), [(8.0, 5), (128.0, 5)]);
+    assert_eq!(
+        absent.odd,
+        [(
+            FileRole::Topology,
+            "54004 (0xd2f4): no node has this DeviceID, whose tick is given".to_owned()
+        )]
+    );
 }
 
 /// Oracle: the speeds that each device has. EDR is that of Switch-IB and of Quantum.
@@ -755,7 +812,7 @@ fn tick_without_a_device_follows_from_the_fastest_link() {
             topology,
             ..files(&before, &after)
         };
-        diagnose_files(files, SECOND, None).map(|done| {
+        diagnose_files(files, SECOND, &GivenTicks::default()).map(|done| {
             let loss = done.report.losses.iter().find(|loss| loss.port == "left:3");
             loss.map(|loss| loss.wait)
         })
@@ -782,5 +839,5 @@ fn tick_without_a_device_follows_from_the_fastest_link() {
         before: &before,
         after: &before,
     };
-    assert!(diagnose_files(quiet, SECOND, None).is_ok());
+    assert!(diagnose_files(quiet, SECOND, &GivenTicks::default()).is_ok());
 }

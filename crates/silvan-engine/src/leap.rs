@@ -141,19 +141,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Why the run leaps over nothing; `None` if it may.
     pub fn no_leaps(&self) -> Option<&'static str> {
         if !self.plane.config.fast_forward {
-            return Some("it is off");
+            return Some("fast-forward is off");
         }
         if S::ACTIVE || C::ACTIVE {
-            return Some("it has congestion control");
+            return Some("the run has congestion control");
         }
         if !F::LOOKAHEAD {
-            return Some("it is simulated event by event");
+            return Some("the run is simulated event by event");
         }
         if !W::RECURS || !self.workload.can_recur() {
-            return Some("its traffic is not programs alone");
+            return Some("the traffic is not programs alone");
         }
         let hidden = self.plane.hidden_state();
-        hidden.or_else(|| (!self.whole_messages).then_some("its traffic is notified of each packet"))
+        hidden.or_else(|| (!self.whole_messages).then_some("the traffic is notified of each packet"))
     }
 
     /// Notes that something from outside has changed.

@@ -7,7 +7,7 @@ use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, 
 use thiserror::Error;
 
 use crate::fabric::nearest;
-use crate::{Fabric, Link, LinkKind, Node, NodeKind, Port};
+use crate::{Fabric, HostRole, Link, LinkKind, Node, NodeKind, Port};
 
 /// What is wrong with a description of a fabric. Nothing is built then.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -224,6 +224,8 @@ pub struct Identity {
     pub port_guid: Option<Guid>,
     /// Which port of its adapter a host is, from 1.
     pub adapter_port: Option<PortNumber>,
+    /// What the port of a host belongs to.
+    pub role: HostRole,
 }
 
 /// A port of a node that has been added; only meaningful to the builder that made it.
@@ -617,6 +619,7 @@ fn append_node(fabric: &mut Fabric, new: &NewNode, lid: Lid) -> NodeId {
             true => None,
             false => Some(new.identity.adapter_port.unwrap_or(PortNumber::new(1))),
         },
+        role: (!new.is_switch).then_some(new.identity.role),
         first_port,
         port_count: new.port_count,
     })

@@ -17,6 +17,29 @@ pub enum NodeKind {
     Host(HostId),
 }
 
+/// What the port of a host belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HostRole {
+    /// An adapter of a host.
+    #[default]
+    Adapter,
+    /// A router, which receives the packets that leave the subnet.
+    Router,
+    /// An aggregation node (SHARP), which reduces data inside a switch.
+    Aggregation,
+}
+
+impl HostRole {
+    /// Its name in tables and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Adapter => "host",
+            Self::Router => "router",
+            Self::Aggregation => "aggregation",
+        }
+    }
+}
+
 /// A switch or a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -32,6 +55,8 @@ pub struct Node {
     /// Which port of its adapter a host is: adapters with several cabled ports are several hosts of
     /// one node GUID. `None` for a switch.
     pub adapter_port: Option<PortNumber>,
+    /// What the port of a host belongs to; `None` for a switch.
+    pub role: Option<HostRole>,
     /// External port 1; the others follow.
     pub first_port: PortId,
     /// External ports are numbered 1 to this.

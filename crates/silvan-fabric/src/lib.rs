@@ -34,6 +34,6 @@ pub mod routing;
 mod testing;
 
 pub use builder::{Endpoint, FabricBuilder, FabricError, Identity, NodeHandle};
-pub use fabric::{Fabric, Node, NodeKind, Port};
+pub use fabric::{Fabric, HostRole, Node, NodeKind, Port};
 pub use link::{Cable, CableLimit, Link, LinkKind, ParseLinkError, Speed, Width};
 pub use routing::ForwardingTables;

@@ -112,7 +112,7 @@ pub trait Simulation {
 
     /// Why the engine leaps over nothing; `None` if it may.
     fn no_leaps(&self) -> Option<&'static str> {
-        Some("it has several threads")
+        Some("the run has several threads")
     }
 
     /// Returns true if congestion control has held a flow back, moved a packet to another lane or path, discarded one, or delays

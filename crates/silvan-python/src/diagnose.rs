@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use silvan_core::Span;
+use silvan_core::{GivenTicks, Span};
 use silvan_diagnose::dumps::{FileRole, Files, diagnose_files};
 #[cfg(target_os = "linux")]
 use silvan_diagnose::exporter::{Exporter, Swept};
@@ -36,6 +36,12 @@ fn json(py: Python<'_>, report: &Report) -> PyResult<String> {
     serde_json::to_string(report).map_err(|error| diagnosis_error(py, &error.to_string(), None))
 }
 
+/// Reads stated ticks, such as `4 ns` and `Quantum=0.32 ns`.
+fn given_ticks(py: Python<'_>, texts: &[String]) -> PyResult<GivenTicks> {
+    let given = GivenTicks::parse(texts.iter().map(String::as_str));
+    given.map_err(|error| diagnosis_error(py, &format!("tick: {error}"), Some(error.hint())))
+}
+
 /// What a file is, for messages.
 fn role(role: FileRole) -> &'static str {
     match role {
@@ -58,7 +64,7 @@ pub fn subnet_tables(py: Python<'_>, map: &SubnetMap) -> PyResult<SubnetTables> 
 /// Diagnoses a subnet from files. Gives the report, the loads of the ports, the subnet, and what is odd about
 /// which file; raises `DiagnosisError` with the file before the message.
 #[pyfunction]
-#[pyo3(signature = (*, topology, routes, before, after, interval_ps, tick_ps=None))]
+#[pyo3(signature = (*, topology, routes, before, after, interval_ps, ticks))]
 #[expect(clippy::type_complexity, reason = "a tuple for Python")]
 pub fn diagnose_dumps(
     py: Python<'_>,
@@ -67,7 +73,7 @@ pub fn diagnose_dumps(
     before: &str,
     after: &str,
     interval_ps: u64,
-    tick_ps: Option<u64>,
+    ticks: Vec<String>,
 ) -> PyResult<(
     String,
     Py<PyBytes>,
@@ -80,9 +86,9 @@ pub fn diagnose_dumps(
         before,
         after,
     };
-    let (interval, tick) = (Span::from_ps(interval_ps), tick_ps.map(Span::from_ps));
+    let (interval, given) = (Span::from_ps(interval_ps), given_ticks(py, &ticks)?);
     let done = py
-        .detach(|| diagnose_files(files, interval, tick))
+        .detach(|| diagnose_files(files, interval, &given))
         .map_err(|(file, error)| {
             diagnosis_error(py, &format!("{}:{error}", role(file)), Some(&error.hint))
         })?;
@@ -113,8 +119,8 @@ struct Watching {
     /// The port has failed, and is to be opened again.
     is_lost: bool,
     watch: Watch,
-    /// Tick of PortXmitWait of all ports; `None` for that of each port's device.
-    tick: Option<Span>,
+    /// Stated ticks of PortXmitWait. Other ports have that of their device.
+    given_ticks: GivenTicks,
     /// What the last sweep has found, until it is reported.
     survey: Option<Survey>,
     /// The topology that was laid out last, and its layout.
@@ -163,7 +169,7 @@ impl Watching {
     fn report(&mut self, time_scale: f64) -> Option<(Report, Vec<u8>, bool)> {
         let survey = self.survey.take()?;
         let client = &mut self.client;
-        let (report, observation) = survey.diagnose(self.tick, time_scale, || client.now());
+        let (report, observation) = survey.diagnose(&self.given_ticks, time_scale, || client.now());
         let topology = &survey.topology;
         let exporter = self.exporter.as_ref().zip(survey.answers.as_ref());
         if let Some(((exporter, _), answers)) = exporter {
@@ -206,14 +212,15 @@ impl SubnetWatch {
 impl SubnetWatch {
     /// Opens the port.
     #[new]
-    #[pyo3(signature = (*, device, port, tick_ps, link_share))]
+    #[pyo3(signature = (*, device, port, ticks, link_share))]
     fn new(
         py: Python<'_>,
         device: Option<&str>,
         port: u8,
-        tick_ps: Option<u64>,
+        ticks: Vec<String>,
         link_share: f64,
     ) -> PyResult<Self> {
+        let given_ticks = given_ticks(py, &ticks)?;
         let transport = py
             .detach(|| UmadTransport::open(device, port))
             .map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
@@ -223,7 +230,7 @@ impl SubnetWatch {
             port,
             is_lost: false,
             watch: Watch::with_link_share(link_share),
-            tick: tick_ps.map(Span::from_ps),
+            given_ticks,
             survey: None,
             map: None,
             exporter: None,

@@ -51,6 +51,10 @@ pub struct AdapterPort {
     pub port_guid: Guid,
     /// Its number on the adapter.
     pub number: PortNumber,
+    /// Vendor and device of the adapter.
+    pub device: DeviceId,
+    /// The node is a router.
+    pub is_router: bool,
 }
 
 /// A switch.
@@ -246,6 +250,8 @@ impl Discovery {
                         guid: info.node_guid,
                         port_guid: info.port_guid,
                         number: info.local_port,
+                        device: info.device(),
+                        is_router: info.node_type == NodeType::ROUTER,
                     };
                     self.adapters.insert(switch, adapter);
                 }

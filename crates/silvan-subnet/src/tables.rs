@@ -224,6 +224,8 @@ mod tests {
             guid: Guid::new(0x100 * switch + u64::from(port)),
             port_guid: Guid::new(0x1000 * switch + u64::from(port)),
             number: PortNumber::new(1),
+            device: DeviceId::EMULATED,
+            is_router: false,
         };
         let subnet = Subnet {
             local: LocalPort {

@@ -1,7 +1,7 @@
 """The command line. Data goes to stdout; log and progress go to stderr.
 
 Exit status: 0 fine, 1 a run failed (a credit loop, say), 2 bad input, could not run or nowhere to
-print, 130 stopped by Ctrl-C, 141 the reader of stdout has ended.
+print, 130 stopped by Ctrl-C or SIGTERM, 141 the reader of stdout has ended.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from silvan.cli import (
 from silvan.cli.groups import GroupedCommands
 from silvan.cli.misspelt import suggestion
 from silvan.cli.printer import fail, is_stdout, note, put
+from silvan.cli.termination import ended_in_order
 from silvan.errors import (
     EvaluationError,
     ProgramError,
@@ -77,16 +78,16 @@ app.command("validate", rich_help_panel=_SIMULATE)(inspect.validate)
 app.command("show", rich_help_panel=_SIMULATE)(inspect.show)
 app.command("schema", rich_help_panel=_SIMULATE)(inspect.schema)
 app.command("plug-ins", rich_help_panel=_SIMULATE)(plug_ins.plug_ins)
-app.command("run", rich_help_panel=_SIMULATE)(run.run)
-app.command("sweep", rich_help_panel=_SIMULATE)(sweep.sweep)
+app.command("run", rich_help_panel=_SIMULATE)(ended_in_order(run.run))
+app.command("sweep", rich_help_panel=_SIMULATE)(ended_in_order(sweep.sweep))
 app.command("plot", rich_help_panel=_SIMULATE)(plot.plot)
 app.command("view", rich_help_panel=_SIMULATE)(view.view)
-app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
-app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
-app.command("saturate", rich_help_panel=_PLAN)(saturate.saturate)
+app.command("compare", rich_help_panel=_COMPARE)(ended_in_order(compare.compare))
+app.command("reproduce", rich_help_panel=_COMPARE)(ended_in_order(reproduce.reproduce))
+app.command("saturate", rich_help_panel=_PLAN)(ended_in_order(saturate.saturate))
 app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
-app.command("tune", rich_help_panel=_PLAN)(tune.tune)
-app.command("fit", rich_help_panel=_PLAN)(fit.fit)
+app.command("tune", rich_help_panel=_PLAN)(ended_in_order(tune.tune))
+app.command("fit", rich_help_panel=_PLAN)(ended_in_order(fit.fit))
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)

@@ -58,7 +58,8 @@ def attach(
         pass
     words = [sys.executable, "-m", "silvan", command]
     for option, value in options.items():
-        words += [option, str(value)] if value is not None else []
+        for one in value if isinstance(value, list) else [value]:
+            words += [option, str(one)] if one is not None else []
     words += [flag for flag, given in flags.items() if given]
     preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
     sys.stdout.flush()

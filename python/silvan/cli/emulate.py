@@ -92,9 +92,9 @@ Devices = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Devices that the switches show, which decide the tick of PortXmitWait: emulated, "
-        "switch-x, switch-ib, switch-ib-2, quantum, quantum-2, quantum-3, or by-speed for the "
-        "device that has the speed of the switch's fastest link.",
+        help="Devices that the switches and their adapters show, which decide the tick of "
+        "PortXmitWait: emulated, switch-x, switch-ib, switch-ib-2, quantum, quantum-2, quantum-3, "
+        "or by-speed for the device that has the speed of the switch's fastest link.",
     ),
 ]
 OpenSm = Annotated[

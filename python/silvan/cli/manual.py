@@ -14,7 +14,7 @@ _EXIT_STATUS = (
     ("0", "Success."),
     ("1", "A run failed, such as a fabric that is stalled by a credit loop."),
     ("2", "The input is wrong, or the command could not start."),
-    ("130", "Stopped by Ctrl-C; finished results are kept."),
+    ("130", "Stopped by Ctrl-C or SIGTERM; finished results are kept."),
 )
 
 

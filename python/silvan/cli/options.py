@@ -96,11 +96,13 @@ Bind = Annotated[
     ),
 ]
 WaitTick = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--tick",
-        metavar="TIME",
-        help="Length of a tick of PortXmitWait of all ports; default: that of each port's device.",
+        metavar="TIME|DEVICE=TIME",
+        help="Length of a tick of PortXmitWait of all ports, or of the ports of a device, by name "
+        "(Quantum) or DeviceID (0xd2f0, 54000); default: that of each port's device. May be "
+        "repeated.",
         show_default=False,
     ),
 ]

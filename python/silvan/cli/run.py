@@ -197,6 +197,8 @@ def run(
     idle = {report["summary"]["idle_scheme"] for report in ordered}
     if None not in idle:
         note(f"note: {loaded.control.scheme} never acted: {'; '.join(sorted(idle))}")
+    if remark := _leaps(loaded, [report["summary"] for report in ordered]):
+        note(remark)
     used = min(report["summary"]["threads"] for report in ordered)
     why = None if len(jobs) == 1 else "several seeds run at once, all but the last few on one"
     if remark := fewer_threads(wanted, used, why):
@@ -226,6 +228,18 @@ def run(
         write_capture(shown, pcap)
         if fct is not None:
             note(f"{shown.write_fct(fct):,} flows written to {fct}")
+
+
+def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say in a line how much of some runs was leapt over, or why nothing was if that is asked."""
+    reasons = {summary["no_leaps"] for summary in summaries} - {None}
+    if reasons and scenario.to_dict()["run"].get("fast-forward") == "on":
+        return f"note: run.fast-forward has no effect: {'; '.join(sorted(reasons))}"
+    leapt = sum(summary["leapt_packet_hops"] for summary in summaries)
+    if not leapt:
+        return None
+    share = leapt / sum(summary["packet_hops"] for summary in summaries)
+    return f"fast-forward: {share:.1%} of the packet-hops repeat others and were leapt over"
 
 
 def _setting(scenario: Scenario, threads: int) -> str:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _KINDS = (signal.SIGTERM, signal.SIGHUP)
 """Kinds of signals by which users, services and terminals that are closed end a command."""
 
 
 @contextmanager
-def _handled(handle: Callable[[int, object], None]) -> Iterator[None]:
+def _handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread may set handlers.
+        yield
+        return
     # nohup has SIGHUP ignored.
     kinds = [kind for kind in _KINDS if signal.getsignal(kind) is not signal.SIG_IGN]
     before = [signal.signal(kind, handle) for kind in kinds]
@@ -23,6 +34,17 @@ def _handled(handle: Callable[[int, object], None]) -> Iterator[None]:
             signal.signal(kind, handler)
 
 
+def ended_in_order(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a command treat SIGTERM and SIGHUP as Ctrl-C."""
+
+    @wraps(command)
+    def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        with terminated_as_interrupted():
+            return command(*arguments, **options)
+
+    return call
+
+
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP as Ctrl-C, so that sockets and child processes are left in order.
@@ -31,11 +53,16 @@ def terminated_as_interrupted() -> Iterator[None]:
     """
     is_ending = False
 
-    def interrupt(_signal: int, _frame: object) -> None:
+    def interrupt(_signal: int, frame: FrameType | None) -> None:
         nonlocal is_ending
-        if not is_ending:
-            is_ending = True
-            raise KeyboardInterrupt
+        if is_ending:
+            return
+        is_ending = True
+        # A handler of Ctrl-C may remember its call, because compiled modules clear exceptions.
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+        raise KeyboardInterrupt
 
     with _handled(interrupt):
         yield
@@ -50,7 +77,7 @@ def termination_passed_on() -> Iterator[Callable[[subprocess.Popen[str]], None]]
     commands: list[subprocess.Popen[str]] = []
     have_come: list[int] = []
 
-    def pass_on(kind: int, _frame: object) -> None:
+    def pass_on(kind: int, _frame: FrameType | None) -> None:
         have_come.append(kind)
         for command in commands:
             command.send_signal(kind)

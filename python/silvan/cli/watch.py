@@ -19,7 +19,7 @@ from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
 from silvan.cli.printer import note, put
 from silvan.cli.sweep_failures import SweepFailures
 from silvan.errors import DiagnosisError, EmulationError
-from silvan.live.diagnosis import FabricClock, SubnetWatcher, span_ps
+from silvan.live.diagnosis import FabricClock, SubnetWatcher, Ticks, span_ps
 from silvan.live.host_jobs import HostJobs
 from silvan.live.moments import Moment
 from silvan.live.ring import RingFile
@@ -69,7 +69,7 @@ def watch_subnet(
     *,
     device: str | None,
     port: int,
-    tick: str | None,
+    tick: Ticks,
     link_percent: float,
     clock: FabricClock | None,
 ) -> None:

@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from silvan.execution.child_processes import DeferredSignals
 
 _START = "silvan-scratch-"
 """How the names of the folders start."""
+
+_MOUNT = "silvan-mount-"
+"""The same of folders on which a process mounts file systems in its own namespace."""
 
 
 @contextmanager
@@ -41,26 +44,61 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
     OSError
         The folder cannot be made.
     """
+    with _folder(f"{_START}{purpose}-", _remove_tree) as path:
+        yield path
+
+
+@contextmanager
+def mount_point() -> Iterator[Path]:
+    """Make a folder to mount file systems on, and remove it after the block if it is empty then.
+
+    What is mounted there outlives the block where nothing has unmounted it, and is never removed.
+
+    Yields
+    ------
+    Path
+        The folder.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be made.
+    """
+    with _folder(_MOUNT, _remove_empty) as path:
+        yield path
+
+
+@contextmanager
+def _folder(start: str, remove: Callable[[Path], None]) -> Iterator[Path]:
     base = Path(tempfile.gettempdir())
     _remove_abandoned(base)
     with DeferredSignals() as signals:
-        path, lock = _made(base, purpose)
+        path, lock = _made(base, start)
         try:
             signals.deliver()
             yield path
         finally:
             with DeferredSignals():
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path)
                 if lock is not None:
                     os.close(lock)
 
 
-def _made(base: Path, purpose: str) -> tuple[Path, int | None]:
+def _remove_tree(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_empty(path: Path) -> None:
+    with suppress(OSError):
+        path.rmdir()
+
+
+def _made(base: Path, start: str) -> tuple[Path, int | None]:
     """Make a folder and lock it; no lock where the file system has none, as some NFS."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=f"{_START}{purpose}-", dir=base))
+        path = Path(tempfile.mkdtemp(prefix=start, dir=base))
         try:
-            return path, _lock(path)
+            return path, lock_folder(path)
         except (FileNotFoundError, BlockingIOError):
             # Another process has taken it for an abandoned one.
             continue
@@ -68,8 +106,8 @@ def _made(base: Path, purpose: str) -> tuple[Path, int | None]:
             return path, None
 
 
-def _lock(path: Path) -> int:
-    """Lock a folder.
+def lock_folder(path: Path) -> int:
+    """Lock a folder, until the descriptor that is returned is closed or the process ends.
 
     Raises
     ------
@@ -93,11 +131,17 @@ def _lock(path: Path) -> int:
 
 def _remove_abandoned(base: Path) -> None:
     """Remove this user's folders that no process has locked."""
-    for path in base.glob(f"{_START}*"):
-        with suppress(OSError):
-            if path.lstat().st_uid == os.getuid():
-                lock = _lock(path)
-                try:
-                    shutil.rmtree(path, ignore_errors=True)
-                finally:
-                    os.close(lock)
+    for start, remove in ((_START, _remove_tree), (_MOUNT, _remove_empty)):
+        for path in base.glob(f"{start}*"):
+            remove_unlocked(path, remove)
+
+
+def remove_unlocked(path: Path, remove: Callable[[Path], None] = _remove_tree) -> None:
+    """Remove a folder of this user, unless a process has locked it."""
+    with suppress(OSError):
+        if path.lstat().st_uid == os.getuid():
+            lock = lock_folder(path)
+            try:
+                remove(path)
+            finally:
+                os.close(lock)

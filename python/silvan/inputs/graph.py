@@ -9,7 +9,7 @@ from silvan.errors import MissingExtraError, ScenarioError, shown
 from silvan.inputs.toml_text import TomlInput
 
 _SWITCH = ("ports", "lid", "guid")
-_HOST = ("lid", "guid", "port-guid", "adapter-port")
+_HOST = ("lid", "guid", "port-guid", "adapter-port", "router")
 _CABLE = ("speed", "width", "rate", "length", "latency")
 _SIMILAR = 0.75
 """Least similarity of a misspelt attribute."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from silvan.errors import DiagnosisError, EmulationError
@@ -18,6 +19,9 @@ from silvan.live.moments import Moment, Report, Subnet
 
 DUMP_BYTES = 1 << 30
 """Largest file of a dump."""
+
+Ticks = str | Sequence[str] | None
+"""Ticks that a user states."""
 
 LINK_PERCENT = 1.0
 """The part of a management link that requests take at most, in percent."""
@@ -36,8 +40,9 @@ class SubnetWatcher:
         The adapter; by default the first with an active port.
     port : int
         Its port; 0 is the first active one.
-    tick : str, optional
-        Length of a tick of PortXmitWait of all ports; by default that of each port's device.
+    tick : str or sequence of str, optional
+        Length of a tick of PortXmitWait of all ports, such as ``"4 ns"``, or of the ports of a
+        device, such as ``"Quantum=0.32 ns"``; by default that of each port's device.
     link_percent : float
         The part of a management link that requests take at most, as answers do the other way, in
         percent of its data rate: of the slowest among the link of this port and the cables between
@@ -58,7 +63,7 @@ class SubnetWatcher:
         *,
         device: str | None = None,
         port: int = 0,
-        tick: str | None = None,
+        tick: Ticks = None,
         link_percent: float = LINK_PERCENT,
         clock: FabricClock | None = None,
     ) -> None:
@@ -69,7 +74,7 @@ class SubnetWatcher:
         self._watch = _silvan.SubnetWatch(
             device=device,
             port=port,
-            tick_ps=None if tick is None else span_ps("tick", tick),
+            ticks=_texts(tick),
             link_share=link_percent / 100,
         )
         self._clock = clock
@@ -161,7 +166,7 @@ def diagnose_subnet(
     device: str | None = None,
     port: int = 0,
     interval: str = "1 s",
-    tick: str | None = None,
+    tick: Ticks = None,
     link_percent: float = LINK_PERCENT,
     clock: FabricClock | None = None,
 ) -> Moment:
@@ -205,7 +210,7 @@ def diagnose_files(
     after: Path,
     routes: Path | None = None,
     interval: str = "1 s",
-    tick: str | None = None,
+    tick: Ticks = None,
 ) -> tuple[Moment, list[str]]:
     """Diagnose a subnet from files of the common tools.
 
@@ -219,8 +224,8 @@ def diagnose_files(
         The output of ``dump_lfts``.
     interval : str
         Time between the readings of ``before`` and ``after``.
-    tick : str, optional
-        Length of a tick of PortXmitWait; by default that of each port's device.
+    tick : str or sequence of str, optional
+        See :class:`SubnetWatcher`.
 
     Returns
     -------
@@ -243,7 +248,6 @@ def diagnose_files(
         for role, path in paths.items()
     }
     interval_ps = span_ps("interval", interval)
-    tick_ps = None if tick is None else span_ps("tick", tick)
     if texts["before"] == texts["after"]:
         raise DiagnosisError(
             f"{before} and {after} are the same: no counter has changed in between",
@@ -256,10 +260,12 @@ def diagnose_files(
             before=texts["before"] or "",
             after=texts["after"] or "",
             interval_ps=interval_ps,
-            tick_ps=tick_ps,
+            ticks=_texts(tick),
         )
     except DiagnosisError as error:
         role, _, text = error.message.partition(":")
+        if role not in paths:
+            raise
         raise DiagnosisError(_placed(paths.get(role), text), error.hint) from None
     moment = Moment(Subnet(*subnet), json.loads(report), loads, time.time_ns())
     doubts = [_placed(paths[role], text) for role, text in odd]
@@ -339,6 +345,12 @@ class FabricClock:
         if self._channel is not None:
             self._channel.close()
         self._channel = None
+
+
+def _texts(ticks: Ticks) -> list[str]:
+    if ticks is None:
+        return []
+    return [ticks] if isinstance(ticks, str) else list(ticks)
 
 
 def span_ps(name: str, text: str) -> int:

@@ -165,9 +165,10 @@ class Emulation:
         Start without LIDs, forwarding tables and active ports, as a fabric that waits for a
         subnet manager.
     devices : str
-        Devices that the switches show, which decide the tick of PortXmitWait: ``emulated``,
-        ``switch-x``, ``switch-ib``, ``switch-ib-2``, ``quantum``, ``quantum-2``, ``quantum-3``, or
-        ``by-speed`` for the device that has the speed of the switch's fastest link.
+        Devices that the switches and their adapters show, which decide the tick of PortXmitWait:
+        ``emulated``, ``switch-x``, ``switch-ib``, ``switch-ib-2``, ``quantum``, ``quantum-2``,
+        ``quantum-3``, or ``by-speed`` for the device that has the speed of the switch's fastest
+        link.
     paused : bool
         Start with simulated time paused.
     faults : path, optional

@@ -7,6 +7,7 @@ moment it is there; when the sweep ends, or goes on after it was killed, these f
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from silvan.errors import OutputError, one_line, shown
-from silvan.folders import LOCK, exclusive, require_writable, unwritable, write_bytes, write_text
+from silvan.folders import (
+    LOCK,
+    exclusive,
+    require_regular,
+    require_writable,
+    unwritable,
+    write_bytes,
+    write_text,
+)
 from silvan.inputs.toml_text import TomlValue
 from silvan.results.result import Result
+from silvan.results.result_check import digest
 from silvan.sweeping.plan import Point, SweepPlan
 from silvan.sweeping.table import SweepRow, from_table, to_table
 
@@ -30,6 +40,9 @@ MANIFEST = "sweep.json"
 
 POINTS = "points.parquet"
 """File of all finished points."""
+
+DIGESTS = "points_sha256"
+"""Key of the manifest for the digests of this file: two while it is replaced."""
 
 _PARTS = "points"
 _FAILED = "failed"
@@ -99,6 +112,7 @@ class SweepFolder:
         self.failures: dict[str, Failure] = {}
         self._plan = plan
         self._simulator = simulator
+        self._digests: list[str] = []
         self.tables = tables
         self._changes = list(changes)
 
@@ -244,7 +258,8 @@ class SweepFolder:
                 path.unlink()
         except OSError as error:
             raise unwritable(self.path, error) from None
-        self.rows = read_rows(self.path, list(self._plan.axes))
+        self._digests = [] if before is None else list(before.digests)
+        self.rows = read_rows(self.path, list(self._plan.axes), self._digests)
         if before is not None:
             failures = before.failures
             self.failures = {one.hash: one for one in failures if one.hash not in self.rows}
@@ -271,6 +286,7 @@ class SweepFolder:
             "finished": sum(point.hash in self.rows for point in plan.points),
             "failed": [asdict(one) for one in self.failures.values()],
             "tables": self.tables,
+            DIGESTS: self._digests,
             "base": _base(plan),
             "changes": self._changes,
             "scenario": plan.scenario.to_toml(),
@@ -281,14 +297,23 @@ class SweepFolder:
         """Make one file of all points; those of their own are removed once it is there."""
         sink = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(), sink)
-        write_bytes(self.path / POINTS, sink.getvalue().to_pybytes())
+        data = sink.getvalue().to_pybytes()
+        # A sweep that is killed between two of these steps has one of the digests.
+        written = hashlib.sha256(data).hexdigest()
+        self._digests.append(written)
+        self._write_manifest()
+        write_bytes(self.path / POINTS, data)
+        self._digests = [written]
         self._write_manifest()
         for path in (self.path / _PARTS).glob("*.json"):
             path.unlink()
 
 
-def read_rows(path: Path, keys: Sequence[str]) -> dict[str, SweepRow]:
+def read_rows(path: Path, keys: Sequence[str], digests: Sequence[str] = ()) -> dict[str, SweepRow]:
     """Read the finished points of a sweep's folder.
+
+    A damaged file of all points can take thousands of times its size in memory: nothing of it is
+    decoded before its digest has been compared.
 
     Parameters
     ----------
@@ -296,6 +321,8 @@ def read_rows(path: Path, keys: Sequence[str]) -> dict[str, SweepRow]:
         The folder; the sweep may be going on, or have been killed.
     keys : sequence of str
         The keys that it varies.
+    digests : sequence of str
+        SHA-256 digests of the file of all points, of which it has one; by default any.
 
     Returns
     -------
@@ -312,7 +339,11 @@ def read_rows(path: Path, keys: Sequence[str]) -> dict[str, SweepRow]:
     try:
         if file.exists():
             # Arrow takes no paths that are not UTF-8.
+            require_regular(file)
             with file.open("rb") as opened:
+                if digests and digest(opened) not in digests:
+                    raise ValueError(f"its digest is not the one that {MANIFEST} tells of")
+                opened.seek(0)
                 rows = {row.hash: row for row in from_table(pq.read_table(opened), keys)}
         for file in sorted((path / _PARTS).glob("*.json")):
             row = SweepRow(**json.loads(file.read_text(encoding="utf-8")))
@@ -352,6 +383,20 @@ def _clear(path: Path) -> None:
         raise unwritable(path, error) from None
 
 
+def digests_of(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the digests that a manifest has of the file of all points.
+
+    Raises
+    ------
+    TypeError
+        They are no texts.
+    """
+    digests = manifest.get(DIGESTS, [])
+    if not isinstance(digests, list) or not all(isinstance(one, str) for one in digests):
+        raise TypeError(f"{DIGESTS} is no list of texts")
+    return digests
+
+
 @dataclass(frozen=True, slots=True)
 class _Manifest:
     """What ``sweep.json`` says of the sweep before."""
@@ -360,6 +405,7 @@ class _Manifest:
     grid: Mapping[str, object]
     base: Mapping[str, TomlValue]
     failures: Sequence[Failure]
+    digests: Sequence[str]
 
 
 def _manifest(path: Path) -> _Manifest | None:
@@ -367,7 +413,8 @@ def _manifest(path: Path) -> _Manifest | None:
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
         failures = [Failure(**one) for one in read["failed"]]
-        manifest = _Manifest(read["simulator"], read["grid"], read["base"], failures)
+        digests = digests_of(read)
+        manifest = _Manifest(read["simulator"], read["grid"], read["base"], failures, digests)
         tables = (manifest.grid, manifest.base, *(one.values for one in failures))
         texts = (text for one in failures for text in (one.hash, one.error, one.scenario))
         if not all(isinstance(one, dict) for one in tables):

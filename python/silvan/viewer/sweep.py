@@ -13,7 +13,7 @@ from silvan.errors import OutputError, one_line
 from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlValue, literal
 from silvan.sweeping.plan import label, plain
-from silvan.sweeping.store import MANIFEST, POINTS, Failure, read_rows
+from silvan.sweeping.store import MANIFEST, POINTS, Failure, digests_of, read_rows
 from silvan.sweeping.table import SweepRow, to_table
 from silvan.viewer.report import Report, ReportRun, Section, SweepPoints, Table
 from silvan.viewer.shapes import DAMAGED, SweepManifest, read_json, require_shape
@@ -54,7 +54,7 @@ def sweep_report(folder: Path) -> Report:
 def _report(read: Mapping[str, Any], folder: Path) -> Report:
     keys = list(read["grid"])
     whole = Scenario.from_toml(read["scenario"])
-    rows = list(read_rows(folder, keys).values())
+    rows = list(read_rows(folder, keys, digests_of(read)).values())
     failures = [Failure(**one) for one in read["failed"]]
     base = whole.single_run(rows[0].seed if rows else whole.seed).to_toml()
     points = _floats(to_table(rows, keys))

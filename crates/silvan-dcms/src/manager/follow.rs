@@ -176,9 +176,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             .iter()
             .map(|port| (port.id, port.lid))
             .collect();
-        self.watched = self.registry.watched(&subnet, |number, switch, port| {
-            self.tick(number, switch, port)
-        });
+        let time_scale = self.settings.time_scale;
+        self.watched = self
+            .registry
+            .watched(&subnet, time_scale, |number, switch, port| {
+                self.tick(number, switch, port)
+            });
         let is_same = before
             .iter()
             .copied()
@@ -248,7 +251,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
 
     /// Reads PortSamplesControl.Tick of switches and links that are new.
     fn read_ticks(&mut self, subnet: &Subnet) -> Result<(), ManagerError> {
-        if self.settings.tick.is_some() {
+        if self.settings.given_ticks.has_all() {
             return Ok(());
         }
         let ports = self.registry.swept(subnet);
@@ -272,8 +275,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Length of a tick of the counters of time of a port: that of the configuration, or by device and
-    /// PortSamplesControl, or that of the thresholds.
+    /// Length of a tick of the counters of time of a port by the manager's clock: that of the configuration, or by
+    /// device and PortSamplesControl, or that of the thresholds.
     fn tick(&self, number: SwitchId, switch: &Switch, port: &SwitchPort) -> Span {
         let by_device = || {
             let link = port.info.active_link();
@@ -284,7 +287,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             let code = code.unwrap_or_else(|| rule.code(rate, link.lanes));
             Some(rule.tick(code, rate, link.lanes))
         };
-        let tick = self.settings.tick.or_else(by_device);
+        let given = self.settings.given_ticks.of(Some(switch.device));
+        let scaled = |tick: Span| {
+            let ps = tick.as_ps() as f64 / self.settings.time_scale;
+            Span::from_ps((ps.round() as u64).max(1))
+        };
+        let tick = given.or_else(by_device).map(scaled);
         tick.unwrap_or(self.settings.dcms.tick)
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use silvan_core::GivenTicks;
 
 use super::*;
 use crate::journal::{Disk, StateError, StateFolder};
@@ -63,7 +64,9 @@ fn the_emulated_example_compares_the_same_parts_of_an_interval() {
             let ratio = share(of_emulated, tick) / share(of_paper, paper.tick);
             assert!((ratio - 1.0).abs() < 1e-4, "{ratio} at {scale}");
         }
-        assert_eq!(emulated.tick, Some(tick).filter(|_| scale != 1.0));
+        // Ports have the ticks of their devices, so that a fabric of several devices works.
+        assert_eq!(emulated.given_ticks, GivenTicks::default());
+        assert_eq!(emulated.time_scale, scale);
         assert!(!emulated.require_sm);
         assert_eq!(emulated.state, Path::new("dcms-state"));
     }
@@ -108,6 +111,26 @@ fn bad_configurations_are_refused_with_line_and_hint() {
         (
             "[datagrams]\nin-flight = 100000000",
             "dcms.toml:2: datagrams.in-flight: 100000000 requests at once: 1 to 4096 are supported",
+        ),
+        (
+            "[counters]\ndevice-ticks.quantm = \"1 ns\"",
+            "dcms.toml:2: counters.device-ticks.quantm: there is no device \"quantm\": emulated, switch-x,",
+        ),
+        (
+            "[counters]\ndevice-ticks.quantum = \"0 ns\"",
+            "dcms.toml:2: counters.device-ticks.quantum: is zero (hint: give a value above 0)",
+        ),
+        (
+            "[counters.device-ticks]\nquantum = \"1 ns\"\n0xd2f0 = \"1 ns\"",
+            "dcms.toml:2: counters.device-ticks.quantum: the tick of device quantum is given twice",
+        ),
+        (
+            "[counters]\ntick = \"0 ns\"",
+            "dcms.toml:2: counters.tick: is zero (hint: give a value above 0)",
+        ),
+        (
+            "[counters]\ntime-scale = 0.0",
+            "dcms.toml:2: counters.time-scale: 0 is no number above 0 (hint: give the --time-scale",
         ),
         (
             "[state]\nlease = \"100 ms\"",

@@ -1,5 +1,6 @@
 //! What it does when all is well.
 
+use silvan_core::DeviceId;
 use silvan_subnet::metrics::Page;
 use silvan_subnet::observer::{LowRound, Round};
 
@@ -287,5 +288,66 @@ fn the_key_opens_and_stays_hidden() {
                 assert!(key == 5 || !text.contains(&form), "{text}");
             }
         }
+    }
+}
+
+/// Oracle: ticks of 4x QDR by hand: 8 bytes of the port are 2 ns, 32 bytes of a lane 32 ns. A fabric at half speed
+/// takes twice as long for each.
+#[test]
+fn ticks_of_each_device_follow_the_time_scale() {
+    let growth = |counters: &str| {
+        let bench = Bench::congested(1, 6);
+        {
+            let mut world = bench.subnet.world();
+            let devices = [("S1", DeviceId::QUANTUM), ("S2", DeviceId::SWITCH_IB_2)];
+            for (name, device) in devices {
+                let location = world.find(name);
+                world.nodes[location].device = device;
+            }
+        }
+        let rounds: Arc<Mutex<Vec<Round>>> = Arc::default();
+        let kept = Arc::clone(&rounds);
+        let config = format!("{CONFIG}[counters]\n{counters}");
+        let mut manager = bench.manager(&config, false);
+        manager.observe(Arc::new(move |round| kept.lock().unwrap().push(round)));
+        let stop = Arc::clone(&bench.subnet.world().stop);
+        manager.run(Task::Run, &stop).unwrap();
+        let world = bench.subnet.world();
+        let (victim, root) = ((world.guid("S1"), 15), (world.guid("S2"), 23));
+        let rounds = rounds.lock().unwrap();
+        let last = &rounds[rounds.len() - 1];
+        let of = |wanted| {
+            let (_, growth) = last.ports.iter().find(|(port, _)| *port == wanted).unwrap();
+            growth.unwrap()
+        };
+        let span = of(victim).span.as_secs_f64();
+        let wait = of(victim).xmit_wait.unwrap() as f64;
+        let congested = of(root).xmit_time_cong.unwrap() as f64;
+        (wait / span, congested / span)
+    };
+    let cases = [
+        ("", 2.0, 32.0),
+        ("time-scale = 0.5", 4.0, 64.0),
+        ("time-scale = 2.0", 1.0, 16.0),
+        (
+            "time-scale = 0.5\ndevice-ticks.switch-ib-2 = \"10 ns\"",
+            4.0,
+            20.0,
+        ),
+        (
+            "tick = \"3 ns\"\ndevice-ticks.0xcf08 = \"10 ns\"",
+            3.0,
+            10.0,
+        ),
+        ("time-scale = 0.5\ntick = \"3 ns\"", 6.0, 6.0),
+    ];
+    for (counters, of_victim, of_root) in cases {
+        let (wait, congested) = growth(counters);
+        let near = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-3;
+        assert!(near(wait, 30e6 * of_victim / 22.0), "{counters}: {wait}");
+        assert!(
+            near(congested, 9e6 * of_root / 22.0),
+            "{counters}: {congested}"
+        );
     }
 }

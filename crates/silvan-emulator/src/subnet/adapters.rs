@@ -42,6 +42,11 @@ impl Adapters {
         range.map(|(&(_, number), &node)| (number, node))
     }
 
+    /// The host that is the first cabled port of an adapter.
+    pub fn first(&self, guid: Guid) -> Option<NodeId> {
+        self.ports(guid).next().map(|(_, node)| node)
+    }
+
     /// How many ports an adapter has: as many as its last cabled one says.
     pub fn port_count(&self, guid: Guid) -> u8 {
         self.ports(guid).next_back().map_or(1, |(number, _)| number)

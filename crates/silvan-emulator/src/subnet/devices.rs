@@ -25,15 +25,6 @@ impl Default for SwitchDevices {
 
 impl SwitchDevices {
     const BY_SPEED: &str = "by-speed";
-    const NAMES: [(&str, DeviceId); 7] = [
-        ("emulated", DeviceId::EMULATED),
-        ("switch-x", DeviceId::SWITCH_X),
-        ("switch-ib", DeviceId::SWITCH_IB),
-        ("switch-ib-2", DeviceId::SWITCH_IB_2),
-        ("quantum", DeviceId::QUANTUM),
-        ("quantum-2", DeviceId::QUANTUM_2),
-        ("quantum-3", DeviceId::QUANTUM_3),
-    ];
 
     pub(super) fn of(self, fabric: &Fabric, switch: SwitchId) -> DeviceId {
         let fastest = || {
@@ -68,13 +59,11 @@ impl FromStr for SwitchDevices {
         if text == Self::BY_SPEED {
             return Ok(Self::BySpeed);
         }
-        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
-        found
-            .map(|(_, device)| Self::Same(*device))
-            .ok_or_else(|| UnknownDevices {
-                text: text.to_owned(),
-                known: Self::NAMES.map(|(name, _)| name).join(", "),
-            })
+        let found = DeviceId::named(text);
+        found.map(Self::Same).ok_or_else(|| UnknownDevices {
+            text: text.to_owned(),
+            known: DeviceId::NAMES.map(|(name, _)| name).join(", "),
+        })
     }
 }
 

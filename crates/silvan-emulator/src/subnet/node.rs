@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use silvan_core::{DeviceId, Guid, Lid, NodeId, PortNumber, SwitchId, Time};
-use silvan_fabric::{CableLimit, LinkKind, NodeKind, Speed, Width};
+use silvan_fabric::{CableLimit, HostRole, LinkKind, NodeKind, Speed, Width};
 use silvan_mad::Bits;
 use silvan_mad::smp::{
     Mtu, NodeDescription, NodeInfo, NodeType, PhysicalState, PortInfo, PortState, SwitchInfo,
@@ -193,7 +193,12 @@ impl NodeState {
         let node = &fabric.nodes[id];
         let device = match node.kind {
             NodeKind::Switch(switch) => devices.of(fabric, switch),
-            NodeKind::Host(_) => DeviceId::EMULATED,
+            // An adapter counts as the switch that it is cabled to.
+            NodeKind::Host(_) => {
+                let first = &fabric.nodes[adapters.first(node.guid).unwrap_or(id)];
+                let peer = fabric.peer_switch(first.first_port);
+                peer.map_or(DeviceId::EMULATED, |(switch, _)| devices.of(fabric, switch))
+            }
         };
         // A host has one port, which may be any of its adapter.
         let own_port = own_number(node);
@@ -280,6 +285,7 @@ impl NodeState {
                 class_version: 1,
                 node_type: match node.kind {
                     NodeKind::Switch(_) => NodeType::SWITCH,
+                    NodeKind::Host(_) if node.role == Some(HostRole::Router) => NodeType::ROUTER,
                     NodeKind::Host(_) => NodeType::CHANNEL_ADAPTER,
                 },
                 num_ports: port_count,

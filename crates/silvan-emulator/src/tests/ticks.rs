@@ -2,6 +2,7 @@
 
 use silvan_core::{DeviceId, PortId};
 use silvan_mad::performance::PortSamplesControl;
+use silvan_mad::smp::NodeType;
 
 use super::*;
 use crate::subnet::{Setup, SwitchDevices};
@@ -98,7 +99,10 @@ fn ports_answer_and_count_as_their_device() {
         let mut clients = fan(devices);
         let me = attach(&mut clients, "b", false);
         let node = clients.subnet.node_named("left").unwrap();
-        assert_eq!(clients.subnet.state(node).info.device(), device);
+        let adapter = clients.subnet.node_named("a").unwrap();
+        for node in [node, adapter] {
+            assert_eq!(clients.subnet.state(node).info.device(), device);
+        }
         for (port, expected) in (1..).zip(codes) {
             assert_eq!(code(&mut clients, me, "left", port), expected);
         }
@@ -108,6 +112,54 @@ fn ports_answer_and_count_as_their_device() {
         let expected = waited_ps(&clients) / tick;
         assert!(expected > 1_000, "{expected}");
         assert_eq!(wait(&mut clients, me), expected);
+    }
+}
+
+/// Oracle: the switch at the first cabled port of each adapter; NodeType 3 is a router's (IBA volume 1, 14.2.5.3).
+#[test]
+fn adapters_show_one_device_and_routers_their_type() {
+    const RAILS: &str = r#"
+[fabric]
+switch = [{ name = "hdr", ports = 4 }, { name = "edr", ports = 4 }]
+host = [
+    { name = "a/P1", guid = "0x10", adapter-port = 1 },
+    { name = "a/P2", guid = "0x10", adapter-port = 2 },
+    { name = "gate", router = true },
+    { name = "b" },
+]
+cable = [
+    { from = "a/P1", to = "hdr:1", speed = "HDR" },
+    { from = "a/P2", to = "edr:1", speed = "EDR" },
+    { from = "gate", to = "hdr:2", speed = "HDR" },
+    { from = "b", to = "edr:2", speed = "EDR" },
+    { from = "hdr:3", to = "edr:3", speed = "EDR" },
+]
+routing = "min-hop"
+[link]
+width = "4x"
+[[traffic.flow]]
+from = "a/P1"
+to = "b"
+"#;
+    let scenario = Scenario::from_toml(RAILS, "rails.toml", &[]).unwrap();
+    let setup = Setup {
+        devices: SwitchDevices::BySpeed,
+        ..Start::Configured.into()
+    };
+    let subnet = Subnet::new(&Fastest, &scenario, setup, None).unwrap();
+    for (name, device, node_type) in [
+        ("a/P1", DeviceId::QUANTUM, NodeType::CHANNEL_ADAPTER),
+        ("a/P2", DeviceId::QUANTUM, NodeType::CHANNEL_ADAPTER),
+        ("gate", DeviceId::QUANTUM, NodeType::ROUTER),
+        ("b", DeviceId::SWITCH_IB_2, NodeType::CHANNEL_ADAPTER),
+        ("edr", DeviceId::SWITCH_IB_2, NodeType::SWITCH),
+    ] {
+        let info = subnet.state(subnet.node_named(name).unwrap()).info;
+        assert_eq!(
+            (info.device(), info.node_type),
+            (device, node_type),
+            "{name}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use silvan_core::Span;
+use silvan_core::{GivenTicks, Span};
 use silvan_diagnose::report::Report;
 use silvan_diagnose::survey::survey;
 use silvan_scenario::Scenario;
@@ -61,7 +61,7 @@ fn diagnosed(toml: &str) -> (Report, BTreeMap<String, (f64, f64)>, Vec<String>) 
     world.borrow_mut().advance(Span::from_ms(20));
     let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(500)).unwrap();
-    let (report, observation) = survey.diagnose(None, 1.0, || client.now());
+    let (report, observation) = survey.diagnose(&GivenTicks::default(), 1.0, || client.now());
     assert_eq!(world.borrow().sets, 0, "nothing is set");
     let fabric = &survey.topology.fabric;
     let cabled = fabric

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use silvan_core::{Lid, MonotonicTime, PortNumber, Sl, Span};
+use silvan_core::{GivenTicks, Lid, MonotonicTime, PortNumber, Sl, Span};
 use silvan_diagnose::health::{HealthItem, Severity};
 use silvan_diagnose::report::Report;
 use silvan_diagnose::survey::{Watch, survey};
@@ -82,7 +82,7 @@ fn diagnosed(fault: impl FnMut(&mut World, usize, Lid) -> bool) -> (Option<Repor
     let mut client = Client::new(transport, Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(100)).ok();
     let report = survey.map(|survey| {
-        let (report, _) = survey.diagnose(None, 1.0, || client.now());
+        let (report, _) = survey.diagnose(&GivenTicks::default(), 1.0, || client.now());
         report
     });
     (report, client.transport().sent)
@@ -242,7 +242,7 @@ adapter = { ccti-timer = 150, ccti-increase = 1 }
         }
         let mut client = Client::new(Live(Rc::new(RefCell::new(world))), Limits::DEFAULT);
         let survey = survey(&mut client, Span::from_ms(10)).unwrap();
-        let (report, _) = survey.diagnose(None, 1.0, || client.now());
+        let (report, _) = survey.diagnose(&GivenTicks::default(), 1.0, || client.now());
         let about = |item: &&HealthItem| item.what.contains("CCTI");
         let items = report.health.iter().filter(about);
         items
@@ -298,7 +298,7 @@ fn nodes_that_no_route_leads_to_cost_little_time_and_come_after_the_reason() {
             continue;
         };
         let took = client.now().checked_since(began).unwrap();
-        let (report, _) = survey.diagnose(None, 1.0, || client.now());
+        let (report, _) = survey.diagnose(&GivenTicks::default(), 1.0, || client.now());
         let health: Vec<&str> = report.health.iter().map(|item| &item.what[..]).collect();
         if !survey.facts.silent.is_empty() && survey.facts.without_table.is_empty() {
             assert!(

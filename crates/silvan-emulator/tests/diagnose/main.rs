@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use silvan_core::{Lid, Span};
+use silvan_core::{GivenTicks, Lid, Span};
 use silvan_diagnose::report::Report;
 use silvan_diagnose::survey::survey;
 use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute};
@@ -72,7 +72,7 @@ fn diagnosed_scenario(toml: &str, incident: Option<fn(&mut World)>, loss: f64) -
     world.borrow_mut().plane.lose(loss, 1);
     let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(500)).unwrap();
-    let (report, _) = survey.diagnose(None, 1.0, || client.now());
+    let (report, _) = survey.diagnose(&GivenTicks::default(), 1.0, || client.now());
     assert_eq!(world.borrow().sets, 0, "nothing is set");
     report
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use silvan_core::stream::SplitMix64;
-use silvan_core::{HostId, PortId, Span};
+use silvan_core::{GivenTicks, HostId, PortId, Span};
 use silvan_diagnose::observation::Observation;
 use silvan_diagnose::survey::{Survey, survey};
 use silvan_diagnose::verdict::{Cause, Facts, Verdict, diagnose};
@@ -238,7 +238,9 @@ pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth)
         .collect();
     let topology = &survey.topology;
     let (before, now) = (&survey.before, &survey.now);
-    let mut observation = Observation::new(&topology.fabric, before, now, topology.ticks.clone());
+    let given = GivenTicks::default();
+    let ticks = topology.tick_facts.ticks(&topology.fabric, &given);
+    let mut observation = Observation::new(&topology.fabric, before, now, ticks);
     observation.logs = survey.logs.clone();
     let verdict = diagnose(Facts {
         fabric: &topology.fabric,

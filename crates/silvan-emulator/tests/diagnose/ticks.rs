@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use silvan_core::{DeviceId, Span};
+use silvan_core::{DeviceId, GivenTicks, Span};
 use silvan_diagnose::report::Report;
 use silvan_diagnose::survey::survey;
 use silvan_emulator::{Setup, Start, SwitchDevices};
@@ -43,7 +43,7 @@ to = "c"
     )
 }
 
-fn diagnosed(toml: &str, devices: SwitchDevices) -> Report {
+fn diagnosed(toml: &str, devices: SwitchDevices, given: &GivenTicks) -> Report {
     let scenario = Scenario::from_toml(toml, "line.toml", &[]).unwrap();
     let setup = Setup {
         devices,
@@ -53,7 +53,7 @@ fn diagnosed(toml: &str, devices: SwitchDevices) -> Report {
     world.borrow_mut().advance(Span::from_ms(1));
     let mut client = Client::new(Live(Rc::clone(&world)), Limits::DEFAULT);
     let survey = survey(&mut client, Span::from_ms(20)).unwrap();
-    let (report, _) = survey.diagnose(None, 1.0, || client.now());
+    let (report, _) = survey.diagnose(given, 1.0, || client.now());
     report
 }
 
@@ -87,7 +87,7 @@ fn devices_with_different_ticks_give_the_same_verdict() {
         (("EDR", "HDR"), quantum, vec![(1.28, 4), (2.56, 6)]),
     ];
     for ((left, right), devices, expected) in cases {
-        let report = diagnosed(&line(left, right), devices);
+        let report = diagnosed(&line(left, right), devices, &GivenTicks::default());
         let case = format!("{left} {right} {devices:?}");
         assert_eq!(ticks(&report), expected, "{case}");
         assert_eq!(report.unknown_ports, 0, "{case}");
@@ -111,4 +111,25 @@ fn devices_with_different_ticks_give_the_same_verdict() {
             }
         }
     }
+}
+
+/// Oracle: what was given, for switches and the adapters that are cabled to them.
+#[test]
+fn given_ticks_win_over_those_of_devices() {
+    let toml = line("EDR", "HDR");
+    let of = |texts: &[&str]| {
+        let given = GivenTicks::parse(texts.iter().copied()).unwrap();
+        diagnosed(&toml, SwitchDevices::BySpeed, &given)
+    };
+    assert_eq!(ticks(&of(&["1 ns"])), [(1.0, 10)]);
+    // The Quantum's port to the Switch-IB 2, its two hosts, and their ports.
+    assert_eq!(ticks(&of(&["quantum=1 ns"])), [(1.0, 5), (10.24, 5)]);
+    let both = of(&["0xcf08=2 ns", "1 ns"]);
+    assert_eq!(ticks(&both), [(1.0, 5), (2.0, 5)]);
+    let absent = of(&["quantum-3=2 ns"]);
+    let found = absent
+        .health
+        .iter()
+        .any(|one| one.what == "54004 (0xd2f4): no node has this DeviceID, whose tick is given");
+    assert!(found, "{:?}", absent.health);
 }

@@ -32,16 +32,16 @@ impl Plane {
     /// Why the state of the fabric is not all in the records that [`describe`](Self::describe) reads, if it is not.
     pub(super) fn hidden_state(&self) -> Option<&'static str> {
         if self.remote.is_part() {
-            return Some("it has several threads");
+            return Some("the run has several threads");
         }
         if self.pauses.is_some() {
-            return Some("its links have PFC");
+            return Some("links have PFC");
         }
         if self.routing.has_choices() || self.reordering.is_some() {
-            return Some("its switches choose among paths");
+            return Some("switches choose among paths");
         }
         let is_ordered = self.orders_ports() || self.buffers.is_some();
-        is_ordered.then_some("the outputs of a switch depend on each other")
+        is_ordered.then_some("outputs of a switch depend on each other")
     }
 
     /// Passes all words of the state to `word`: two instants whose words are equal have the same future, if the traffic has. Left

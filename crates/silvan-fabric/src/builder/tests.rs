@@ -253,6 +253,7 @@ fn given_identities_are_kept_and_the_others_fit_in() {
             guid: Some(guid),
             port_guid: Some(port_guid),
             adapter_port: Some(PortNumber::new(2)),
+            role: HostRole::Router,
         },
     );
     for (handle, port) in handles.into_iter().zip(1..) {

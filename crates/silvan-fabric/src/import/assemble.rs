@@ -302,11 +302,8 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
             let has_port_guids = record.ports.iter().any(|port| port.guid.is_some());
             (is_split && !has_port_guids).then(|| Guid::new(ADAPTER_GUID | (position as u64) << 8))
         });
-        let kind = match record.kind {
-            RecordKind::Router => NodeKind::Router,
-            _ if NodeKind::is_aggregation(&record.name, record.device) => NodeKind::Aggregation,
-            _ => NodeKind::Adapter,
-        };
+        let is_router = record.kind == RecordKind::Router;
+        let kind = NodeKind::of_adapter(is_router, &record.name, record.device);
         for &number in &cabled[position] {
             positions.insert((position, number), nodes.len());
             let port = record.ports.iter().find(|port| port.number == number);

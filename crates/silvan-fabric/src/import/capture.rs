@@ -80,6 +80,10 @@ pub(crate) fn is_of_terminal(line: &str) -> bool {
     if line.starts_with("Connection to ") && line.ends_with(" closed.") {
         return true;
     }
+    // What sudo asks, and the marks around a text in Markdown.
+    if line.starts_with("[sudo] ") || line == "Password:" || line.starts_with("```") {
+        return true;
+    }
     matches!(line, "exit" | "logout") || is_prompt(line)
 }
 
@@ -177,6 +181,10 @@ mod tests {
             "Script done on 2031-05-06 07:08:19+00:00 [COMMAND_EXIT_CODE=\"0\"]",
             "=~=~=~=~=~= PuTTY log 2031.05.06 12:06:05 =~=~=~=~=~=",
             "Connection to n1 closed.",
+            "[sudo] password for admin: ",
+            "Password:",
+            "```text",
+            "```",
         ] {
             assert!(is_of_terminal(line), "{line}");
         }

@@ -3,7 +3,9 @@
 use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 
 use crate::import::ImportWarning;
-use crate::{Cable, Fabric, FabricBuilder, FabricError, Identity, LinkKind, Speed, Width};
+use crate::{
+    Cable, Fabric, FabricBuilder, FabricError, HostRole, Identity, LinkKind, Speed, Width,
+};
 
 /// Switches, hosts and cables as a file describes them, checked and named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,6 +100,7 @@ impl ImportedNode {
             guid: self.guid,
             port_guid: self.port_guid,
             adapter_port: self.adapter_port,
+            role: self.kind.role(),
         }
     }
 }
@@ -122,12 +125,25 @@ impl NodeKind {
     /// The description of aggregation nodes, unless someone has changed it. Names of nodes start with it.
     pub const AGGREGATION_NAME: &str = "Mellanox Technologies Aggregation Node";
 
-    /// Returns true if an adapter is an aggregation node.
-    pub(crate) fn is_aggregation(name: &str, device: Option<DeviceId>) -> bool {
+    /// What the port of a host belongs to.
+    fn role(self) -> HostRole {
+        match self {
+            Self::Router => HostRole::Router,
+            Self::Aggregation => HostRole::Aggregation,
+            Self::Adapter | Self::Switch => HostRole::Adapter,
+        }
+    }
+
+    /// The kind of a node that is no switch, by its NodeDescription and device.
+    pub fn of_adapter(is_router: bool, description: &str, device: Option<DeviceId>) -> Self {
         let of_device = device.is_some_and(|id| {
             id.vendor == DeviceId::MELLANOX && id.device == Self::AGGREGATION_DEVICE
         });
-        of_device || name == Self::AGGREGATION_NAME
+        match is_router {
+            true => Self::Router,
+            false if of_device || description == Self::AGGREGATION_NAME => Self::Aggregation,
+            false => Self::Adapter,
+        }
     }
 }
 

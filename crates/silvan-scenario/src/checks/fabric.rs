@@ -10,7 +10,9 @@ use silvan_fabric::routing::{
     self, Alternatives, DModK, ExplicitTable, FatTree, LaneSteps, PathChoice, PathLanes, Routes,
     Routing, RoutingError, RoutingInput, UpDown, Waypoints,
 };
-use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
+use silvan_fabric::{
+    Fabric, FabricBuilder, FabricError, ForwardingTables, HostRole, Identity, LinkKind,
+};
 use silvan_model::pfc::PRIORITIES;
 
 use super::import::GuidLists;
@@ -69,6 +71,10 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
             guid: host.guid,
             port_guid: host.port_guid,
             adapter_port: host.adapter_port,
+            role: match host.router {
+                true => HostRole::Router,
+                false => HostRole::Adapter,
+            },
         };
         builder.identify(handle, identity);
     }

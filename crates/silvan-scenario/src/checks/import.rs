@@ -4,7 +4,7 @@ use std::path::Path;
 
 use silvan_core::{Bytes, decode_text};
 use silvan_fabric::Fabric;
-use silvan_fabric::import::{ImportError, ImportWarning, ImportedFabric, ImportedNode};
+use silvan_fabric::import::{ImportError, ImportWarning, ImportedFabric, ImportedNode, NodeKind};
 use silvan_fabric::routing::Routing;
 
 use super::{at, levels, limits, linear};
@@ -208,6 +208,7 @@ fn fill_lists(section: &mut FabricSection, import: &ImportedFabric) {
                 guid: node.guid,
                 port_guid: node.port_guid,
                 adapter_port: node.adapter_port,
+                router: node.kind == NodeKind::Router,
             }),
         }
     }

@@ -66,8 +66,12 @@ pub(crate) fn import_sizes(section: &mut TrafficSection, base: &Path) -> Result<
             continue;
         };
         let key = at("traffic.flows").index(index).key("sizes").key("file");
-        let (name, text) = read(file, base, &key, limits::TABLES_FILE)?;
-        let points = read_cdf(&text).map_err(|error| {
+        let key = match file.unit() {
+            Some(_) => key.key("path"),
+            None => key,
+        };
+        let (name, text) = read(file.path(), base, &key, limits::TABLES_FILE)?;
+        let points = read_cdf(&text, file.unit()).map_err(|error| {
             let message = error.message.clone();
             let position = Some((error.place, 1));
             ScenarioError::new(KeyPath::ROOT, message)

@@ -178,6 +178,9 @@ pub struct HostEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u8>")]
     pub adapter_port: Option<PortNumber>,
+    /// The host is a port of a router, which receives the packets that leave the subnet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub router: bool,
 }
 
 /// A cable between two ports.

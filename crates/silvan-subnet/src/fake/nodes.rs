@@ -1,6 +1,6 @@
 //! Switches and hosts that answer.
 
-use silvan_core::{Guid, Lid, PortNumber};
+use silvan_core::{DeviceId, Guid, Lid, PortNumber};
 use silvan_mad::congestion::{
     CongestionAttribute, CongestionKeyInfo, ManagementAttribute, SwitchCongestionSetting,
     SwitchPortCongestionElement, SwitchPortCongestionSetting, switch_control_map,
@@ -11,6 +11,9 @@ use silvan_mad::smp::{
     link_speed, link_width,
 };
 use silvan_mad::{Bits, Body, ClassPortInfo, Mad, Method, Status, performance_capability};
+
+/// What the PortGUID of a host exceeds its NodeGUID by.
+const PORT_GUIDS: u64 = 0x1_0000;
 
 /// Growth of counters per second.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +79,10 @@ pub struct FakeNode {
     pub lid: Lid,
     /// It is a switch.
     pub is_switch: bool,
+    /// It is a router.
+    pub is_router: bool,
+    /// Vendor and device.
+    pub device: DeviceId,
     /// It is on.
     pub alive: bool,
     /// By number, port 0 first.
@@ -106,6 +113,11 @@ impl FakeNode {
             guid: Guid::new(0x5000_0000 + u64::from(lid)),
             lid: Lid::new(lid),
             is_switch: true,
+            is_router: false,
+            device: DeviceId {
+                vendor: 0,
+                device: 0,
+            },
             alive: true,
             ports: vec![FakePort::default(); ports + 1],
             whole,
@@ -190,12 +202,19 @@ impl FakeNode {
     ) -> Option<Status> {
         *attribute = match attribute {
             SmpAttribute::NodeInfo(_) => NodeInfo {
-                node_type: match self.is_switch {
-                    true => NodeType::SWITCH,
-                    false => NodeType::CHANNEL_ADAPTER,
+                node_type: match (self.is_switch, self.is_router) {
+                    (true, _) => NodeType::SWITCH,
+                    (false, true) => NodeType::ROUTER,
+                    (false, false) => NodeType::CHANNEL_ADAPTER,
                 },
+                vendor_id: Bits::saturating(self.device.vendor.into()),
+                device_id: self.device.device as u16,
                 num_ports: (self.ports.len() - 1) as u8,
                 node_guid: self.guid,
+                port_guid: match self.is_switch {
+                    true => self.guid,
+                    false => Guid::new(self.guid.as_u64() + PORT_GUIDS),
+                },
                 local_port: PortNumber::new(arrival),
                 ..NodeInfo::default()
             }

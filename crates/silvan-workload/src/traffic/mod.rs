@@ -110,6 +110,6 @@ pub use kinds::{
 pub use on_off::OnOffMeans;
 pub use pace::Spacing;
 pub use roles::Role;
-pub use sizes::{CdfError, CdfPoint, SizeMix, read_cdf};
+pub use sizes::{CdfError, CdfPoint, SizeFile, SizeFileIn, SizeMix, SizeUnit, read_cdf};
 pub use spec::{Environment, HostNames, SendQueue, UnknownHost};
 pub use values::{HostRef, Hotspots, Load, RankHosts, RoleShare, SeedSource, Selection};

@@ -75,7 +75,92 @@ pub enum SizeMix {
     /// Points of the cumulative distribution, with straight lines in between.
     Cdf(Vec<CdfPoint>),
     /// A file with such points: a size in bytes and a share in each line, in percent or as fractions; or a file of Homa or YAPS.
-    File(String),
+    File(SizeFile),
+}
+
+/// What a file counts as 1 in its sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeUnit {
+    /// A byte.
+    Bytes,
+    /// A packet with 1,460 bytes of payload, as in pFabric's simulations.
+    Packets,
+}
+
+impl SizeUnit {
+    fn bytes(self) -> f64 {
+        match self {
+            Self::Bytes => 1.0,
+            Self::Packets => 1460.0,
+        }
+    }
+}
+
+/// A file with sizes of flows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(extend("x-type" = "path, or table with path and unit"))]
+pub enum SizeFile {
+    /// Its path. Sizes are in packets in files of YAPS, and in bytes in others.
+    Path(String),
+    /// Its path, and the unit of its sizes.
+    In(SizeFileIn),
+}
+
+/// A file with sizes of flows in a stated unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SizeFileIn {
+    /// Path of the file.
+    pub path: String,
+    /// What 1 means in its sizes.
+    pub unit: SizeUnit,
+}
+
+impl SizeFile {
+    /// Path of the file.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Path(path) | Self::In(SizeFileIn { path, .. }) => path,
+        }
+    }
+
+    /// The stated unit of its sizes.
+    pub fn unit(&self) -> Option<SizeUnit> {
+        match self {
+            Self::Path(_) => None,
+            Self::In(file) => Some(file.unit),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SizeFile {
+    /// A path, or a table.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FileVisitor;
+
+        impl<'de> Visitor<'de> for FileVisitor {
+            type Value = SizeFile;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let message = "the path of a file, or a table with path and unit";
+                let hint =
+                    "write e.g. \"sizes.cdf\" or { path = \"sizes.cdf\", unit = \"packets\" }";
+                Advised { message, hint }.fmt(f)
+            }
+
+            fn visit_str<E: Error>(self, path: &str) -> Result<SizeFile, E> {
+                Ok(SizeFile::Path(path.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SizeFile, A::Error> {
+                SizeFileIn::deserialize(MapAccessDeserializer::new(map)).map(SizeFile::In)
+            }
+        }
+
+        deserializer.deserialize_any(FileVisitor)
+    }
 }
 
 impl Serialize for SizeMix {
@@ -171,7 +256,7 @@ impl SizeMix {
                 })
             }
             Self::Cdf(points) => Sizes::cdf(points)?,
-            Self::File(name) => return Err(Reason::UnreadFile(name.clone())),
+            Self::File(file) => return Err(Reason::UnreadFile(file.path().to_owned())),
         })
     }
 }

@@ -4,7 +4,7 @@ use silvan_workload::traffic::read_cdf;
 
 /// A text is a rising distribution that ends with all flows, or has a line at fault.
 pub fn check(text: &str) {
-    match read_cdf(text) {
+    match read_cdf(text, None) {
         Ok(points) => {
             assert!(points.len() >= 2, "{text:?}");
             assert!(

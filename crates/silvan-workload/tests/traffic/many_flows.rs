@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use silvan_cc::workload::{Transit, Workload};
 use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_workload::traffic::{
-    CdfPoint, FlowPattern, FlowRecord, Flows, Load, Reason, SizeMix, Spacing, Traffic,
+    CdfPoint, FlowPattern, FlowRecord, Flows, Load, Reason, SizeMix, SizeUnit, Spacing, Traffic,
     TrafficSection, read_cdf,
 };
 
@@ -411,7 +411,7 @@ proptest! {
 #[test]
 fn files_of_sizes_name_the_line_at_fault() {
     let fault = |text: &str| {
-        let error = read_cdf(text).unwrap_err();
+        let error = read_cdf(text, None).unwrap_err();
         (error.place, error.message)
     };
     assert_eq!(fault("0 0\n# sizes\n10 50\n20 40\n30 100").0, 4);
@@ -425,7 +425,7 @@ fn files_of_sizes_name_the_line_at_fault() {
     assert_eq!(fault("0 0\n10 50\n20 99").0, 3);
     assert_eq!(fault("0 0\n10 150").0, 2);
     assert_eq!(fault("").0, 1);
-    let points = read_cdf("0 0\n10000, 0.15 # up to 10 kB\n\n30000\t1\n").unwrap();
+    let points = read_cdf("0 0\n10000, 0.15 # up to 10 kB\n\n30000\t1\n", None).unwrap();
     assert_eq!(
         points.iter().map(|point| point.1).collect::<Vec<_>>(),
         [0.0, 15.0, 100.0]
@@ -452,7 +452,11 @@ fn drawn(points: Vec<CdfPoint>, mean: f64) -> BTreeSet<u64> {
 /// `MsgSizeDistributions.cc`).
 #[test]
 fn sizes_of_homa_are_steps_with_their_mean() {
-    let points = read_cdf("3575.000\n100   0.5\n1500 0.75\n1500 0.85\n20000\t1.0\n").unwrap();
+    let points = read_cdf(
+        "3575.000\n100   0.5\n1500 0.75\n1500 0.85\n20000\t1.0\n",
+        None,
+    )
+    .unwrap();
     let sizes: Vec<(u64, f64)> = points
         .iter()
         .map(|point| (point.0.as_u64(), point.1))
@@ -474,7 +478,7 @@ fn sizes_of_homa_are_steps_with_their_mean() {
 /// (`random_variable.cpp`).
 #[test]
 fn sizes_of_yaps_are_in_packets() {
-    let points = read_cdf("6 1 0\n6 1 0.15\n13 1 0.2\n100 1 1\n").unwrap();
+    let points = read_cdf("6 1 0\n6 1 0.15\n13 1 0.2\n100 1 1\n", None).unwrap();
     let sizes: Vec<(u64, f64)> = points
         .iter()
         .map(|point| (point.0.as_u64(), point.1))
@@ -484,6 +488,32 @@ fn sizes_of_yaps_are_in_packets() {
         [(8760, 0.0), (8760, 15.0), (18_980, 20.0), (146_000, 100.0)]
     );
     drawn(points, 1460.0 * (0.15 * 6.0 + 0.05 * 9.5 + 0.8 * 56.5));
+}
+
+/// Oracle: the sums by hand. Homa's files of DCTCP count packets of 1,460 bytes, and some shares in one of them fall:
+/// its draw takes the first size whose share reaches a random number (`MsgSizeDistributions.cc`).
+#[test]
+fn sizes_may_be_in_packets() {
+    let packets = Some(SizeUnit::Packets);
+    let steps = "28.5\n1 0.25\n2 0.2\n10 0.5\n50 1\n";
+    let mean = 0.25 * 1.0 + 0.25 * 10.0 + 0.5 * 50.0;
+    let points = read_cdf(&steps.replace("28.5", &mean.to_string()), packets).unwrap();
+    assert_eq!(drawn(points, 1460.0 * mean), [1460, 14_600, 73_000].into());
+    // The mean of the first line counts packets, too.
+    let error = read_cdf(steps, packets).unwrap_err();
+    assert_eq!(error.place, 1);
+    assert!(
+        error.message.contains("the mean of the sizes is 27.75"),
+        "{error}"
+    );
+    let lines = "6 0\n6 0.15\n13 0.2\n100 1\n";
+    drawn(
+        read_cdf(lines, packets).unwrap(),
+        1460.0 * (0.15 * 6.0 + 0.05 * 9.5 + 0.8 * 56.5),
+    );
+    // Sizes of a file in the form of YAPS that counts bytes.
+    let points = read_cdf("6000 1 0\n100000 1 1\n", Some(SizeUnit::Bytes)).unwrap();
+    drawn(points, 53_000.0);
 }
 
 #[test]
@@ -509,7 +539,7 @@ fn other_forms_of_sizes_name_what_is_wrong() {
         ),
         ("6 1 0\n5 1 0.5\n20 1 1", 2, "is less than the one before"),
     ] {
-        let error = read_cdf(text).unwrap_err();
+        let error = read_cdf(text, None).unwrap_err();
         assert_eq!(error.place, place, "{text:?}: {error}");
         assert!(error.message.contains(message), "{text:?}: {error}");
     }
@@ -519,7 +549,7 @@ proptest! {
     /// Any text gives points that rise, or an error with a line of the text.
     #[test]
     fn any_file_of_sizes_is_read_or_refused(text in "[0-9 .\\-e#\n,x]{0,80}") {
-        match read_cdf(&text) {
+        match read_cdf(&text, None) {
             Ok(points) => {
                 prop_assert!(points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1));
                 let entry = Flows::at_load(SizeMix::Cdf(points), 0.5);

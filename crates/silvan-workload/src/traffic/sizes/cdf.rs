@@ -3,7 +3,7 @@
 use rand_core::RngCore;
 use silvan_core::Bytes;
 
-use super::{CdfPoint, LARGEST};
+use super::{CdfPoint, LARGEST, SizeUnit};
 use crate::traffic::rng::Stream;
 
 /// Points that are no cumulative distribution.
@@ -109,21 +109,28 @@ fn check(points: &[CdfPoint]) -> Result<(), CdfError> {
     }
 }
 
-/// Payload of a packet of pFabric's simulations, in which YAPS and ns-2 count sizes.
-const PACKET: f64 = 1460.0;
-
 /// How far the mean in a file of Homa may be from that of its points.
 const MEAN_TOLERANCE: f64 = 0.01;
 
 /// How a file of sizes is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A size in bytes and a share.
+    /// A size and a share.
     Plain,
     /// The mean, then sizes and shares. Flows have these sizes alone, none in between: Homa.
     Steps,
     /// A size in packets, a word that is not used, and a share: YAPS, and `Empirical` of ns-2.
     Packets,
+}
+
+impl Form {
+    /// The unit of sizes, unless it is stated.
+    fn unit(self) -> SizeUnit {
+        match self {
+            Self::Plain | Self::Steps => SizeUnit::Bytes,
+            Self::Packets => SizeUnit::Packets,
+        }
+    }
 }
 
 /// A line of a file, with its number.
@@ -143,12 +150,12 @@ fn number(word: &str) -> Option<f64> {
 }
 
 /// Reads a text with a size in bytes and a share in each line, in percent, or as fractions if the last is 1. What follows a `#` is
-/// a comment. The files of Homa and YAPS are read too.
+/// a comment. The files of Homa and YAPS are read too. `unit` is that of the sizes; without it, YAPS counts packets.
 ///
 /// # Errors
 ///
 /// The first line at fault, from 1.
-pub fn read_cdf(text: &str) -> Result<Vec<CdfPoint>, CdfError> {
+pub fn read_cdf(text: &str, unit: Option<SizeUnit>) -> Result<Vec<CdfPoint>, CdfError> {
     let lines = (1..).zip(text.lines()).map(|(line, content)| {
         let content = content.split('#').next().unwrap_or_default();
         let words = content.split([' ', '\t', ',']);
@@ -162,10 +169,11 @@ pub fn read_cdf(text: &str) -> Result<Vec<CdfPoint>, CdfError> {
         Some(3) => Form::Packets,
         _ => Form::Plain,
     };
+    let unit = unit.unwrap_or(form.unit()).bytes();
     let (head, lines) = lines.split_at(usize::from(form == Form::Steps).min(lines.len()));
     let mut points = Vec::with_capacity(lines.len());
     for line in lines {
-        points.push(point(line, form)?);
+        points.push(point(line, form, unit)?);
     }
     if points.last().is_some_and(|point: &CdfPoint| point.1 == 1.0) {
         points.iter_mut().for_each(|point| point.1 *= 100.0);
@@ -180,21 +188,33 @@ pub fn read_cdf(text: &str) -> Result<Vec<CdfPoint>, CdfError> {
     if form != Form::Steps {
         return check(&points).map(|()| points).map_err(at_line);
     }
+    level(&mut points);
     let points = check(&points).map(|()| steps(&points)).map_err(at_line)?;
     let mean = Cdf::new(&points).map_err(at_line)?.mean();
     let given = head.first().and_then(|(_, words)| number(words[0]));
-    match given.is_some_and(|given| (given - mean).abs() <= MEAN_TOLERANCE * mean) {
+    match given.is_some_and(|given| (given * unit - mean).abs() <= MEAN_TOLERANCE * mean) {
         true => Ok(points),
         false => {
             let (line, words) = &head[0];
             let message = format!(
-                "the first line is {:?}, but the mean of the sizes is {mean:.2}",
-                words[0]
+                "the first line is {:?}, but the mean of the sizes is {:.2}",
+                words[0],
+                mean / unit
             );
             let hint =
                 "correct it, or leave it out: straight lines are then drawn between the sizes";
             Err(wrong(*line, message, hint))
         }
+    }
+}
+
+/// Raises shares that fall. Homa draws the first size whose share reaches a random number, so that such sizes are never
+/// drawn; its file of DCTCP has some.
+fn level(points: &mut [CdfPoint]) {
+    let mut most: f64 = 0.0;
+    for point in points {
+        most = most.max(point.1);
+        point.1 = most;
     }
 }
 
@@ -213,11 +233,12 @@ fn steps(points: &[CdfPoint]) -> Vec<CdfPoint> {
 }
 
 /// The size and the share of a line.
-fn point((line, words): &Line<'_>, form: Form) -> Result<CdfPoint, CdfError> {
-    let (pair, unit) = match (form, &words[..]) {
-        (Form::Packets, [size, _, share]) => (number(size).zip(number(share)), PACKET),
-        (Form::Plain | Form::Steps, [size, share]) => (number(size).zip(number(share)), 1.0),
-        _ => (None, 1.0),
+fn point((line, words): &Line<'_>, form: Form, unit: f64) -> Result<CdfPoint, CdfError> {
+    let pair = match (form, &words[..]) {
+        (Form::Packets, [size, _, share]) | (Form::Plain | Form::Steps, [size, share]) => {
+            number(size).zip(number(share))
+        }
+        _ => None,
     };
     let pair = pair.map(|(size, share)| (size * unit, share));
     let Some((size, share)) = pair.filter(|(size, _)| (0.0..=LARGEST as f64).contains(size)) else {

@@ -1,0 +1,103 @@
+"""How much faster runs are that leap over what repeats, and whether their tables are the same.
+
+    python studies/fast-forward/rows.py
+
+runs each row with and without fast-forward, on one thread, one after the other, compares all
+tables value by value, and prints processor time and the packet-hops that are left. `--quick` leaves
+out the rows that take more than a minute without fast-forward.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import silvan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GPT_13B = Path(__file__).parents[1] / "training" / "gpt-13b.toml"
+
+
+class Row(NamedTuple):
+    """A run, and whether it takes more than a minute without fast-forward."""
+
+    title: str
+    scenario: silvan.Scenario
+    is_long: bool
+
+
+def collective(
+    kind: str, hosts: tuple[int, int], uplinks: int, **settings: str
+) -> silvan.Scenario:
+    """Describe a collective of all hosts of a tree of two levels."""
+    return silvan.Scenario(
+        name=kind,
+        fabric={"generator": "xgft", "children": list(hosts), "parents": [1, uplinks]},
+        traffic={"program": [{"name": kind, "kind": kind, **settings}]},
+        probe={"interval": "1 s"},
+        run={"duration": "1 s"},
+    )
+
+
+def rows() -> Iterator[Row]:
+    """List all runs."""
+    training = silvan.Scenario.from_file(GPT_13B)
+    for layers, is_long in ((40, True), (4, False)):
+        run = training.override({"traffic.program.0.model.layers": layers})
+        yield Row(f"GPT-13B, {layers} layers, 128 GPUs", run, is_long)
+    for side, size, is_long in ((32, "1 GiB", True), (16, "256 MiB", False)):
+        run = collective("allreduce", (side, side), side, algorithm="ring", bytes=size)
+        yield Row(f"ring allreduce of {size}, {side * side:,} hosts", run, is_long)
+    for uplinks, text in ((8, ""), (4, ", half the uplinks")):
+        run = collective("alltoall", (8, 8), uplinks, algorithm="pairwise", bytes="1 MiB")
+        yield Row(f"all-to-all of 1 MiB, pairwise, 64 hosts{text}", run, is_long=False)
+    run = collective("alltoall", (8, 8), 8, algorithm="direct", bytes="4 MiB")
+    yield Row("all-to-all of 4 MiB, direct, 64 hosts", run, is_long=False)
+
+
+def measured(scenario: silvan.Scenario, setting: str) -> tuple[silvan.Result, float]:
+    """Run a scenario, and give its result and the processor seconds that it took."""
+    run = scenario.override({"run.fast-forward": setting, "run.threads": 1})
+    started = time.process_time()
+    result = silvan.run(run)
+    return result, time.process_time() - started
+
+
+def differences(one: silvan.Result, other: silvan.Result) -> list[str]:
+    """Name the tables that are not the same."""
+    return [name for name, table in one.tables.items() if not table.equals(other.tables[name])]
+
+
+def printed(row: Row) -> str:
+    """Run a row both ways, and write it as a line of a table."""
+    with_leaps, fast = measured(row.scenario, "auto")
+    without, slow = measured(row.scenario, "off")
+    if different := differences(with_leaps, without):
+        sys.exit(f"{row.title}: tables differ: {', '.join(different)}")
+    summary: dict[str, Any] = with_leaps.summary
+    hops, leapt = summary["packet_hops"] / 1e6, summary["leapt_packet_hops"] / 1e6
+    return (
+        f"| {row.title} | {hops:,.1f} | {hops - leapt:,.1f} | {slow:,.1f} | {fast:,.2f} | "
+        f"{slow / fast:,.1f} |"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="leave out long rows")
+    quick = parser.parse_args().quick
+    print("| run | M packet-hops | of them left | without, s | with, s | times faster |")
+    print("|---|---|---|---|---|---|")
+    for row in rows():
+        if not (quick and row.is_long):
+            print(printed(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
