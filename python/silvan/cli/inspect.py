@@ -13,7 +13,7 @@ from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
 from silvan.cli.printer import put, put_json
 
 if TYPE_CHECKING:
-    from silvan.scenario import Scenario
+    from silvan.inputs.scenario import Scenario
 
 _CONTROL = re.compile(r"(?:# )?\[control\.([\w-]+)")
 """Header of a table of a scheme, given or as a comment."""
