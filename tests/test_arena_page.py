@@ -90,9 +90,7 @@ def test_findings_name_schemes_with_their_numbers() -> None:
     text = tool.summary(FACTS, (1, 1.0))
     assert "**Best means with published settings, credits (InfiniBand):** `reps` 0.75" in text
     assert "**Tuning changes most:** `pft` +0.75." in text
-    assert (
-        "**`none` has a mean of 0.50.** With published settings these have less: `pft`." in text
-    )
+    assert "**`none` has a mean of 0.50.** With published settings these have less: `pft`." in text
     # Tuning loses nothing here, and no control is never among the best with credits.
     assert "can lose" not in text
     assert "reaches at least" not in text
@@ -159,7 +157,9 @@ def test_the_committed_pages_are_of_one_result() -> None:
 
 def test_pages_of_the_whole_arena_are_short() -> None:
     """Every case with both kinds of links, every scheme, and tuned settings everywhere."""
-    arena = tomllib.loads((tool.ROOT / "python/silvan/arena/arena.toml").read_text("utf-8"))
+    arena = tomllib.loads(
+        (tool.ROOT / "python/silvan/comparing/arena/arena.toml").read_text("utf-8")
+    )
     cases = [
         {
             **dict(FACTS["cases"][0], title=one["title"], objective=one["objective"], link=link),

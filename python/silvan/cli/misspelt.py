@@ -51,7 +51,7 @@ def similar_keys(word: str) -> list[str]:
     >>> similar_keys("durations"), similar_keys("xyz")
     (['run.duration'], [])
     """
-    from silvan import scenario
+    from silvan.inputs import scenario
 
     schema = scenario.schema()
     by_name: dict[str, list[str]] = {}
