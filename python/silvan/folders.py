@@ -19,9 +19,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 
-from silvan.execution.child_processes import DeferredSignals
+from silvan.child_processes import DeferredSignals
 from silvan.errors import OutputError
-from silvan.execution.scratch import lock_folder, remove_unlocked
+from silvan.scratch import lock_folder, remove_unlocked
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

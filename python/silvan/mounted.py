@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from silvan.errors import EmulationError
-from silvan.execution.scratch import mount_point
+from silvan.scratch import mount_point
 
 CLASSES = ("infiniband", "infiniband_mad", "infiniband_verbs")
 """What is mounted below ``/sys/class``."""

@@ -27,9 +27,9 @@ from typing import Any, Protocol
 import pytest
 
 from silvan import mounted
+from silvan.child_processes import end, ends_with_parent
 from silvan.errors import EmulationError
 from silvan.execution import descendants
-from silvan.execution.child_processes import end, ends_with_parent
 from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import INSTALL, environment

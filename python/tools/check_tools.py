@@ -20,7 +20,7 @@ from pathlib import Path
 import sa_client
 from pmda_client import PmdaClient
 
-from silvan.execution.child_processes import ends_with_parent
+from silvan.child_processes import ends_with_parent
 from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import attached, opensm, wait_for

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 from silvan.bench.live import datagrams_per_second
 from silvan.bench.studies import bench_scenario
-from silvan.execution.child_processes import child
+from silvan.child_processes import child
 from silvan.live.emulation import Emulation
 
 ROUNDS = 7

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from silvan.execution.child_processes import child
+from silvan.child_processes import child
 from silvan.execution.descendants import mark, marked, with_mark
-from silvan.execution.scratch import mount_point, scratch_folder
 from silvan.folders import exclusive, replaced_folder
+from silvan.scratch import mount_point, scratch_folder
 from tests.conftest import INCAST, silvan_command
 from tests.gate import PATIENCE_S, wait_until
 
@@ -192,8 +192,8 @@ def test_folders_of_running_processes_stay(tmp_path: Path, monkeypatch: pytest.M
 REPEATED = """\
 import sys
 from pathlib import Path
-from silvan.execution.child_processes import child
-from silvan.execution.scratch import scratch_folder
+from silvan.child_processes import child
+from silvan.scratch import scratch_folder
 
 ended = Path(sys.argv[1])
 while True:
@@ -229,9 +229,7 @@ def test_interrupts_at_any_instant_leave_no_child(tmp_path: Path) -> None:
     # folder to the next command.
     assert out == "['']\n" or "KeyboardInterrupt" in errors, errors
     if "KeyboardInterrupt" in errors:
-        script = (
-            "from silvan.execution.scratch import scratch_folder\nwith scratch_folder('next'): pass"
-        )
+        script = "from silvan.scratch import scratch_folder\nwith scratch_folder('next'): pass"
         subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     assert not list(tmp_path.glob("silvan-scratch-*"))
 

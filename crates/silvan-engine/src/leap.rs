@@ -153,7 +153,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return Some("the traffic is not programs alone");
         }
         let hidden = self.plane.hidden_state();
-        hidden.or_else(|| (!self.whole_messages).then_some("the traffic is notified of each packet"))
+        hidden
+            .or_else(|| (!self.whole_messages).then_some("the traffic is notified of each packet"))
     }
 
     /// Notes that something from outside has changed.
@@ -197,7 +198,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         match &mut leaps.stage {
-            Stage::Changed if self.events - leaps.events < self.plane.hosts.len() as u64 / WORTH => {}
+            Stage::Changed
+                if self.events - leaps.events < self.plane.hosts.len() as u64 / WORTH => {}
             Stage::Changed => self.watch(leaps),
             Stage::Watching => {
                 if self.starts.len() < leaps.next_try {
@@ -283,11 +285,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// What has happened since an earlier state if that is the one of now.
-    fn period_since(
-        &self,
-        earlier: &Earlier,
-        heads: &mut Vec<Head>,
-    ) -> Option<Period> {
+    fn period_since(&self, earlier: &Earlier, heads: &mut Vec<Head>) -> Option<Period> {
         let plane = &self.plane;
         let mut words = earlier.words.iter();
         let compared = plane.describe(self.now, heads, &mut |word| match words.next() {

@@ -421,7 +421,9 @@ impl Credits {
         now: u64,
     ) -> (i32, impl Iterator<Item = (u64, u64)> + 'a) {
         let last = last_of(now - 1);
-        let arrived = self.in_flight(overflow).take_while(move |&entry| !is_after(entry, last));
+        let arrived = self
+            .in_flight(overflow)
+            .take_while(move |&entry| !is_after(entry, last));
         let (blocks, count) = arrived.fold((0, 0), |(blocks, count), entry| {
             (blocks + (entry & BLOCK_MASK) as i32, count + 1)
         });

@@ -9,7 +9,9 @@ use silvan_fabric::generators::Generator;
 
 use crate::checks::buffers::input_buffer;
 use crate::checks::fabric::has_steps;
-use crate::parsed::{ControlSection, FabricSection, FastForward, Limit, ScenarioFile, Threads, TrafficSection};
+use crate::parsed::{
+    ControlSection, FabricSection, FastForward, Limit, ScenarioFile, Threads, TrafficSection,
+};
 use crate::sampling::Spread;
 
 /// Samples of the congestion trees in a run.

@@ -10,9 +10,9 @@ from typing import Any
 from silvan.bench.live import LiveBenchmark, socket_name
 from silvan.bench.studies import live_scenario
 from silvan.errors import EmulationError
-from silvan.execution.scratch import scratch_folder
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import attached
+from silvan.scratch import scratch_folder
 
 INCASTS = 4
 """Receivers of the traffic, each of the hosts of another part of the fabric."""

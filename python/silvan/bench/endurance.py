@@ -10,12 +10,12 @@ from pathlib import Path
 
 from silvan.bench.live import LiveBenchmark, socket_name
 from silvan.bench.studies import live_scenario
+from silvan.child_processes import run_child
 from silvan.errors import EmulationError
-from silvan.execution.child_processes import run_child
-from silvan.execution.scratch import scratch_folder
 from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import attached
+from silvan.scratch import scratch_folder
 
 DAY_S = 86_400
 """Simulated seconds of a day."""

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario, live_scenario
+from silvan.child_processes import child, run_child
 from silvan.errors import EmulationError
-from silvan.execution.child_processes import child, run_child
-from silvan.execution.scratch import scratch_folder
 from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation, umad2sim_library
 from silvan.live.live_programs import (
@@ -31,6 +30,7 @@ from silvan.live.live_programs import (
     opensm_variables,
     opensm_words,
 )
+from silvan.scratch import scratch_folder
 
 PROGRAMS: Mapping[str, str] = {
     "opensm": "opensm",

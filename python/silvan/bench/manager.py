@@ -15,10 +15,10 @@ from pathlib import Path
 from silvan.bench.live import LiveBenchmark, socket_name
 from silvan.bench.studies import live_scenario
 from silvan.errors import EmulationError
-from silvan.execution.scratch import scratch_folder
 from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import attached, opensm
+from silvan.scratch import scratch_folder
 
 SWEEPS = 12
 """Sweeps per measurement; the first, which fills caches, does not count."""

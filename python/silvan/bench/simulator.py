@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario
+from silvan.child_processes import run_child
 from silvan.errors import SimulationError
-from silvan.execution.child_processes import run_child
 from silvan.execution.simulation import simulate
 from silvan.inputs.scenario import Scenario
 from silvan.reproduce.registry import study

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from silvan.bench.studies import bench_scenario
-from silvan.execution.scratch import scratch_folder
+from silvan.scratch import scratch_folder
 from silvan.sweeping.sweep import sweep
 
 POINTS = 64

@@ -8,9 +8,9 @@ import time
 
 from silvan.bench.live import LiveBenchmark
 from silvan.bench.studies import live_scenario
+from silvan.child_processes import run_child
 from silvan.errors import EmulationError
-from silvan.execution.child_processes import run_child
-from silvan.execution.scratch import scratch_folder
+from silvan.scratch import scratch_folder
 
 _FABRIC = live_scenario({"generator": "fat-tree-648"}).to_toml()
 

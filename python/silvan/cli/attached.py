@@ -46,7 +46,7 @@ def attach(
     """
     from contextlib import closing
 
-    from silvan.execution.child_processes import child
+    from silvan.child_processes import child
     from silvan.live.diagnosis import FabricClock
     from silvan.live.emulation import is_attached, preload_library
 

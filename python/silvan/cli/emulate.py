@@ -203,8 +203,8 @@ def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from silvan.execution.scratch import scratch_folder
     from silvan.live.live_programs import opensm, opensm_log
+    from silvan.scratch import scratch_folder
 
     with scratch_folder("opensm") as folder:
         note("OpenSM brings up the subnet ...")
@@ -231,7 +231,7 @@ def _report_end(process: subprocess.Popen[str], over: Event) -> None:
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
     """Run a command attached to the fabric and give its exit status."""
-    from silvan.execution.child_processes import child
+    from silvan.child_processes import child
     from silvan.execution.descendants import Descendants
 
     environment = os.environ | emulation.attach()

@@ -14,9 +14,9 @@ import numpy as np
 
 from silvan.comparing.baselines import Baseline, Fitting, chosen, fitting
 from silvan.errors import SimulationError
-from silvan.execution.scratch import scratch_folder
 from silvan.results.measures import CLEARED, OF_COMPARISONS, Measure
 from silvan.results.receive_rates import PS_PER_MS, FloatArray, delivered, hotspots, other_receivers
+from silvan.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from silvan.execution.workers import OnProgress

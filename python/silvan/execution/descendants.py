@@ -15,7 +15,7 @@ from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 
-from silvan.execution.child_processes import end
+from silvan.child_processes import end
 
 # prctl(2): orphaned descendants become children of this process instead of process 1.
 _PR_SET_CHILD_SUBREAPER = 36

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, TypeAlias
 
-from silvan.execution.child_processes import end_child
+from silvan.child_processes import end_child
 from silvan.execution.simulation import Progress
 from silvan.schemes.foreign_code import END_NOW
 

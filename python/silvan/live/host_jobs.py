@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from silvan.child_processes import run_child
 from silvan.errors import DiagnosisError
-from silvan.execution.child_processes import run_child
 from silvan.inputs.input_files import read_text
 from silvan.live.moments import Report
 

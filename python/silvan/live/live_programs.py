@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from silvan.child_processes import GRACE_S, child
 from silvan.errors import EmulationError
-from silvan.execution.child_processes import GRACE_S, child
 from silvan.live.emulation import Emulation
 
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])

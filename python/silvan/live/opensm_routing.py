@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from silvan.errors import EmulationError, ScenarioError, shown
-from silvan.execution.scratch import scratch_folder
 from silvan.inputs.scenario import Scenario
 from silvan.live.emulation import Emulation
 from silvan.live.live_programs import (
@@ -25,6 +24,7 @@ from silvan.live.live_programs import (
     opensm_words,
     wait_for,
 )
+from silvan.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from silvan.inputs.toml_text import TomlValue

@@ -10,7 +10,6 @@ from typing import Any
 
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
 from silvan.execution.processes import cores
-from silvan.execution.scratch import scratch_folder
 from silvan.execution.simulation import simulate
 from silvan.inputs.scenario import Scenario
 from silvan.inputs.toml_text import TomlInput, TomlValue
@@ -26,6 +25,7 @@ from silvan.live.opensm_routing import (
 )
 from silvan.planning.changes import FabricLists, stated, with_fabric
 from silvan.planning.paths import Paths
+from silvan.scratch import scratch_folder
 
 ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "nue")
 """Routing engines of OpenSM that need no file of their own."""

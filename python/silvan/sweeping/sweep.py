@@ -18,9 +18,9 @@ from silvan.errors import SchedulerError, SilvanError, checked_argument, shown
 from silvan.execution.cache import build_id
 from silvan.execution.progress_bar import Update, progress_bar
 from silvan.execution.scheme_check import is_in_python, require_scheme
-from silvan.execution.scratch import scratch_folder
 from silvan.extras import require_extra
 from silvan.inputs.scenario import Scenario
+from silvan.scratch import scratch_folder
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
 from silvan.sweeping.plan import Grid, SweepPlan, plan

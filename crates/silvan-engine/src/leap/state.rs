@@ -70,7 +70,11 @@ impl Plane {
             word(ahead(wake_at, now))?;
             word(ahead(next_start, now))?;
             word(ahead(sink_free, now))?;
-            word(u64::from(data_sent_last) << 63 | u64::from(charges) << 31 | u64::from(notifications))?;
+            word(
+                u64::from(data_sent_last) << 63
+                    | u64::from(charges) << 31
+                    | u64::from(notifications),
+            )?;
         }
         for out in self.outs.iter() {
             let &OutPort {
@@ -176,7 +180,10 @@ impl Plane {
 
     /// The latest instant at which a packet that is on its way to a sink, or that a host sends to itself, is received.
     pub(super) fn received_by(&self) -> u64 {
-        let ends = self.hosts.iter().map(|host| host.sink_free.max(host.next_start));
+        let ends = self
+            .hosts
+            .iter()
+            .map(|host| host.sink_free.max(host.next_start));
         ends.max().unwrap_or(0)
     }
 }
@@ -214,7 +221,10 @@ pub(super) fn ports_that_wait_on(
             if before != u64::MAX {
                 waiting_on.push(port as u32);
             }
-        } else if before == u64::MAX || after == u64::MAX || after.wrapping_sub(now) != before.wrapping_sub(then) {
+        } else if before == u64::MAX
+            || after == u64::MAX
+            || after.wrapping_sub(now) != before.wrapping_sub(then)
+        {
             return None;
         }
     }
@@ -231,7 +241,9 @@ impl Credits {
     ) -> ControlFlow<()> {
         // Those that arrive now are still on their way.
         let (held, coming) = self.split_at(overflow, now);
-        word(u64::from(held as u32) << 32 | u64::from(self.starved) << 8 | u64::from(self.pointer))?;
+        word(
+            u64::from(held as u32) << 32 | u64::from(self.starved) << 8 | u64::from(self.pointer),
+        )?;
         for (due, blocks) in coming {
             word(due - now)?;
             word(blocks)?;

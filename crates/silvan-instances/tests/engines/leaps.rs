@@ -42,7 +42,11 @@ fn drawn(number: u64) -> String {
         "injection-rate = \"13.5 Gbit/s\"\n",
         "sink = \"cut-through\"\n",
     ][draw(6)];
-    let lanes = ["", "", "data-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n"];
+    let lanes = [
+        "",
+        "",
+        "data-vls = 2\nsl-to-vl = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]\n",
+    ];
     let lanes = match fabric.contains("dragonfly") {
         true => "",
         false => lanes[draw(3)],
@@ -81,7 +85,12 @@ fn compare(one: &RunOutput, other: &RunOutput, text: &str) {
             let both = values.split(", ").zip(others.split(", ")).enumerate();
             let differ = both.filter(|(_, (one, other))| one != other);
             let first: Vec<_> = differ.take(5).collect();
-            assert!(first.is_empty(), "{} {}: {first:?}\n{text}", one.name, column.name);
+            assert!(
+                first.is_empty(),
+                "{} {}: {first:?}\n{text}",
+                one.name,
+                column.name
+            );
         }
         assert_eq!(one, other, "{text}");
     }

@@ -31,9 +31,7 @@ class Row(NamedTuple):
     is_long: bool
 
 
-def collective(
-    kind: str, hosts: tuple[int, int], uplinks: int, **settings: str
-) -> silvan.Scenario:
+def collective(kind: str, hosts: tuple[int, int], uplinks: int, **settings: str) -> silvan.Scenario:
     """Describe a collective of all hosts of a tree of two levels."""
     return silvan.Scenario(
         name=kind,
@@ -79,7 +77,7 @@ def printed(row: Row) -> str:
     without, slow = measured(row.scenario, "off")
     if different := differences(with_leaps, without):
         sys.exit(f"{row.title}: tables differ: {', '.join(different)}")
-    summary: dict[str, Any] = with_leaps.summary
+    summary = with_leaps.summary
     hops, leapt = summary["packet_hops"] / 1e6, summary["leapt_packet_hops"] / 1e6
     return (
         f"| {row.title} | {hops:,.1f} | {hops - leapt:,.1f} | {slow:,.1f} | {fast:,.2f} | "
@@ -87,16 +85,22 @@ def printed(row: Row) -> str:
     )
 
 
+def put(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="leave out long rows")
     quick = parser.parse_args().quick
-    print("| run | M packet-hops | of them left | without, s | with, s | times faster |")
-    print("|---|---|---|---|---|---|")
+    put("| run | M packet-hops | of them left | without, s | with, s | times faster |")
+    put("|---|---|---|---|---|---|")
     for row in rows():
         if not (quick and row.is_long):
-            print(printed(row), flush=True)
+            put(printed(row))
 
 
 if __name__ == "__main__":

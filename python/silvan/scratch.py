@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from silvan.execution.child_processes import DeferredSignals
+from silvan.child_processes import DeferredSignals
 
 _START = "silvan-scratch-"
 """How the names of the folders start."""
