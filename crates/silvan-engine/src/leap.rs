@@ -29,7 +29,7 @@ use state::ports_that_wait_on;
 /// Starts of the host that tells the period before it is looked for.
 const FIRST_TRY: usize = 6;
 /// How often the period of that host may be in that of the fabric: at the first try, and at most.
-const FIRST_MULTIPLES: u64 = 8;
+const FIRST_MULTIPLES: u64 = 32;
 const MOST_MULTIPLES: u64 = 256;
 /// A search begins after an event for so many hosts, and a leap is worth its while over one for so many ports.
 const WORTH: u64 = 4;
@@ -96,9 +96,6 @@ pub(crate) struct Leaps {
     retry_at: u64,
     /// Room for heads.
     heads: Vec<Head>,
-    /// How many leaps there were, and how many periods were looked for in vain.
-    pub count: u64,
-    pub failed: u64,
 }
 
 impl Leaps {
@@ -112,8 +109,6 @@ impl Leaps {
             cut: u64::MAX,
             retry_at: 0,
             heads: Vec::new(),
-            count: 0,
-            failed: 0,
         }
     }
 
@@ -126,7 +121,7 @@ impl Leaps {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Leaps, if this engine has code for them.
+    /// Whether this engine has code for leaps.
     #[inline(always)]
     pub(crate) fn has_leaps() -> bool {
         W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE
@@ -138,16 +133,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.leaps = may_leap.then(|| Box::new(Leaps::new()));
     }
 
-    /// Why the run leaps over nothing; `None` if it may.
+    /// Why the run leaps over nothing, if it does not.
     pub fn no_leaps(&self) -> Option<&'static str> {
         if !self.plane.config.fast_forward {
             return Some("fast-forward is off");
         }
-        if S::ACTIVE || C::ACTIVE {
-            return Some("the run has congestion control");
-        }
         if !F::LOOKAHEAD {
             return Some("the run is simulated event by event");
+        }
+        if S::ACTIVE || C::ACTIVE {
+            return Some("the run has congestion control");
         }
         if !W::RECURS || !self.workload.can_recur() {
             return Some("the traffic is not programs alone");
@@ -276,7 +271,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             leaps.cut = earlier.at + earlier.multiple * earlier.step;
         } else {
             self.stats.take_log();
-            leaps.failed += 1;
             leaps.most_multiples = MOST_MULTIPLES.min(2 * leaps.most_multiples);
             leaps.stage = Stage::Watching;
             leaps.next_try = self.starts.len() + (self.starts.len() / 2).max(1);
@@ -367,6 +361,5 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.workload.skip_periods(&period.messages, periods);
         self.events += period.events * periods;
         self.now += by;
-        leaps.count += 1;
     }
 }

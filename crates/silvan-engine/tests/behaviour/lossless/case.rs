@@ -521,6 +521,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                 feedback,
                 latency: LatencyStats::Off,
                 seed: 1,
+                fast_forward: true,
             },
         )
     })
