@@ -230,7 +230,7 @@ def _module(path: str) -> str:
 
 
 _USE = re.compile(r"^\s*(pub(?:\([^)]*\))? )?use ([^;]+);", re.MULTILINE)
-_PATH = re.compile(r"(?<![\w:])[a-z]\w*(?:::\w+)+")
+_PATH = re.compile(r"\b(?:crate|super|self|silvan_\w+)(?:::\w+)+")
 _TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))? )?mod \w+ \{.*", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*")
 
@@ -238,7 +238,9 @@ _COMMENT = re.compile(r"//[^\n]*")
 def rust_arrows(files: Mapping[str, str]) -> dict[str, set[str]]:
     """Find the files that each file of a crate uses, wherever a name is re-exported.
 
-    A ``pub use`` is no arrow: a facade may name everything that is below it.
+    Imports count, and paths in the code that begin with a crate, ``self`` or ``super``. A ``pub
+    use`` is no arrow, nor is the path of a submodule in the code of its parent: a facade and a list
+    may name everything that is below them.
     """
     found = re.compile(r"^crates/([\w-]+)/src/(.+)\.rs$")
     modules: dict[tuple[str, ...], str] = {}

@@ -17,7 +17,7 @@ import typer
 from silvan.cli.options import added_scheme, require_size, wall_time
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.searches import begin_on
-from silvan.wording import duration
+from silvan.inputs.wording import duration
 
 if TYPE_CHECKING:
     from rich.table import Table

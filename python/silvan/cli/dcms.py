@@ -111,7 +111,7 @@ def dcms(
     """
     from silvan import _silvan
     from silvan.errors import ManagerError
-    from silvan.systems import require_linux
+    from silvan.live.systems import require_linux
 
     require_linux("silvan dcms")
     if emulated and not example:

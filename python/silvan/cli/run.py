@@ -41,7 +41,7 @@ from silvan.cli.packets import (
     write_capture,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
-from silvan.wording import counted
+from silvan.inputs.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

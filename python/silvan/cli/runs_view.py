@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from silvan.cli.printer import note
-from silvan.wording import duration
+from silvan.inputs.wording import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

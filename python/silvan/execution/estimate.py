@@ -10,7 +10,7 @@ from pathlib import Path
 from silvan.errors import SilvanError
 from silvan.execution.processes import cores
 from silvan.inputs.scenario import Scenario
-from silvan.wording import duration
+from silvan.inputs.wording import duration
 
 HOPS_PER_S = 10e6
 """Packet-hops of a core in a second: the middle of the speeds on the guide's page "Benchmarks"."""

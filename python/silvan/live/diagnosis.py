@@ -68,7 +68,7 @@ class SubnetWatcher:
         clock: FabricClock | None = None,
     ) -> None:
         from silvan import _silvan
-        from silvan.systems import require_linux
+        from silvan.live.systems import require_linux
 
         require_linux("the diagnosis of a live subnet")
         self._watch = _silvan.SubnetWatch(

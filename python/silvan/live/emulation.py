@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from silvan.errors import EmulationError, shown
 from silvan.inputs.input_files import CONFIGURATION_BYTES, read_text
-from silvan.systems import require_linux
+from silvan.live.systems import require_linux
 
 if TYPE_CHECKING:
     from silvan.inputs.scenario import Scenario

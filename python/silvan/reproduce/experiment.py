@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from silvan.inputs.toml_text import TomlValue
+from silvan.inputs.wording import significant
 from silvan.reproduce.targets import Target
 from silvan.results.result import Result
-from silvan.wording import significant
 
 if TYPE_CHECKING:
     from silvan.reproduce.curves import Curve
