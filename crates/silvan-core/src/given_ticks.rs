@@ -165,6 +165,7 @@ fn device_id(text: &str) -> Result<u32, GivenTickError> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod tests {
     use super::*;
 

@@ -324,13 +324,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         };
         let now = self.now;
-        let delivery = self.plane.events.next_delivery().unwrap_or(0);
-        let outside = delivery.min(self.timer_at).min(self.change_at);
         // Deliveries are counted when the last switch starts the packet, those before the end of the call.
         let known_ahead = (self.plane.received_by() + 1).saturating_sub(now);
         let counted = self.stats.boundary().saturating_sub(known_ahead);
-        let latest = end.min(counted).min(outside);
+        let call_ends = end.min(counted);
+        let mut outside = self.timer_at.min(self.change_at);
         leaps.retry_at = outside.saturating_add(1);
+        if call_ends.min(outside).saturating_sub(now) < period.length {
+            return;
+        }
+        outside = outside.min(self.plane.events.next_delivery().unwrap_or(0));
+        leaps.retry_at = outside.saturating_add(1);
+        let latest = call_ends.min(outside);
         let fits = latest.saturating_sub(now) / period.length;
         let periods = fits.min(self.workload.most_periods(&period.messages));
         if periods * period.events < self.plane.outs.len() as u64 / WORTH {

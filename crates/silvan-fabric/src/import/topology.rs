@@ -203,15 +203,16 @@ fn node(
     let parsed: Piece<(&str, u8, &str)> =
         (alpha1, preceded(space0, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
     // `CA    24  1 0x0002c9030010e0ba 4x QDR - ...`: a port to a line.
-    let is_of_ports = line
-        .split_whitespace()
-        .nth(2)
-        .is_some_and(|word| word.parse::<u8>().is_ok());
-    let hint = match is_of_ports {
-        true => "this is what ibnetdiscover -p writes; run ibnetdiscover without -p",
-        false => {
-            "nodes are written as e.g. 'Switch 36 \"S-0002c90200423e70\"', with 1 to 254 ports"
-        }
+    let mut words = line.split_whitespace();
+    let is_of_ports = matches!(words.next(), Some("CA" | "SW" | "RT"))
+        && words.nth(1).is_some_and(|word| word.parse::<u8>().is_ok())
+        && words.next().is_some_and(|guid| guid.starts_with("0x"));
+    let hint = if is_of_ports {
+        "this is what ibnetdiscover -p writes; run ibnetdiscover without -p"
+    } else if line.starts_with('>') {
+        "the text is quoted, as mail does; remove the > before each line"
+    } else {
+        "nodes are written as e.g. 'Switch 36 \"S-0002c90200423e70\"', with 1 to 254 ports"
     };
     let bad = |message: String| ImportError::new(number, message, hint);
     let (kind, ports, id) =

@@ -67,6 +67,14 @@ fn errors_have_line_and_hint() {
             "\nCA    24  1 0x0002c9030010e0ba 4x QDR\n",
             "line 3: \"CA    24  1 0x0002c9030010e0ba 4x QDR\" is neither node, port nor attribute (hint: this is what ibnetdiscover -p writes",
         ),
+        (
+            "\n> Switch 8 \"S-2\"\n",
+            "line 3: \"> Switch 8 \\\"S-2\\\"\" is neither node, port nor attribute (hint: the text is quoted, as mail does",
+        ),
+        (
+            "\n\"host-0012\" lid 21 1xHDR\n",
+            "line 3: \"\\\"host-0012\\\" lid 21 1xHDR\" is neither node, port nor attribute (hint: nodes are written as e.g.",
+        ),
     ] {
         let error = message(&format!("{HEAD}{body}"));
         assert!(
