@@ -59,6 +59,15 @@ BROKEN = {
 }
 
 
+def test_output_of_ibnetdiscover_is_no_scenario(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "topology.txt"
+    path.write_text('vendid=0x2c9\nSwitch\t36 "S-0002c90200423e70"\t\t# "leaf" lid 1 lmc 0\n')
+    text, hint = refused(command("show", path))
+    assert text == f"{path}: this is the output of ibnetdiscover, not a scenario"
+    assert "fabric.file" in hint
+    assert "silvan whatif" in hint
+
+
 @pytest.mark.parametrize("case", BROKEN, ids=list(BROKEN))
 @pytest.mark.parametrize("name", ["validate", "run"])
 def test_a_broken_scenario_is_located(

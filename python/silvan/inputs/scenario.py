@@ -37,6 +37,9 @@ _PLUG_IN = "# plug-in: "
 # How errors name a value within the sweep's table, before they name its key.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
 
+# A node in the output of ibnetdiscover, also with lost tabs.
+_DISCOVERED_NODE = re.compile(r'^(?:Switch|Ca)\s*\d+\s*"[SH]-[0-9a-fA-F]+"', re.MULTILINE)
+
 _MAPPING = 'give for example {"run.duration": "1 ms"}'
 _GRID = 'give for example {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}'
 
@@ -200,7 +203,17 @@ class Scenario:
         """
         hint = "give the path of a scenario file in TOML; silvan example lists some to copy"
         text = read_text(path, SCENARIO_BYTES, "scenario", hint)
-        return cls.from_toml(text, source=str(path), overrides=overrides)
+        try:
+            return cls.from_toml(text, source=str(path), overrides=overrides)
+        except ScenarioError as error:
+            if _DISCOVERED_NODE.search(text) is None or error.source != str(path):
+                raise
+            raise ScenarioError(
+                "this is the output of ibnetdiscover, not a scenario",
+                str(path),
+                hint="name the file in a scenario, by the key fabric.file; "
+                "silvan whatif reads it without a scenario",
+            ) from error
 
     @classmethod
     def from_networkx(cls, graph: Any, **tables: TomlInput) -> Scenario:
