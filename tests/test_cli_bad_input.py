@@ -660,3 +660,19 @@ def test_a_scenario_without_traffic_is_warned_of(
         "warning"
         not in command(name, path, "--seeds", "2", "--out", tmp_path / "out", cwd=tmp_path).stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["exporter", "--tick"], "4 ns\udcff"),
+        (["emulate", "--example", "incast", "--serve", "--sockname"], "name\udcff"),
+    ],
+    ids=["tick", "sockname"],
+)
+def test_arguments_that_are_not_utf_8_are_refused(
+    command: Command, words: list[str], text: str
+) -> None:
+    """Python reads the byte 0xff of an argument as this surrogate."""
+    message, _ = refused(command(*words, text))
+    assert message == f"{text!r} is not UTF-8 text"

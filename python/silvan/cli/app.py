@@ -203,6 +203,12 @@ def run_command(
         # The library that checks types puts this before the cause.
         fail(_message(error).replace(": Value error, ", ": "), _usage_advice(error, path))
         return Status.COULD_NOT_RUN
+    except UnicodeEncodeError as error:
+        # Python reads bytes of an argument that are not UTF-8 as surrogates, which Rust refuses.
+        if not any(error.object in argument for argument in arguments):
+            raise
+        fail(f"{error.object!r} is not UTF-8 text", "write it with characters of Unicode")
+        return Status.COULD_NOT_RUN
     except Exception as error:
         # Libraries turn Ctrl-C into errors of their own.
         if not _is_interrupt(error):
