@@ -12,6 +12,9 @@ _MOST_KEYS = 3
 _SIMILAR = 0.75
 """Least similarity of an option's name to a scenario key; words of options differ less."""
 
+_NEARLY_EQUAL = 0.9
+"""Similarity from which on an option is meant whatever keys there are: ``--schemes``, not ``--scheme``."""
+
 
 def suggestion(option: str, command: Any) -> str | None:
     """Suggest what an unknown option of a command was to be.
@@ -33,14 +36,15 @@ def suggestion(option: str, command: Any) -> str | None:
     word = option.lstrip("-")
     close = get_close_matches(word, words, n=1)
     keys = similar_keys(word) if "set" in words else []
-    if close and not (keys and _is_closer(word, keys[0].rpartition(".")[2], close[0])):
+    if close and not (keys and _means_key(word, keys[0].rpartition(".")[2], close[0])):
         return f"did you mean {words[close[0]]}?"
     return f"did you mean {' or '.join(f'--set {key}=VALUE' for key in keys)}?" if keys else None
 
 
-def _is_closer(word: str, first: str, second: str) -> bool:
-    """Tell whether a word is more similar to the first one than to the second."""
-    return SequenceMatcher(None, first, word).ratio() > SequenceMatcher(None, second, word).ratio()
+def _means_key(word: str, key: str, option: str) -> bool:
+    """Tell whether a word is more similar to a key than to an option, which is not nearly it."""
+    of_option = SequenceMatcher(None, option, word).ratio()
+    return of_option < _NEARLY_EQUAL and SequenceMatcher(None, key, word).ratio() > of_option
 
 
 def similar_keys(word: str) -> list[str]:
