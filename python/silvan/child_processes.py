@@ -85,6 +85,28 @@ class DeferredSignals:
         self.pending.append(number)
 
 
+def without_interruption(action: Callable[[], object]) -> None:
+    """Do what must be done although signals come; what their handlers raise is raised at the end.
+
+    Parameters
+    ----------
+    action : callable
+        What is done, once.
+    """
+    raised: BaseException | None = None
+    is_begun = False
+    while not is_begun:
+        try:
+            # A signal that comes while handlers are being replaced raises its exception at once.
+            with DeferredSignals():
+                is_begun = True
+                action()
+        except BaseException as error:
+            raised = error
+    if raised is not None:
+        raise raised
+
+
 def ends_with_parent(
     number: signal.Signals = signal.SIGKILL, *, is_waited_for: bool = False
 ) -> Callable[[], None] | None:
@@ -179,7 +201,7 @@ def child(
             signals.deliver()
             yield process
         finally:
-            end_child(process, grace_s=grace_s)
+            without_interruption(lambda: end_child(process, grace_s=grace_s))
 
 
 def run_child(

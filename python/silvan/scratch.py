@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from silvan.child_processes import DeferredSignals
+from silvan.child_processes import DeferredSignals, without_interruption
 
 _START = "silvan-scratch-"
 """How the names of the folders start."""
@@ -78,25 +78,13 @@ def _folder(start: str, remove: Callable[[Path], None]) -> Iterator[Path]:
             signals.deliver()
             yield path
         finally:
-            _give_back(path, lock, remove)
+            without_interruption(lambda: _give_back(path, lock, remove))
 
 
 def _give_back(path: Path, lock: int | None, remove: Callable[[Path], None]) -> None:
-    """Remove a folder; exceptions of signals that come meanwhile are raised at the end."""
-    raised: BaseException | None = None
-    is_removed = False
-    while not is_removed:
-        try:
-            # A signal that comes while handlers are being replaced raises its exception at once.
-            with DeferredSignals():
-                is_removed = True
-                remove(path)
-                if lock is not None:
-                    os.close(lock)
-        except BaseException as error:
-            raised = error
-    if raised is not None:
-        raise raised
+    remove(path)
+    if lock is not None:
+        os.close(lock)
 
 
 def _remove_tree(path: Path) -> None:
