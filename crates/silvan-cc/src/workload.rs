@@ -102,7 +102,7 @@ pub trait Gate {
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
 }
 
-/// How far the messages under way are, or what is sent of them in a period.
+/// Progress of the messages under way, or its growth in a period.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Whose turn it is everywhere.
@@ -112,8 +112,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What has been sent since `earlier`, if the turns are those of then. No message has started or been sent completely in
-    /// between.
+    /// Payload sent since `earlier`, if the turns are equal. No message may have started or been sent completely in between.
     pub fn since(mut self, earlier: &Self) -> Option<Self> {
         if self.turns != earlier.turns || self.payload.len() != earlier.payload.len() {
             return None;
@@ -136,16 +135,16 @@ pub trait Workload {
     /// of their window. Deliveries that [only their sender](Self::tells_only_sender_of) needs come in the order of its polls.
     const LINKS_HOSTS: bool = false;
 
-    /// Whether the engine may leap over what repeats with this workload ([`can_recur`](Self::can_recur)).
+    /// Returns true if the engine has code for leaps with this workload; [`can_recur`](Self::can_recur) decides for a run.
     const RECURS: bool = false;
 
-    /// Whether the answers of [`poll`](Self::poll) depend on the messages under way alone: on their order, on how much of each is
-    /// left, and on whose turn it is. Always the same answer.
+    /// Returns true if [`poll`](Self::poll) depends on the messages under way alone: their order, the rest of each, and whose turn
+    /// it is. Always the same answer.
     fn can_recur(&self) -> bool {
         false
     }
 
-    /// How often a message has started or been sent completely so far.
+    /// Number of messages that have started, plus those sent completely.
     fn message_changes(&self) -> u64 {
         0
     }
@@ -155,12 +154,12 @@ pub trait Workload {
         None
     }
 
-    /// How far the messages under way are.
+    /// Progress of the messages under way.
     fn progress(&self) -> Progress {
         Progress::default()
     }
 
-    /// How often what has been sent in a period can be sent again so that no message is about to send its last packet.
+    /// Most repetitions of a period before some message is about to send its last packet.
     fn most_periods(&self, period: &Progress) -> u64 {
         let _ = period;
         0

@@ -111,7 +111,7 @@ impl GivenTickError {
         }
     }
 
-    /// What to write instead.
+    /// Hint: a text to write instead.
     pub fn hint(&self) -> &str {
         &self.hint
     }

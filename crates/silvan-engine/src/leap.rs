@@ -65,7 +65,7 @@ struct Earlier {
     multiple: u64,
 }
 
-/// What happens in a period.
+/// Growth of all counters in a period.
 #[derive(Debug)]
 struct Period {
     length: u64,
@@ -121,7 +121,7 @@ impl Leaps {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Whether this engine has code for leaps.
+    /// Returns true if this engine has code for leaps.
     #[inline(always)]
     pub(crate) fn has_leaps() -> bool {
         W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE
@@ -133,7 +133,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.leaps = may_leap.then(|| Box::new(Leaps::new()));
     }
 
-    /// Why the run leaps over nothing, if it does not.
+    /// Reason for a run without leaps; `None` if it may leap.
     pub fn no_leaps(&self) -> Option<&'static str> {
         if !self.plane.config.fast_forward {
             return Some("fast-forward is off");
@@ -278,7 +278,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// What has happened since an earlier state if that is the one of now.
+    /// The period from an earlier state to an equal one now; `None` if they differ.
     fn period_since(&self, earlier: &Earlier, heads: &mut Vec<Head>) -> Option<Period> {
         let plane = &self.plane;
         let mut words = earlier.words.iter();

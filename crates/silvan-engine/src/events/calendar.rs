@@ -89,8 +89,7 @@ impl Calendar {
     /// Whether nothing is noted for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let lists = [&self.for_hosts, &self.deliveries, &self.read_ends];
-        lists.iter().all(|list| list.is_empty()) && self.is_empty_at(self.window)
+        self.open_events().next().is_none() && self.is_empty_at(self.window)
     }
 
     /// Whether something at a switch is noted for the open window.

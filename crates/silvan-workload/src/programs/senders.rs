@@ -119,7 +119,7 @@ pub(crate) struct Senders {
     waiting: Vec<Waiting>,
     free: Vec<u32>,
     payload: Payload,
-    /// How often a message has started or been sent completely.
+    /// Number of messages that have started, plus those sent completely.
     changes: u64,
 }
 
@@ -262,7 +262,7 @@ impl Senders {
         }
     }
 
-    /// How often a message has started or been sent completely.
+    /// Number of messages that have started, plus those sent completely.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -279,7 +279,7 @@ impl Senders {
         Some(HostId::new(longest.1))
     }
 
-    /// How far the messages under way are, by host and pair.
+    /// Progress of the messages under way, by host and pair.
     pub fn progress(&self) -> Progress {
         let mut progress = Progress::default();
         for (host, queue) in self.hosts.iter().enumerate() {
@@ -294,7 +294,7 @@ impl Senders {
         progress
     }
 
-    /// How often `period` can be sent so that no message sends its last packet, or asks for credits for it, which may be shorter.
+    /// Most repetitions of a period before some message asks for credits for its last packet, which may be shorter.
     pub fn most_periods(&self, period: &Progress) -> u64 {
         let mut sent = period.payload.iter();
         let mut most = u64::MAX;
