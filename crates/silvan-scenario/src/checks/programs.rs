@@ -7,7 +7,9 @@ use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::draft::Pipeline;
 use silvan_workload::programs::section::{MethodEntry, ProgramEntry};
 use silvan_workload::programs::trace::{MethodRule, TraceSettings};
-use silvan_workload::programs::{JobPlan, KindWork, Messaging, Placement, Plan, Work, loops};
+use silvan_workload::programs::{
+    Burst, JobPlan, KindWork, Messaging, Placement, Plan, Work, loops,
+};
 use silvan_workload::traffic::rng::{Purpose, shuffle, stream};
 use silvan_workload::traffic::{HostRef, Selection};
 
@@ -81,6 +83,7 @@ fn check_messaging(section: &Messaging) -> Result<(), ScenarioError> {
     let zero = [
         ("eager-credits", section.eager_credits == 0, "16"),
         ("control", section.control.is_zero(), "\"64 B\""),
+        ("reads-in-flight", section.reads_in_flight == 0, "16"),
         (
             "local-latency",
             section.local_latency.is_zero(),
@@ -169,11 +172,15 @@ impl<'a> Places<'a> {
             _ => hosts(self.fabric, &entry.hosts, entry.ranks_per_host, key)?,
         };
         check_distinct(self.fabric, &chosen, key)?;
+        check_rails(entry, chosen.len(), key)?;
         match entry.placement {
             Placement::Block | Placement::Cyclic => {}
             Placement::Random => {
                 let purpose = Purpose::Named("programs.placement", program);
-                shuffle(&mut stream(entry.placement_seed, purpose, 0), &mut chosen);
+                let rails = entry.rails as usize;
+                let mut hosts: Vec<&[HostId]> = chosen.chunks(rails).collect();
+                shuffle(&mut stream(entry.placement_seed, purpose, 0), &mut hosts);
+                chosen = hosts.concat();
             }
             Placement::Rail => sort_by_rail(&mut chosen, entry, key)?,
         }
@@ -195,6 +202,26 @@ impl<'a> Places<'a> {
         }
         Ok(chosen)
     }
+}
+
+/// Refuses adapters that do not make whole hosts.
+fn check_rails(entry: &ProgramEntry, adapters: usize, key: &KeyPath) -> Result<(), ScenarioError> {
+    let rails = entry.rails as usize;
+    let is_number = matches!(entry.hosts, Selection::Random(_));
+    let message = match rails {
+        0 => "it is zero".to_owned(),
+        1 => return Ok(()),
+        _ if is_number || entry.placement == Placement::Rail => {
+            "hosts of several adapters are listed, with the placement block, cyclic or random"
+                .to_owned()
+        }
+        _ if !adapters.is_multiple_of(rails) => {
+            format!("{adapters} adapters are not whole hosts of {rails}")
+        }
+        _ => return Ok(()),
+    };
+    let error = ScenarioError::new(key.key("rails"), message);
+    Err(error.with_hint("list the adapters of each host side by side in hosts"))
 }
 
 fn find(fabric: &Fabric, host: &HostRef) -> Option<HostId> {
@@ -249,7 +276,7 @@ fn job(
     let work = entry.kind.work(&entry.format);
     check_keys(entry, work, key)?;
     let settings = TraceSettings {
-        places: hosts.len() as u32 * entry.ranks_per_host,
+        places: hosts.len() as u32 / entry.rails * entry.ranks_per_host,
         local: match entry.placement {
             Placement::Block | Placement::Cyclic => entry.server_ranks,
             // Ranks side by side are on different servers.
@@ -284,6 +311,7 @@ fn job(
     Ok(JobPlan {
         name: entry.name.clone().unwrap_or_default(),
         hosts,
+        rails: entry.rails,
         ranks_per_host: entry.ranks_per_host,
         placement: entry.placement,
         work,
@@ -318,6 +346,8 @@ fn check_keys(
         of("bytes", entry.bytes.is_some(), is_listed || has_sizes),
         of("iterations", entry.iterations.is_some(), is_trace),
         of("compute", entry.compute.is_some(), is_listed),
+        of("burst", entry.burst.is_some(), is_listed || has_sizes),
+        of("pause", entry.pause.is_some(), is_listed || has_sizes),
         of("file", entry.file.is_some(), !is_trace),
         of(
             "operations-per-second",
@@ -402,13 +432,20 @@ fn repeated(
         ..Collective::new(operation, bytes)
     };
     let (iterations, compute, start) = rounds(entry, key)?;
+    let burst = burst_of(entry, key)?;
     if pipeline == Pipeline::default() {
         return Ok(Work::Collective {
             collective,
             iterations,
             compute,
             start,
+            burst,
         });
+    }
+    if burst.is_some() {
+        let message = "bursts are of operations in one piece";
+        let error = ScenarioError::new(key.key("burst"), message);
+        return Err(error.with_hint("leave out burst and pause, or channels and chunk"));
     }
     let ops = pipeline
         .count(bytes)
@@ -423,6 +460,23 @@ fn repeated(
         iterations,
         start,
     })
+}
+
+/// The bursts, if there are any.
+fn burst_of(entry: &ProgramEntry, key: &KeyPath) -> Result<Option<Burst>, ScenarioError> {
+    let (name, missing) = match (entry.burst, entry.pause) {
+        (None, None) => return Ok(None),
+        (Some(_), None) => ("burst", "pause"),
+        (None, Some(_)) => ("pause", "burst"),
+        (Some(_), Some(_)) => {
+            return Ok(Some(Burst {
+                length: span(entry.burst, &key.key("burst"))?,
+                pause: span(entry.pause, &key.key("pause"))?,
+            }));
+        }
+    };
+    let error = ScenarioError::new(key.key(name), format!("it has no {missing} beside it"));
+    Err(error.with_hint(format!("write {missing} as well, e.g. \"1 ms\"")))
 }
 
 /// Refuses servers that leave a hierarchical algorithm without its levels.

@@ -1,6 +1,6 @@
 //! What the ranks of jobs send, for an estimate of a run before it starts.
 
-use silvan_core::HostId;
+use silvan_core::{HostId, Time};
 
 use crate::demand::Demand;
 use crate::programs::op::Op;
@@ -51,7 +51,7 @@ impl Script {
                 let mut seen = 0;
                 for step in 0.. {
                     ops.clear();
-                    let may_go_on = steps.step(step, &mut ops);
+                    let may_go_on = steps.step(step, Time::ZERO, &mut ops);
                     // A step without an operation counts, so that the loop ends.
                     seen += ops.len().max(1);
                     for op in &ops {

@@ -74,6 +74,7 @@ impl Programs {
             start: Time::ZERO,
             background: true,
             ranks: hosts.map(|host| (host, Script::External)).collect(),
+            rails: Vec::new(),
             labels: Vec::new(),
         });
         // As long as there is a driver, the job can go on.

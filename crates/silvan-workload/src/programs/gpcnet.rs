@@ -155,6 +155,7 @@ impl Gpcnet {
             start: Time::ZERO,
             background: !tests,
             ranks: ranks.collect(),
+            rails: Vec::new(),
             labels: labels.map(|test| test.label().to_owned()).collect(),
         }
     }
@@ -170,7 +171,7 @@ struct Congesting {
 }
 
 impl Steps for Congesting {
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         let (root, bytes) = (self.group.first, self.bytes);
         match self.congestor {
             Congestor::Alltoall => {

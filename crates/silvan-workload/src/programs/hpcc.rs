@@ -107,6 +107,7 @@ impl Hpcc {
             start: Time::ZERO,
             background: false,
             ranks: ranks.collect(),
+            rails: Vec::new(),
             labels: TESTS.map(str::to_owned).to_vec(),
         }
     }
@@ -394,7 +395,7 @@ impl Rank {
 }
 
 impl Steps for Rank {
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         if step == 0 {
             out.push(Op::Compute(self.spec.keys.settle));
         }

@@ -19,19 +19,21 @@ pub(crate) enum Stage {
     GetRequest,
     /// That.
     GetReply,
+    /// The target has read the message.
+    Finished,
 }
 
 impl Stage {
     /// Whether it travels from where the bytes are going to where they are.
     fn is_backward(self) -> bool {
-        matches!(self, Self::ClearToSend | Self::GetRequest)
+        matches!(self, Self::ClearToSend | Self::GetRequest | Self::Finished)
     }
 
     /// Whether it carries none of the bytes themselves.
     pub fn is_control(self) -> bool {
         matches!(
             self,
-            Self::RequestToSend | Self::ClearToSend | Self::GetRequest
+            Self::RequestToSend | Self::ClearToSend | Self::GetRequest | Self::Finished
         )
     }
 }
@@ -51,6 +53,10 @@ pub(crate) struct Message {
     pub target_token: u32,
     /// When its rank started to send it, or to ask for it.
     pub begin: Time,
+    /// Parts of the stage that have not arrived.
+    pub parts: u32,
+    /// Whether a matched send is read, not written.
+    pub is_read: bool,
 }
 
 impl Message {

@@ -1,6 +1,6 @@
 //! What a rank does, one operation after the other.
 
-use silvan_core::Span;
+use silvan_core::{Span, Time};
 
 /// What the rank of a sequential program does next. Ranks are numbered within their job.
 ///
@@ -10,6 +10,8 @@ use silvan_core::Span;
 pub enum Op {
     /// Computes for this long.
     Compute(Span),
+    /// Rests for this long.
+    Pause(Span),
     /// Starts to send a message.
     Send {
         /// The receiving rank.
@@ -101,9 +103,9 @@ impl Group {
 ///
 /// Called once for many operations, never for a packet.
 pub trait Steps: std::fmt::Debug + Send {
-    /// Appends the operations of a step to `out`; steps are counted from 0. Returns whether there may
+    /// Appends the operations of a step, which starts `now`, to `out`; steps are counted from 0. Returns whether there may
     /// be another step.
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool;
+    fn step(&mut self, step: u64, now: Time, out: &mut Vec<Op>) -> bool;
 }
 
 /// A given list of operations, done some number of times.
@@ -116,7 +118,7 @@ pub struct Repeated {
 }
 
 impl Steps for Repeated {
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         if self.times.is_some_and(|times| step >= times) {
             return false;
         }

@@ -1,10 +1,11 @@
 //! The kinds of programs, and programs that do one collective operation over and over.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::Span;
+use silvan_core::{Span, Time};
 
 use crate::programs::collective::{Collective, Operation, with_operations};
 use crate::programs::op::{Group, Op, Steps};
@@ -67,7 +68,7 @@ pub enum KindWork<'a> {
 
 /// One rank of a group that does a collective operation again and again, computes in between, and
 /// measures each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Looped {
     /// The operation.
     pub collective: Collective,
@@ -79,6 +80,64 @@ pub struct Looped {
     pub compute: Span,
     /// How often; `None` is without end.
     pub iterations: Option<u64>,
+    /// Bursts with pauses between them, if there are any.
+    pub bursts: Option<Bursts>,
+}
+
+/// Bursts of operations, and pauses between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Time after which the operation at hand is the last one of its burst.
+    pub length: Span,
+    /// Time between bursts.
+    pub pause: Span,
+}
+
+/// The bursts of a rank. Rank 0 decides after each operation whether its burst ends with it; the others know from its broadcast.
+#[derive(Clone, Debug)]
+pub struct Bursts {
+    burst: Burst,
+    /// Numbers of the operations that have ended a burst, for all ranks.
+    ends: Arc<Mutex<Vec<u64>>>,
+    /// How many of these the rank has met.
+    met: usize,
+    /// Start of the burst at hand.
+    begun: Option<Time>,
+}
+
+impl Bursts {
+    /// The bursts of one rank; a clone is for another rank of the program.
+    pub fn new(burst: Burst) -> Self {
+        Self {
+            burst,
+            ends: Arc::default(),
+            met: 0,
+            begun: None,
+        }
+    }
+
+    fn ends(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An operation has ended at rank 0.
+    fn decide(&mut self, operation: u64, now: Time) {
+        if self.begun.is_some_and(|begun| now.since(begun) >= self.burst.length) {
+            self.ends().push(operation);
+        }
+    }
+
+    /// The pause before an operation.
+    fn pause_before(&mut self, operation: u64, now: Time) -> Span {
+        let begun = *self.begun.get_or_insert(now);
+        let ended = self.ends().get(self.met).copied();
+        if ended.is_none_or(|ended| ended + 1 != operation) {
+            return Span::ZERO;
+        }
+        self.met += 1;
+        self.begun = Some(begun.max(now) + self.burst.pause);
+        self.burst.pause
+    }
 }
 
 /// Steps of a collective operation that a rank makes at a time.
@@ -101,9 +160,29 @@ pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
     )
 }
 
+impl Looped {
+    /// Tells all ranks whether the burst has ended.
+    fn share_end(&mut self, operation: u64, now: Time, out: &mut Vec<Op>) {
+        if let Some(bursts) = self.bursts.as_mut().filter(|_| self.me == 0) {
+            bursts.decide(operation, now);
+        }
+        Collective::new(Operation::Broadcast, 1).append(out, self.group, self.me);
+    }
+}
+
 impl Steps for Looped {
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
-        let (operation, steps, is_last) = part(self.collective.length(self.group), step);
+    fn step(&mut self, mut step: u64, now: Time, out: &mut Vec<Op>) -> bool {
+        let length = self.collective.length(self.group);
+        if self.bursts.is_some() {
+            let parts = parts(length) + 1;
+            let (operation, place) = (step / parts, step % parts);
+            if place + 1 == parts {
+                self.share_end(operation, now, out);
+                return true;
+            }
+            step = operation * (parts - 1) + place;
+        }
+        let (operation, steps, is_last) = part(length, step);
         if self
             .iterations
             .is_some_and(|iterations| operation >= iterations)
@@ -111,6 +190,9 @@ impl Steps for Looped {
             return false;
         }
         if steps.start == 0 {
+            if let Some(bursts) = &mut self.bursts {
+                out.push(Op::Pause(bursts.pause_before(operation, now)));
+            }
             out.extend([Op::Compute(self.compute), Op::Begin]);
         }
         self.collective

@@ -10,7 +10,7 @@ use crate::programs::collective::Collective;
 use crate::programs::gpcnet::{self, Gpcnet};
 use crate::programs::hpcc::{self, Hpcc};
 use crate::programs::op::Group;
-use crate::programs::pattern::Looped;
+use crate::programs::pattern::{Burst, Bursts, Looped};
 use crate::programs::schedule::Schedule;
 use crate::programs::section::Messaging;
 use crate::programs::spec::{JobSpec, Script};
@@ -45,6 +45,8 @@ pub enum Work {
         compute: Span,
         /// Time before the first one.
         start: Span,
+        /// Bursts with pauses between them, if there are any.
+        burst: Option<Burst>,
     },
     /// A schedule for each rank.
     Schedules {
@@ -76,8 +78,10 @@ pub enum Work {
 pub struct JobPlan {
     /// Its name.
     pub name: String,
-    /// Its hosts, in the order of the ranks.
+    /// Its hosts, in the order of the ranks. Adapters of one host are side by side.
     pub hosts: Vec<HostId>,
+    /// Adapters of each host.
+    pub rails: u32,
     /// Ranks on each host.
     pub ranks_per_host: u32,
     /// How ranks are dealt to hosts.
@@ -93,7 +97,10 @@ pub struct JobPlan {
 impl JobPlan {
     /// Host of each rank, as many as there are programs or places.
     pub fn rank_hosts(&self) -> Vec<HostId> {
-        let places = self.hosts.len() * self.ranks_per_host as usize;
+        let nodes: Vec<HostId> = (self.hosts.iter().copied())
+            .step_by(self.rails as usize)
+            .collect();
+        let places = nodes.len() * self.ranks_per_host as usize;
         let count = match &self.work {
             Work::Collective { .. } => places,
             Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
@@ -101,9 +108,9 @@ impl JobPlan {
         };
         let host = |rank: usize| match self.placement {
             Placement::Block | Placement::Random | Placement::Rail => {
-                self.hosts[rank / self.ranks_per_host as usize]
+                nodes[rank / self.ranks_per_host as usize]
             }
-            Placement::Cyclic => self.hosts[rank % self.hosts.len()],
+            Placement::Cyclic => nodes[rank % nodes.len()],
         };
         (0..count.min(places)).map(host).collect()
     }
@@ -122,6 +129,10 @@ impl JobPlan {
     pub fn job(&self, class: u16) -> JobSpec {
         let hosts = self.rank_hosts();
         let group = Group::all(hosts.len() as u32);
+        let bursts = match &self.work {
+            Work::Collective { burst, .. } => burst.map(Bursts::new),
+            _ => None,
+        };
         let script = |rank: usize| match &self.work {
             Work::Schedules { schedules, .. } => Script::Schedule(schedules[rank].clone()),
             Work::Stream { stream, .. } => {
@@ -146,7 +157,19 @@ impl JobPlan {
                 me: rank as u32,
                 compute,
                 iterations,
+                bursts: bursts.clone(),
             })),
+        };
+        let rails = match self.rails {
+            1 => Vec::new(),
+            rails => {
+                let nodes = self.hosts.chunks(rails as usize);
+                let adapters = |host: &HostId| {
+                    let node = nodes.clone().find(|node| node[0] == *host);
+                    node.unwrap_or_default().into()
+                };
+                hosts.iter().map(adapters).collect()
+            }
         };
         let ranks = hosts.into_iter().enumerate();
         JobSpec {
@@ -156,6 +179,7 @@ impl JobPlan {
             start: self.start(),
             background: self.background,
             ranks: ranks.map(|(rank, host)| (host, script(rank))).collect(),
+            rails,
             labels: vec!["operation".to_owned()],
         }
     }

@@ -14,7 +14,14 @@ use crate::programs::spec::Script;
 /// A rank: where it is, what it does, and what has come of it.
 #[derive(Debug)]
 pub(crate) struct Rank {
+    /// Its host; of several adapters the first.
     pub host: HostId,
+    /// Its adapters, if it has several.
+    pub rails: Box<[HostId]>,
+    /// The adapter of its next message, where they take turns.
+    pub next_rail: u32,
+    /// Reads of other ranks' messages on their way, and messages to read after them.
+    pub reads: Reads,
     pub job: u32,
     pub work: Work,
     pub matcher: Matcher,
@@ -26,6 +33,15 @@ pub(crate) struct Rank {
     pub computes_until: Time,
     pub done_at: Option<Time>,
     pub totals: RankTotals,
+}
+
+/// The messages that a rank reads from others.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    /// How many are on their way.
+    pub under_way: u32,
+    /// Messages that wait, in order.
+    pub waiting: VecDeque<u32>,
 }
 
 /// What a rank has done so far.
@@ -44,6 +60,11 @@ pub struct RankTotals {
 }
 
 impl Rank {
+    /// Its adapter of this number.
+    pub fn adapter(&self, rail: usize) -> HostId {
+        self.rails.get(rail).copied().unwrap_or(self.host)
+    }
+
     /// Counts computing that starts at `now`. Time in which another processor computes is counted once.
     pub fn start_computing(&mut self, now: Time, span: Span) {
         let already = self.computes_until.max(now);
@@ -151,14 +172,14 @@ impl Sequence {
     }
 
     /// The operation at hand; `None` at the end.
-    pub fn peek(&mut self) -> Option<Op> {
+    pub fn peek(&mut self, now: Time) -> Option<Op> {
         while self.place == self.buffer.len() {
             if !self.more {
                 return None;
             }
             self.buffer.clear();
             self.place = 0;
-            self.more = self.steps.step(self.step, &mut self.buffer);
+            self.more = self.steps.step(self.step, now, &mut self.buffer);
             self.step += 1;
         }
         Some(self.buffer[self.place])

@@ -12,9 +12,10 @@ use crate::programs::external::External;
 use crate::programs::flows::{Flows, Sent};
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
-use crate::programs::rank::{Rank, RankTotals, Work};
+use crate::programs::rank::{Rank, RankTotals, Reads, Work};
 use crate::programs::record::{Mark, OpTimes};
-use crate::programs::section::Messaging;
+use crate::programs::collective::split;
+use crate::programs::section::{Messaging, Rendezvous, Striping};
 use crate::programs::senders::{Launch, Payload};
 use crate::programs::spec::JobSpec;
 
@@ -50,6 +51,8 @@ pub(crate) enum TimerKind {
     Task(u32),
     /// A message between ranks of a host is there.
     Local(u32),
+    /// A rank is ready for the data of an announced message.
+    Answer(u32),
     /// A timer of the driver, which knows it by this number.
     External(u32),
 }
@@ -159,9 +162,13 @@ impl Programs {
             pending: 0,
             done_at: None,
         });
+        let mut rails = spec.rails.into_iter();
         for (host, script) in spec.ranks {
             self.ranks.push(Rank {
                 host,
+                rails: rails.next().unwrap_or_default(),
+                next_rail: 0,
+                reads: Reads::default(),
                 job,
                 work: Work::new(script),
                 matcher: Matcher::default(),
@@ -240,6 +247,7 @@ impl Programs {
                 TimerKind::Begin => self.start_schedule(timer.rank, timer.at),
                 TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
                 TimerKind::Local(message) => self.advance_message(message, timer.at),
+                TimerKind::Answer(message) => self.answer(message, timer.at),
                 TimerKind::External(token) => self.notify_driver(token, timer.at),
             }
             self.jobs[job as usize].pending -= 1;
@@ -269,21 +277,55 @@ impl Programs {
         }
         let job = &mut self.jobs[sender.job as usize];
         job.pending += 1;
-        let launch = Launch {
-            at: now,
-            message: slot,
-            ranks: (from, to),
-            bytes,
-            flow: self.flows.number(source, target, job.sl),
-            to: target,
-            sl: job.sl,
-            class: job.class,
-        };
-        self.launched.push((source, launch));
+        let (sl, class) = (job.sl, job.class);
+        let (first, parts) = self.rails_for(slot, bytes);
+        self.messages.at_mut(slot).parts = parts;
+        for part in 0..parts {
+            let rail = (first + part) as usize;
+            let adapter = |rank: u32| self.ranks[rank as usize].adapter(rail);
+            let (source, target) = (adapter(from), adapter(to));
+            let launch = Launch {
+                at: now,
+                message: slot,
+                ranks: (from, to),
+                bytes: split(bytes, parts, part),
+                flow: self.flows.number(source, target, sl),
+                to: target,
+                sl,
+                class,
+            };
+            self.launched.push((source, launch));
+        }
     }
 
-    /// A message has come over the fabric.
+    /// The first adapter that the stage of a message takes, and how many.
+    fn rails_for(&mut self, slot: u32, bytes: u64) -> (u32, u32) {
+        let message = self.messages.at(slot);
+        let (from, to) = message.way();
+        let rails = |rank: u32| self.ranks[rank as usize].rails.len().max(1) as u32;
+        let rails = rails(from).min(rails(to));
+        let is_short = message.stage.is_control() || bytes <= self.messaging.eager_limit.as_u64();
+        match self.messaging.striping {
+            _ if rails == 1 => (0, 1),
+            Striping::Split if is_short => (0, 1),
+            Striping::Split => (0, rails),
+            Striping::ByRank => ((from + to) % rails, 1),
+            Striping::ByMessage => {
+                let next = &mut self.ranks[from as usize].next_rail;
+                let rail = *next % rails;
+                *next = rail + 1;
+                (rail, 1)
+            }
+        }
+    }
+
+    /// A message has come over the fabric, or a part of it.
     fn arrived(&mut self, slot: u32, now: Time) {
+        let message = self.messages.at_mut(slot);
+        message.parts -= 1;
+        if message.parts > 0 {
+            return;
+        }
         let job = self.ranks[self.messages.at(slot).source as usize].job;
         self.advance_message(slot, now);
         self.fire_timers(now);
@@ -327,9 +369,19 @@ impl Programs {
                 self.messages.remove(slot);
                 self.complete(message.source, message.source_token, None, now);
             }
+            Stage::GetReply if message.is_read => {
+                self.next_stage(slot, Stage::Finished, now);
+                self.next_read(message.target, now);
+                let received = Some(message.bytes);
+                self.complete(message.target, message.target_token, received, now);
+            }
             Stage::GetReply => {
                 self.messages.remove(slot);
                 self.complete(message.target, message.target_token, None, now);
+            }
+            Stage::Finished => {
+                self.messages.remove(slot);
+                self.complete(message.source, message.source_token, None, now);
             }
         }
     }
@@ -352,7 +404,42 @@ impl Programs {
             self.complete(message.target, posted.token, Some(message.bytes), now);
         } else {
             self.messages.at_mut(arrived.message).target_token = posted.token;
-            self.next_stage(arrived.message, Stage::ClearToSend, now);
+            self.prepare(arrived.message, now);
+        }
+    }
+
+    /// Gets ready for the data of an announced message.
+    fn prepare(&mut self, slot: u32, now: Time) {
+        let target = self.messages.at(slot).target;
+        if self.messages.at(slot).is_read {
+            let reads = &mut self.ranks[target as usize].reads;
+            if reads.under_way == self.messaging.reads_in_flight {
+                reads.waiting.push_back(slot);
+                return;
+            }
+            reads.under_way += 1;
+        }
+        match self.messaging.rendezvous_delay {
+            Span::ZERO => self.answer(slot, now),
+            delay => self.set_timer(target, now + delay, TimerKind::Answer(slot)),
+        }
+    }
+
+    /// Asks for the data of an announced message.
+    fn answer(&mut self, slot: u32, now: Time) {
+        let stage = match self.messages.at(slot).is_read {
+            true => Stage::GetRequest,
+            false => Stage::ClearToSend,
+        };
+        self.next_stage(slot, stage, now);
+    }
+
+    /// A rank has read a message, and may read the next one.
+    fn next_read(&mut self, rank: u32, now: Time) {
+        let reads = &mut self.ranks[rank as usize].reads;
+        reads.under_way -= 1;
+        if let Some(slot) = reads.waiting.pop_front() {
+            self.prepare(slot, now);
         }
     }
 
@@ -382,6 +469,8 @@ impl Programs {
             source_token: token,
             target_token: 0,
             begin: now,
+            parts: 1,
+            is_read: !eager && self.messaging.rendezvous == Rendezvous::Read,
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);
@@ -431,6 +520,8 @@ impl Programs {
             source_token: token,
             target_token: token,
             begin: now,
+            parts: 1,
+            is_read: false,
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);

@@ -45,6 +45,40 @@ pub struct Messaging {
     /// Rate at which a rank copies messages to others of its host.
     #[schemars(with = "schema::RateText")]
     pub local_rate: Rate,
+    /// How the data of a message that was announced move.
+    pub rendezvous: Rendezvous,
+    /// With `rendezvous = "read"`, messages that a rank reads at once; further ones wait, in the order of their matches.
+    #[schemars(range(min = 1))]
+    pub reads_in_flight: u32,
+    /// Time from the match of an announced message to the clear to send or the read: registration of memory, for example.
+    #[schemars(with = "schema::SpanText")]
+    pub rendezvous_delay: Span,
+    /// Which adapters a message takes between hosts that have several (`rails` of the program).
+    pub striping: Striping,
+}
+
+/// How the data of an announced message move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rendezvous {
+    /// The sender writes after a clear to send.
+    #[default]
+    Write,
+    /// The receiver reads (RDMA read), and tells the sender at the end.
+    Read,
+}
+
+/// Which adapters a message takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Striping {
+    /// Data above `eager-limit` go over all adapters in equal parts, everything else over the first.
+    #[default]
+    Split,
+    /// Each message takes the next adapter of its sender.
+    ByMessage,
+    /// All messages between two ranks take one adapter: the sum of their numbers modulo the adapters.
+    ByRank,
 }
 
 /// How collective operations up to a size are done.
@@ -85,6 +119,11 @@ impl Default for Messaging {
             control: Bytes::from_bytes(64),
             local_latency: Span::from_ns(300),
             local_rate: LOCAL_RATE,
+            rendezvous: Rendezvous::Write,
+            // The default of responder resources of ConnectX adapters (max_qp_rd_atom).
+            reads_in_flight: 16,
+            rendezvous_delay: Span::ZERO,
+            striping: Striping::Split,
         }
     }
 }
@@ -127,6 +166,11 @@ pub struct ProgramEntry {
     /// The hosts of the ranks, in their order; or a number of hosts that no other program uses.
     #[serde(default)]
     pub hosts: Selection,
+    /// Adapters of each host: so many of `hosts`, side by side, are one host. `traffic.messaging.striping` says which of them a
+    /// message takes.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub rails: u32,
     /// Ranks on each host.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
@@ -177,6 +221,15 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub compute: Option<Span>,
+    /// Length of a burst: an operation that ends later after the start of the burst is its last. Rank 0 decides that after each
+    /// operation and broadcasts it. For collective operations in one piece, with `pause`. Default: one burst without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub burst: Option<Span>,
+    /// Time between bursts; with `burst`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub pause: Option<Span>,
     /// Time before the first operation; not for traces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]

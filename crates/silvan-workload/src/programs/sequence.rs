@@ -23,7 +23,7 @@ impl Programs {
             self.end_step(rank, now);
         }
         loop {
-            let Some(op) = self.sequence(rank).peek() else {
+            let Some(op) = self.sequence(rank).peek(now) else {
                 self.end_step(rank, now);
                 self.sequence(rank).state = State::Done;
                 self.rank_done(rank, now);
@@ -35,6 +35,10 @@ impl Programs {
             let takes_time = match op {
                 Op::Compute(span) => {
                     self.ranks[rank as usize].start_computing(now, span);
+                    self.sequence(rank).advance();
+                    self.be_busy(rank, now, span, TimerKind::GoOn)
+                }
+                Op::Pause(span) => {
                     self.sequence(rank).advance();
                     self.be_busy(rank, now, span, TimerKind::GoOn)
                 }
@@ -101,7 +105,7 @@ impl Programs {
             }
             Op::Wait => step.wait(),
             Op::Begin | Op::End { .. } => step.restart(),
-            Op::Compute(_) => {}
+            Op::Compute(_) | Op::Pause(_) => {}
         }
     }
 
@@ -117,7 +121,7 @@ impl Programs {
 
     /// The overhead of the send, put or get at hand is paid.
     pub(crate) fn start_paid(&mut self, rank: u32, now: Time) {
-        let next = self.sequence(rank).peek();
+        let next = self.sequence(rank).peek(now);
         if !next.is_some_and(|op| self.start(rank, op, now)) {
             self.go_on(rank, now);
         }

@@ -40,6 +40,8 @@ pub struct JobSpec {
     pub background: bool,
     /// Host and program of every rank.
     pub ranks: Vec<(HostId, Script)>,
+    /// Adapters of every rank, if each has several. The first one is its host.
+    pub rails: Vec<Box<[HostId]>>,
     /// Names of what is measured.
     pub labels: Vec<String>,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use silvan_core::Span;
+use silvan_core::{Span, Time};
 
 use crate::programs::collective::Collective;
 use crate::programs::op::{Group, Op, Steps};
@@ -67,7 +67,7 @@ impl StreamRank {
 }
 
 impl Steps for StreamRank {
-    fn step(&mut self, _step: u64, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, _step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         let Some(step) = self.stream.steps.get(self.at) else {
             return false;
         };

@@ -301,12 +301,13 @@ fn long_operations_are_made_in_parts() {
                 me: 1,
                 compute: Span::ZERO,
                 iterations: Some(2),
+                bursts: None,
             };
             let mut whole = Vec::new();
             collective.append(&mut whole, group, 1);
             let (mut made, mut step, mut most) = (Vec::new(), 0, 0);
             let mut part = Vec::new();
-            while looped.step(step, &mut part) {
+            while looped.step(step, Time::ZERO, &mut part) {
                 most = most.max(part.len());
                 made.append(&mut part);
                 step += 1;

@@ -80,6 +80,7 @@ pub fn job(ranks: Vec<(usize, Script)>) -> JobSpec {
         ranks: ranks
             .map(|(host, script)| (HostId::new(host), script))
             .collect(),
+        rails: Vec::new(),
         labels: vec!["time".to_owned()],
     }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::Time;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
 
@@ -195,7 +196,7 @@ impl Measuring {
 
 impl Steps for Measuring {
     /// One test after the other, with every ring of it.
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, step: u64, _now: Time, out: &mut Vec<Op>) -> bool {
         if step == 0 {
             out.push(Op::Compute(self.keys.settle));
         }

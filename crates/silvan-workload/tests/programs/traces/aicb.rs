@@ -473,7 +473,7 @@ fn ranks_of_a_stream_find_their_groups() {
         let mut steps = StreamRank::new(Arc::clone(&stream), rank);
         let mut ops = Vec::new();
         let mut calls = 0;
-        while steps.step(calls, &mut ops) {
+        while steps.step(calls, Time::ZERO, &mut ops) {
             calls += 1;
         }
         assert!(calls > 3, "{calls}");
