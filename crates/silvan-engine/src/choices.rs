@@ -235,6 +235,30 @@ impl Plane {
         (best != u64::MAX).then_some(best as u8)
     }
 
+    /// Of the ports that lead to the packet's destination, a random one for which nothing waits on its lane; without one, that
+    /// with the fewest bytes waiting, of several the lowest. `None` if all are closed.
+    fn choose_free(&mut self, element: u32, base: u32, group: Group, vl: usize) -> Option<u8> {
+        let (mut free, mut best) = (0_u64, u64::MAX);
+        for place in group.first..group.first + u32::from(group.count) {
+            let local = self.routing.choices.members[place as usize];
+            let output = base + u32::from(local);
+            if self.is_closed(output as usize) {
+                continue;
+            }
+            let waiting = u64::from(self.waiting_bytes(self.lane(output, vl)));
+            free += u64::from(waiting == 0);
+            best = best.min(waiting << 8 | u64::from(local));
+        }
+        if free < 2 {
+            return (best != u64::MAX).then_some(best as u8);
+        }
+        let random = self.routing.choices.streams[element as usize].next_u64();
+        let nth = (u128::from(random) * u128::from(free)) >> 64;
+        let is_free = |local: &u8| self.waiting_bytes(self.lane(base + u32::from(*local), vl)) == 0;
+        let mut members = self.open_members(base, group).filter(is_free);
+        members.nth(nth as usize)
+    }
+
     /// One of the ports that lead to the packet's destination, regardless of what is ahead on them. `None` if all are closed.
     fn choose_blindly(
         &mut self,
@@ -336,12 +360,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return plane.choose(head.time, base, choice, vl);
         }
         let element = plane.ins[head.port as usize].element;
+        if plane.routing.choices.policy == PathChoice::AdaptiveFree {
+            return plane.choose_free(element, base, choice.group, vl);
+        }
         plane.choose_blindly(element, base, choice.group, &head.packet)
     }
 
     /// Whether a switch that chooses compares what is ahead on its outputs.
     fn compares_outputs(&self) -> bool {
-        self.plane.routing.choices.policy == PathChoice::Adaptive
+        self.plane.routing.choices.policy.compares()
             || S::ACTIVE && self.needs.select_output
     }
 

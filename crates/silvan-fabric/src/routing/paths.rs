@@ -17,6 +17,10 @@ pub enum PathChoice {
     /// one with the fewest bytes ahead of the packet, those waiting in the switch and those in the buffer behind the cable. The table's own port wins ties. Packets
     /// of a flow may overtake each other.
     Adaptive,
+    /// Each switch, among these ports: a random one of those that are free, for which nothing waits in the switch on the packet's lane;
+    /// without one, that with the fewest bytes waiting. It does not look at the buffer behind the cable. So NVIDIA's switches choose
+    /// without constraints on the order of packets (NVIDIA, "InfiniBand Cluster Bring-up Procedure": free adaptive routing).
+    AdaptiveFree,
     /// Each switch, among these ports, by a hash of source, destination and traffic class: all packets
     /// of a flow take one path (C. Hopps, RFC 2992).
     Ecmp,
@@ -48,8 +52,16 @@ impl PathChoice {
     pub fn is_among_shortest(self) -> bool {
         matches!(
             self,
-            Self::Adaptive | Self::Ecmp | Self::SprayRandom | Self::SprayRoundRobin
+            Self::Adaptive
+                | Self::AdaptiveFree
+                | Self::Ecmp
+                | Self::SprayRandom | Self::SprayRoundRobin
         )
+    }
+
+    /// Whether a switch compares what is ahead on these ports.
+    pub fn compares(self) -> bool {
+        matches!(self, Self::Adaptive | Self::AdaptiveFree)
     }
 
     /// Whether packets of a flow may overtake each other.

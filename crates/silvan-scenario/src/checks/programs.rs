@@ -94,9 +94,13 @@ fn check_messaging(section: &Messaging) -> Result<(), ScenarioError> {
         let error = ScenarioError::new(at("traffic.messaging").key(key), "it is zero");
         return Err(error.with_hint(format!("write e.g. {example}")));
     }
-    if section.overhead_per_byte > MOST_PER_BYTE {
-        let message = format!("{} is more than {MOST_PER_BYTE}", section.overhead_per_byte);
-        let error = ScenarioError::new(at("traffic.messaging.overhead-per-byte"), message);
+    let per_byte = [
+        ("overhead-per-byte", section.overhead_per_byte),
+        ("eager-per-byte", section.eager_per_byte),
+    ];
+    if let Some((key, span)) = per_byte.iter().find(|(_, span)| *span > MOST_PER_BYTE) {
+        let message = format!("{span} is more than {MOST_PER_BYTE}");
+        let error = ScenarioError::new(at("traffic.messaging").key(key), message);
         return Err(error.with_hint("write e.g. \"20 ps\", 50 GB/s"));
     }
     Ok(())

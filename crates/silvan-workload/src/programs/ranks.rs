@@ -16,7 +16,7 @@ use crate::programs::rank::{Rank, RankTotals, Reads, Work};
 use crate::programs::record::{Mark, OpTimes};
 use crate::programs::collective::split;
 use crate::programs::section::{Messaging, Rendezvous, Striping};
-use crate::programs::senders::{Launch, Payload};
+use crate::programs::senders::{Launch, Payload, QueuePair};
 use crate::programs::spec::JobSpec;
 
 /// A group of ranks that only talk to each other.
@@ -51,6 +51,8 @@ pub(crate) enum TimerKind {
     Task(u32),
     /// A message between ranks of a host is there.
     Local(u32),
+    /// A message from another host has passed the adapter.
+    Passed(u32),
     /// A rank is ready for the data of an announced message.
     Answer(u32),
     /// A timer of the driver, which knows it by this number.
@@ -247,6 +249,7 @@ impl Programs {
                 TimerKind::Begin => self.start_schedule(timer.rank, timer.at),
                 TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
                 TimerKind::Local(message) => self.advance_message(message, timer.at),
+                TimerKind::Passed(message) => self.advance_message(message, timer.at),
                 TimerKind::Answer(message) => self.answer(message, timer.at),
                 TimerKind::External(token) => self.notify_driver(token, timer.at),
             }
@@ -279,7 +282,13 @@ impl Programs {
         job.pending += 1;
         let (sl, class) = (job.sl, job.class);
         let (first, parts) = self.rails_for(slot, bytes);
-        self.messages.at_mut(slot).parts = parts;
+        let message = self.messages.at_mut(slot);
+        message.parts = parts;
+        let queue_pair = QueuePair {
+            from,
+            to,
+            responds: message.stage == Stage::GetReply,
+        };
         for part in 0..parts {
             let rail = (first + part) as usize;
             let adapter = |rank: u32| self.ranks[rank as usize].adapter(rail);
@@ -287,7 +296,7 @@ impl Programs {
             let launch = Launch {
                 at: now,
                 message: slot,
-                ranks: (from, to),
+                queue_pair,
                 bytes: split(bytes, parts, part),
                 flow: self.flows.number(source, target, sl),
                 to: target,
@@ -304,7 +313,13 @@ impl Programs {
         let (from, to) = message.way();
         let rails = |rank: u32| self.ranks[rank as usize].rails.len().max(1) as u32;
         let rails = rails(from).min(rails(to));
-        let is_short = message.stage.is_control() || bytes <= self.messaging.eager_limit.as_u64();
+        let Messaging {
+            eager_limit,
+            stripe_above,
+            ..
+        } = self.messaging;
+        let most = stripe_above.unwrap_or(eager_limit).as_u64();
+        let is_short = message.stage.is_control() || bytes <= most;
         match self.messaging.striping {
             _ if rails == 1 => (0, 1),
             Striping::Split if is_short => (0, 1),
@@ -326,8 +341,14 @@ impl Programs {
         if message.parts > 0 {
             return;
         }
-        let job = self.ranks[self.messages.at(slot).source as usize].job;
-        self.advance_message(slot, now);
+        let job = self.ranks[message.source as usize].job;
+        match self.messaging.latency {
+            Span::ZERO => self.advance_message(slot, now),
+            latency => {
+                let (_, receiver) = self.messages.at(slot).way();
+                self.set_timer(receiver, now + latency, TimerKind::Passed(slot));
+            }
+        }
         self.fire_timers(now);
         self.jobs[job as usize].pending -= 1;
         self.check_job(job, now);

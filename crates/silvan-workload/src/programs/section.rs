@@ -36,9 +36,17 @@ pub struct Messaging {
     /// get cost none.
     #[schemars(with = "schema::SpanText")]
     pub overhead_per_byte: Span,
+    /// Processor time in addition for each byte after the first of a message up to `eager-limit`, at most 100 ns: the copy through a
+    /// buffer at either end.
+    #[schemars(with = "schema::SpanText")]
+    pub eager_per_byte: Span,
     /// Payload of a request to send, a clear to send and a request to get; not zero.
     #[schemars(with = "schema::BytesText")]
     pub control: Bytes,
+    /// Time that a message, a request or an answer takes between hosts in addition to that on the fabric: adapters and their buses.
+    /// It keeps no processor busy.
+    #[schemars(with = "schema::SpanText")]
+    pub latency: Span,
     /// Time that a message between two ranks of a host takes in addition to that of its bytes; not zero.
     #[schemars(with = "schema::SpanText")]
     pub local_latency: Span,
@@ -55,6 +63,10 @@ pub struct Messaging {
     pub rendezvous_delay: Span,
     /// Which adapters a message takes between hosts that have several (`rails` of the program).
     pub striping: Striping,
+    /// Largest message that `striping = "split"` leaves on one adapter. Default: `eager-limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub stripe_above: Option<Bytes>,
 }
 
 /// How the data of an announced message move.
@@ -72,7 +84,7 @@ pub enum Rendezvous {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Striping {
-    /// Data above `eager-limit` go over all adapters in equal parts, everything else over the first.
+    /// Data above `stripe-above` go over all adapters in equal parts, everything else over the first.
     #[default]
     Split,
     /// Each message takes the next adapter of its sender.
@@ -116,7 +128,9 @@ impl Default for Messaging {
             eager_credits: 16,
             overhead: Span::from_ns(200),
             overhead_per_byte: Span::ZERO,
+            eager_per_byte: Span::ZERO,
             control: Bytes::from_bytes(64),
+            latency: Span::ZERO,
             local_latency: Span::from_ns(300),
             local_rate: LOCAL_RATE,
             rendezvous: Rendezvous::Write,
@@ -124,6 +138,7 @@ impl Default for Messaging {
             reads_in_flight: 16,
             rendezvous_delay: Span::ZERO,
             striping: Striping::Split,
+            stripe_above: None,
         }
     }
 }
@@ -131,7 +146,11 @@ impl Default for Messaging {
 impl Messaging {
     /// What the bytes of a message cost the processor at either end, in addition to [`overhead`](Self::overhead).
     pub fn bytes_overhead(&self, bytes: u64) -> Span {
-        self.overhead_per_byte * bytes.saturating_sub(1)
+        let per_byte = match bytes <= self.eager_limit.as_u64() {
+            true => self.overhead_per_byte + self.eager_per_byte,
+            false => self.overhead_per_byte,
+        };
+        per_byte * bytes.saturating_sub(1)
     }
 }
 

@@ -11,6 +11,9 @@ use crate::programs::flows::Sent;
 /// No message, where one could be.
 const NONE: u32 = u32::MAX;
 
+/// Numbers of a turn in the progress of hosts.
+const TURN: usize = 3;
+
 /// How much payload packets have.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
@@ -29,14 +32,24 @@ impl Payload {
     }
 }
 
+/// Where a message waits for the messages before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueuePair {
+    /// The sending rank.
+    pub from: u32,
+    /// The receiving rank.
+    pub to: u32,
+    /// Whether it answers reads: the responder of a queue pair does not wait for its requester.
+    pub responds: bool,
+}
+
 /// A message that a rank sends on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
     /// When.
     pub at: Time,
     pub message: u32,
-    /// From which rank to which.
-    pub ranks: (u32, u32),
+    pub queue_pair: QueuePair,
     pub bytes: u64,
     /// Number of its flow over all hosts.
     pub flow: u32,
@@ -81,9 +94,9 @@ struct Flow {
 /// The queue pairs of one host that have something to send, by rank and rank.
 #[derive(Clone, Debug, Default)]
 struct HostQueue {
-    pairs: BTreeMap<(u32, u32), Pair>,
+    pairs: BTreeMap<QueuePair, Pair>,
     /// The pair that sent last.
-    last: (u32, u32),
+    last: QueuePair,
     flows: Vec<Flow>,
     /// Places in `flows`, by number.
     by_number: Vec<(u32, u32)>,
@@ -154,7 +167,7 @@ impl Senders {
             }
         };
         let queue = &mut self.hosts[host.index()];
-        if let Some(pair) = queue.pairs.get_mut(&launch.ranks) {
+        if let Some(pair) = queue.pairs.get_mut(&launch.queue_pair) {
             self.waiting[pair.tail as usize].next = place;
             pair.tail = place;
             pair.left += left;
@@ -168,7 +181,7 @@ impl Senders {
             class: launch.class,
             left,
         };
-        queue.pairs.insert(launch.ranks, pair);
+        queue.pairs.insert(launch.queue_pair, pair);
     }
 
     /// The next packet of a host. Queue pairs take turns, packet by packet; one that congestion control
@@ -286,8 +299,9 @@ impl Senders {
             if queue.pairs.is_empty() {
                 continue;
             }
-            let last = u64::from(queue.last.0) << 32 | u64::from(queue.last.1);
-            progress.turns.extend([host as u64, last]);
+            let QueuePair { from, to, responds } = queue.last;
+            let ranks = u64::from(from) << 32 | u64::from(to);
+            progress.turns.extend([host as u64, ranks, u64::from(responds)]);
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             progress.payload.extend(queue.pairs.values().map(left));
         }
@@ -298,7 +312,7 @@ impl Senders {
     pub fn most_periods(&self, period: &Progress) -> u64 {
         let mut sent = period.payload.iter();
         let mut most = u64::MAX;
-        for turn in period.turns.chunks(2) {
+        for turn in period.turns.chunks(TURN) {
             for (pair, &sent) in self.hosts[turn[0] as usize].pairs.values().zip(&mut sent) {
                 let left = self.waiting[pair.head as usize].left;
                 let full = left.saturating_sub(self.payload.most);
@@ -311,7 +325,7 @@ impl Senders {
     /// Counts what is sent in so many periods: packets of the largest size, as none is the last of its message.
     pub fn skip_periods(&mut self, period: &Progress, periods: u64) {
         let mut sent = period.payload.iter();
-        for turn in period.turns.chunks(2) {
+        for turn in period.turns.chunks(TURN) {
             let HostQueue { pairs, flows, .. } = &mut self.hosts[turn[0] as usize];
             for (pair, &sent) in pairs.values_mut().zip(&mut sent) {
                 let bytes = sent * periods;

@@ -58,6 +58,7 @@ pub fn messaging() -> Messaging {
         control: Bytes::from_bytes(64),
         local_latency: Span::from_ns(300),
         local_rate: Rate::from_bits_per_sec(40_000_000_000).unwrap(),
+        ..Messaging::default()
     }
 }
 
