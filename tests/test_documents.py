@@ -61,6 +61,23 @@ def test_missing_paths_are_found(text: str, problems: int) -> None:
     assert len(list(check.missing_paths(ROOT / "README.md", text, {"tests"}))) == problems
 
 
+def test_words_are_counted_without_marks_of_tables() -> None:
+    assert check.count_words("| one | two three | - 4 |\n|---|---|\n\n```\nfive\n```\n") == 5
+    assert check.is_counted(ROOT / "docs" / "model.md")
+    assert not check.is_counted(ROOT / "docs" / "reference" / "cli.md")
+
+
+@pytest.mark.parametrize(("words", "problems"), [(1001, 1), (1000, 0), (0, 0)])
+def test_more_words_than_the_ceiling_are_an_error(words: int, problems: int) -> None:
+    assert len(list(check.wrong_ceiling(words, 1000))) == problems
+
+
+def test_a_ceiling_far_above_the_words_is_an_error() -> None:
+    assert list(check.wrong_ceiling(10_000, 10_000 + check.SLACK)) == []
+    (problem,) = check.wrong_ceiling(10_000, 10_001 + check.SLACK)
+    assert "lower MOST_WORDS" in problem
+
+
 def test_readme_names_the_two_commands() -> None:
     readme = (ROOT / "README.md").read_text()
     makefile = (ROOT / "Makefile").read_text()

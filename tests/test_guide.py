@@ -54,7 +54,6 @@ NOT_RUN = {
     ("diagnose.md", "host,job"): "a file of jobs: tests/test_diagnose.py",
     ("diagnose.md", "silvan emulate"): "needs a fabric's tools: tests/emulator/test_diagnose.py",
     ("diagnose.md", "Congestion: "): _OUTPUT,
-    ("diagnose.md", "scenarios (seeds"): "what make check-diagnose prints",
     ("diagnose.md", "counters()"): "needs a network: tests/emulator/test_diagnose.py",
     ("emulator.md", "apt-get install"): "changes the system",
     ("emulator.md", "docker build"): "needs Docker's daemon and images from the network",

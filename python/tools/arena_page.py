@@ -31,9 +31,6 @@ TOOL = "arena_page"
 VIEWER = "arena-viewer.html"
 DATA = "arena-data.js"
 
-FIRST = 3
-"""Schemes that the page has of each case, besides no control."""
-
 _SHOWN = {one.name for one in COMPARED}
 
 _COSTS = {
@@ -53,12 +50,11 @@ PAGE = """\
 # The arena, case by case
 
 `silvan compare --arena` runs every scheme in the same cases, on links with credits (InfiniBand) and
-with PFC (Ethernet). [Schemes compared](comparison.md) has means over cases, the
+with PFC (Ethernet). [Schemes compared](comparison.md#in-short) has the findings, the
 [guide](guide/comparing.md#the-arena) options, the [glossary](guide/glossary.md#schemes) names.
 
-**[Open the viewer]({viewer})** for all numbers of any case, scheme and kind of links, sorted and
-filtered, with confidence intervals, state of schemes and tuned settings. It works offline, from
-`docs/{viewer}` of a checkout.
+**[Open the viewer]({viewer})** for all numbers of any case and scheme, with confidence intervals,
+state of schemes and tuned settings. It works offline, from `docs/{viewer}` of a checkout.
 
 ```
 {command}
@@ -69,22 +65,17 @@ The first command made this page with silvan {version}: {made},
 {seeds}; {tuning}. The second runs one case with published settings; the viewer has the command that
 also tunes them.
 
-## How to read it
-
-- *Reached* is the mean over the seeds of the case's objective, a formula of
-  [measures](reference/measures.md).
-- *Share* is what a scheme reaches relative to the best scheme of the case, 0 to 1. With other
-  schemes it is another number.
-- *Tuned* settings are the best of all trials on one case of a group, with other seeds.
-- *Never* is not within the run of at least one seed.
-- Values that differ by less than their confidence intervals are equally good.
-
 ## Cases
 
-| case | traffic | objective |
-|---|---|---|
+The objective is a formula of [measures](reference/measures.md). The last columns have the best
+scheme, and the mean over the seeds that it reaches. Each leads to all schemes of the case.
+
 {cases}
-{links}
+
+Values that differ by less than their confidence intervals are equally good. *Tuned* settings are
+the best of all trials on one case of a group, with other seeds. *Never* is not within the run of
+at least one seed.
+
 ## Data
 
 [{data}]({data}) has every number, as JSON between the first `=` and the last `;`:
@@ -103,16 +94,17 @@ arena = json.loads(text.partition("=")[2].rstrip().rstrip(";"))
 - `cases`: name, title, link, objective, command, note, `left_out` (schemes that take no part, and
   why), the names of `columns`, and `rows` with their values.
 
-`objective` is what is reached, `NAME_ci95` half of the 95 % confidence interval of the mean `NAME`
-(Student's t). Values have {digits} significant digits, intervals 2. `null` is no value, `"never"`
-an infinite one; `failure` says why a run has no result.
+`objective` is the value reached, `share_of_best` this relative to the case's best scheme,
+`NAME_ci95` half of the 95 % confidence interval of the mean `NAME` (Student's t). Values have
+{digits} significant digits, intervals 2. `null` is no value, `"never"` an infinite one; `failure`
+says why a run has no result.
 """
 
 _DIGITS = 4
 
 
 def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
-    """Write the page: what the cases are, and the best schemes of each.
+    """Write the page: the cases, and the best scheme of each.
 
     Parameters
     ----------
@@ -121,7 +113,6 @@ def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
     made : tuple of int and float
         Number of runs, and their hours of processor time.
     """
-    links = list(dict.fromkeys(one["link"] for one in facts["cases"]))
     return PAGE.format(
         viewer=VIEWER,
         data=DATA,
@@ -131,8 +122,7 @@ def page(facts: Mapping[str, Any], made: tuple[int, float]) -> str:
         made=_made(made),
         seeds=_seeds(facts["seeds"]),
         tuning=_tuning(facts["tuning"]),
-        cases="\n".join(_titles(facts["cases"])),
-        links="\n".join(_of_link(facts, link) for link in links),
+        cases="\n".join(_cases(facts)),
     )
 
 
@@ -162,12 +152,18 @@ def _tuning(tuning: Mapping[str, Any]) -> str:
     )
 
 
-def _titles(cases: Sequence[Case]) -> Iterator[str]:
-    """Write a row for each case; both kinds of links have the same title and objective."""
+def _cases(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write a table of the cases; both kinds of links have the same title and objective."""
+    cases: Sequence[Case] = facts["cases"]
+    links = list(dict.fromkeys(one["link"] for one in cases))
+    yield f"| case | traffic | objective | {' | '.join(map(link_title, links))} |"
+    yield f"|{'---|' * (len(links) + 3)}"
     for name in dict.fromkeys(map(plain, cases)):
-        first = next(one for one in cases if plain(one) == name)
+        same = {one["link"]: one for one in cases if plain(one) == name}
+        first = next(iter(same.values()))
         title = first["title"].removesuffix(", PFC")
-        yield f"| `{name}` | {title} | `{first['objective']}` |"
+        best = (_best(facts, same[link]) if link in same else "" for link in links)
+        yield f"| `{name}` | {title} | `{first['objective']}` | {' | '.join(best)} |"
 
 
 def plain(case: Case) -> str:
@@ -182,30 +178,11 @@ def plain(case: Case) -> str:
     return name.removesuffix(f"-{case['link']}")
 
 
-def _of_link(facts: Mapping[str, Any], link: str) -> str:
-    heads = ["first", "second", "third"][:FIRST]
-    lines = [
-        f"\n## Best schemes on links with {link_title(link)}\n",
-        "Value reached by each; `none` also has its share.\n",
-        f"| case | {' | '.join(heads)} | `none` |",
-        f"|{'---|' * (len(heads) + 2)}",
-    ]
-    for case in facts["cases"]:
-        if case["link"] != link:
-            continue
-        entries = sorted(_entries(facts, case), key=lambda one: -one["share_of_best"])
-        best: dict[str, Entry] = {}
-        for one in entries:
-            if one["share_of_best"] > 0:
-                best.setdefault(one["scheme"], one)
-        first = [one for name, one in best.items() if name != "none"][:FIRST]
-        cells = [f"`{one['scheme']}`{_mark(one)} {_reached(one)}" for one in first]
-        cells += [""] * (FIRST - len(cells))
-        none = next((one for one in entries if one["scheme"] == "none"), None)
-        cells.append(f"{_reached(none)} ({none['share_of_best']:.2f})" if none else "")
-        name = f"[`{plain(case)}`]({VIEWER}#case={case['name']})"
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def _best(facts: Mapping[str, Any], case: Case) -> str:
+    """Write the best scheme of a case as a link to all of them."""
+    best = max(_entries(facts, case), key=lambda one: one["share_of_best"], default=None)
+    found = "none" if best is None else f"`{best['scheme']}`{_mark(best)} {_reached(best)}"
+    return f"[{found}]({VIEWER}#case={case['name']})"
 
 
 def _mark(entry: Entry) -> str:

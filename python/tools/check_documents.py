@@ -1,4 +1,4 @@
-"""Check that what Markdown documents point at exists: links, anchors and paths in code quotes."""
+"""Check Markdown documents: links, anchors and quoted paths exist, and the words do not grow."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`\s]+)`")
 _WEB = ("http://", "https://", "mailto:")
+
+MOST_WORDS = 77_300
+"""Words that all documents may have together. Lower it when they have fewer; never raise it."""
+SLACK = 2_000
+"""Words below the ceiling from which on it has to be lowered."""
 
 
 def documents() -> list[Path]:
@@ -55,6 +60,24 @@ def missing_paths(page: Path, text: str, top: set[str]) -> Iterator[str]:
             yield f"path {quoted}: no such file"
 
 
+def is_counted(page: Path) -> bool:
+    """Decide whether people write a page; ``make reference`` writes those of the reference."""
+    return ROOT / "docs" / "reference" not in page.parents
+
+
+def count_words(text: str) -> int:
+    """Count the words of a page, code included: what has a letter or a digit between blanks."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+def wrong_ceiling(words: int, most: int = MOST_WORDS) -> Iterator[str]:
+    """Find documents that are longer than the ceiling, or a ceiling that is too high for them."""
+    if words > most:
+        yield f"{words:,} words, at most {most:,} are allowed: cut as much as you add"
+    elif words < most - SLACK:
+        yield f"{words:,} words: lower MOST_WORDS of check_documents.py to that"
+
+
 def main() -> int:
     """Check all documents; print what is wrong, and fail if anything is."""
     tracked = subprocess.run(
@@ -68,7 +91,11 @@ def main() -> int:
         for problem in (*broken_links(page, text), *missing_paths(page, text, top)):
             print(f"{page.relative_to(ROOT)}: {problem}", file=sys.stderr)
             problems += 1
-    print(f"{len(pages)} documents checked, {problems} problems")
+    words = sum(count_words(page.read_text("utf-8")) for page in pages if is_counted(page))
+    for problem in wrong_ceiling(words):
+        print(f"documents: {problem}", file=sys.stderr)
+        problems += 1
+    print(f"{len(pages)} documents checked, {words:,} words, {problems} problems")
     return 1 if problems else 0
 
 

@@ -9,7 +9,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "decision note 6 says why, and how the indices are vouched for"
+    reason = "docs/decisions/0005-unsafe-code.md gives the reason and the checks"
 )]
 
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range};

@@ -15,7 +15,7 @@
 #![allow(
     unsafe_code,
     clippy::missing_safety_doc,
-    reason = "functions of libc, see docs/decisions/0037-preload-library.md"
+    reason = "functions of libc, see docs/decisions/0023-the-live-fabric.md"
 )]
 
 mod device;

@@ -5,7 +5,7 @@
 //! fabric, works here as it does for them.
 #![expect(
     unsafe_code,
-    reason = "functions of a C library, see docs/decisions/0017-libibumad-at-run-time.md"
+    reason = "functions of a C library, see docs/decisions/0024-the-manager.md"
 )]
 
 use std::ffi::{CString, c_char, c_int, c_long, c_void};
