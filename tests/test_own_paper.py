@@ -85,4 +85,4 @@ def test_without_the_package_the_command_lists_the_installed_papers(
     done = command("reproduce", "mine2027", cwd=tmp_path)
     assert done.status == 2
     assert "mine2027" in done.stderr
-    assert "gran2010, gran2012, mizero2017, pft2021, santos2003" in done.stderr
+    assert "gran2010, gran2012, leonardo2025, mizero2017, pft2021, santos2003" in done.stderr

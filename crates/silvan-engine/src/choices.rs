@@ -368,8 +368,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Whether a switch that chooses compares what is ahead on its outputs.
     fn compares_outputs(&self) -> bool {
-        self.plane.routing.choices.policy.compares()
-            || S::ACTIVE && self.needs.select_output
+        self.plane.routing.choices.policy.compares() || S::ACTIVE && self.needs.select_output
     }
 
     /// Lets the outputs among which a switch chooses do what is due before.

@@ -252,6 +252,32 @@ impl Fabric {
         Some((switch, peer))
     }
 
+    /// The switch that a host is cabled to; `None` for a host without a cable to one.
+    pub fn switch_of(&self, host: HostId) -> Option<SwitchId> {
+        let first = self.host(host).first_port;
+        self.peer_switch(first).map(|(switch, _)| switch)
+    }
+
+    /// Gives hosts other names.
+    ///
+    /// # Errors
+    ///
+    /// The place of the first name that another node has, and this name.
+    pub fn rename_hosts(&mut self, names: Vec<(HostId, String)>) -> Result<(), (usize, String)> {
+        for (host, _) in &names {
+            self.nodes_by_name
+                .remove(&self.nodes[self.hosts[*host]].name);
+        }
+        for (place, (host, name)) in names.into_iter().enumerate() {
+            let node = self.hosts[host];
+            if self.nodes_by_name.insert(name.clone(), node).is_some() {
+                return Err((place, name));
+            }
+            self.nodes[node].name = name;
+        }
+        Ok(())
+    }
+
     /// Removes the cables in some ports from a copy of the fabric. Other cables keep their order.
     ///
     /// # Panics

@@ -23,7 +23,8 @@ pub(crate) enum Given {
 }
 
 /// What is given as a file, by its table, and the keys that the contents of the file are in.
-const FILES: [(&[&str], &str, &[&str]); 5] = [
+const FILES: [(&[&str], &str, &[&str]); 6] = [
+    (&["fabric"], "hosts-file", &["host-names"]),
     (&["fabric"], "file", &["switch", "host", "cable"]),
     (
         &["fabric"],
@@ -49,6 +50,17 @@ impl Given {
                     keys.extend(contents.iter().map(|&key| (key.to_owned(), Self::Whole)));
                 }
             }
+        }
+        let traffic = given.get_mut("traffic");
+        if let Some(Self::List(programs)) = traffic.and_then(|table| table.get_mut("program")) {
+            let programs = programs.iter_mut();
+            programs
+                .filter(|entry| {
+                    entry
+                        .get("hosts")
+                        .is_some_and(|hosts| hosts.get("file").is_some())
+                })
+                .for_each(|entry| entry.insert("hosts"));
         }
         for (kind, contents) in LISTED_FILES {
             let traffic = given.get_mut("traffic");

@@ -13,7 +13,7 @@ use crate::checks::fabric::{
     ChosenRouting, build_fabric, build_routes, choose_routing, warn_of_routing,
 };
 use crate::checks::faults::build_in;
-use crate::checks::import::{import_fabric, import_guids, import_tables};
+use crate::checks::import::{import_fabric, import_guids, import_host_names, import_tables};
 use crate::checks::kept::{Key, RoutedFabric, keep, kept};
 use crate::checks::levels::lanes_named;
 use crate::checks::limits::{check_name, check_runs};
@@ -66,6 +66,7 @@ impl Layout {
         check_name(&file.name)?;
         check_runs(&file)?;
         let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
+        import_host_names(&mut file.fabric, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
         check_data_vls(&file)?;
         fill_ethernet(source, &mut file);

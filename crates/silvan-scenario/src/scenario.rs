@@ -22,6 +22,7 @@ use crate::checks::control::{
 };
 use crate::checks::engine::check_engine_routes;
 use crate::checks::fabric::{check_lids, tabulate};
+use crate::checks::import::import_program_hosts;
 use crate::checks::kept::RoutedFabric;
 use crate::checks::limits::{check_flows, check_series};
 use crate::checks::packets::build_packets;
@@ -173,6 +174,7 @@ impl Scenario {
         } = layout;
         import_sizes(&mut file.traffic, base)?;
         import_flows(&mut file.traffic, base)?;
+        import_program_hosts(&mut file.traffic.program, base)?;
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let report = &routed.report;

@@ -53,7 +53,9 @@ def draw_cells(found: Sequence[Cell], *, folder: Path, stem: str) -> list[Path]:
             limits = (0.4, 16)
             axes.plot(limits, limits, color="black", linewidth=0.8)
             for factor in (1.3, 1 / 1.3):
-                axes.plot(limits, [factor * one for one in limits], ":", color="grey", linewidth=0.8)
+                axes.plot(
+                    limits, [factor * one for one in limits], ":", color="grey", linewidth=0.8
+                )
             axes.set_title(victim)
             axes.set_xlabel("measured")
         panels[0].set_ylabel("predicted")

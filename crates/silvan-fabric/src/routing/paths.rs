@@ -55,7 +55,8 @@ impl PathChoice {
             Self::Adaptive
                 | Self::AdaptiveFree
                 | Self::Ecmp
-                | Self::SprayRandom | Self::SprayRoundRobin
+                | Self::SprayRandom
+                | Self::SprayRoundRobin
         )
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use silvan_core::document::Refusal;
-use silvan_core::{Guid, IdVec, PortNumber, SwitchId};
+use silvan_core::{Guid, HostId, IdVec, PortNumber, SwitchId};
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::{
@@ -40,13 +40,53 @@ pub(crate) fn build_fabric(
         }
         Some(topology) => {
             let fabric = topology.build(link);
-            fabric.map_err(|error| match error {
+            let mut fabric = fabric.map_err(|error| match error {
                 FabricError::BadParameter { .. } => refused_in(&at("fabric"), &error),
                 _ => refused_at(at("fabric.generator"), &error),
-            })
+            })?;
+            name_hosts(&mut fabric, &section.host_names)?;
+            Ok(fabric)
+        }
+        None if !section.host_names.is_empty() => {
+            let error = ScenarioError::new(at("fabric.host-names"), "there is no generator");
+            Err(error.with_hint("name hosts in their own lists, or set fabric.generator"))
         }
         None => from_lists(section, link),
     }
+}
+
+/// Names hosts of a generated fabric by their switches.
+fn name_hosts(fabric: &mut Fabric, names: &[(String, String)]) -> Result<(), ScenarioError> {
+    let mut free: HashMap<SwitchId, std::vec::IntoIter<HostId>> = HashMap::new();
+    let mut chosen = Vec::with_capacity(names.len());
+    for (index, (name, switch_name)) in names.iter().enumerate() {
+        let key = at("fabric.host-names").index(index);
+        let node = fabric.node_by_name(switch_name);
+        let Some(switch) = node.and_then(|node| fabric.nodes[node].as_switch()) else {
+            let error = ScenarioError::new(key, format!("there is no switch {switch_name:?}"));
+            return Err(error.with_hint(match fabric.nearest_name(switch_name) {
+                Some(nearest) => format!("did you mean {nearest:?}?"),
+                None => "silvan show prints the switches".to_owned(),
+            }));
+        };
+        let hosts = free.entry(switch).or_insert_with(|| {
+            let hosts = fabric
+                .host_ids()
+                .filter(|host| fabric.switch_of(*host) == Some(switch));
+            hosts.collect::<Vec<_>>().into_iter()
+        });
+        let Some(host) = hosts.next() else {
+            let message = format!("{switch_name:?} has no host left for {name:?}");
+            let error = ScenarioError::new(key, message);
+            return Err(error.with_hint("generate more hosts at a switch, or name fewer"));
+        };
+        chosen.push((host, name.clone()));
+    }
+    fabric.rename_hosts(chosen).map_err(|(index, name)| {
+        let message = format!("there are two nodes {name:?}");
+        let error = ScenarioError::new(at("fabric.host-names").index(index), message);
+        error.with_hint("give each host a name of its own")
+    })
 }
 
 fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, ScenarioError> {

@@ -6,6 +6,8 @@ use silvan_core::{Bytes, decode_text};
 use silvan_fabric::Fabric;
 use silvan_fabric::import::{ImportError, ImportWarning, ImportedFabric, ImportedNode, NodeKind};
 use silvan_fabric::routing::Routing;
+use silvan_workload::programs::section::ProgramEntry;
+use silvan_workload::traffic::{HostRef, Selection};
 
 use super::{at, levels, limits, linear};
 use crate::parsed::{CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, SwitchEntry};
@@ -58,6 +60,60 @@ pub(crate) fn import_fabric(
     Ok(warnings
         .map(|warning| format!("{name}:{}: {}", warning.line, warning.message))
         .collect())
+}
+
+/// Replaces a file of names of hosts by the names.
+pub(crate) fn import_host_names(
+    section: &mut FabricSection,
+    base: &Path,
+) -> Result<(), ScenarioError> {
+    let key = at("fabric.hosts-file");
+    let Some(file) = section.hosts_file.take() else {
+        return Ok(());
+    };
+    if !section.host_names.is_empty() {
+        let error = ScenarioError::new(key, "both a file and names are given");
+        return Err(error.with_hint("use hosts-file or host-names"));
+    }
+    let (name, text) = read(&file, base, &key, limits::FILE)?;
+    for (number, line) in lines(&text) {
+        let mut words = line.split([',', ' ', '\t']).filter(|word| !word.is_empty());
+        let (Some(host), Some(switch), None) = (words.next(), words.next(), words.next()) else {
+            let message = format!("{line:?} is not a host and its switch");
+            return Err(ScenarioError::new(KeyPath::ROOT, message)
+                .with_hint("write e.g. node-1,group-00-leaf-03")
+                .at(&name, Some((number, 1))));
+        };
+        section
+            .host_names
+            .push((host.to_owned(), switch.to_owned()));
+    }
+    Ok(())
+}
+
+/// Replaces files of hosts by their lists.
+pub(crate) fn import_program_hosts(
+    programs: &mut [ProgramEntry],
+    base: &Path,
+) -> Result<(), ScenarioError> {
+    for (index, entry) in programs.iter_mut().enumerate() {
+        let Selection::File(file) = &entry.hosts else {
+            continue;
+        };
+        let key = at("traffic.program").index(index).key("hosts").key("file");
+        let (_, text) = read(file, base, &key, limits::FILE)?;
+        let names = lines(&text).map(|(_, line)| HostRef::Name(line.to_owned()));
+        entry.hosts = Selection::Given(names.collect());
+    }
+    Ok(())
+}
+
+/// The lines of a text that say something, trimmed, with their numbers; `#` starts a comment.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    (1..).zip(lines).filter(|(_, line)| !line.is_empty())
 }
 
 /// Roots and compute nodes from files, empty without a file.

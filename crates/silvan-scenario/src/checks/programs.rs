@@ -116,6 +116,10 @@ pub(super) fn hosts(
     let hosts = match choice {
         Selection::All => fabric.host_ids().collect(),
         Selection::Given(list) => hosts_named(fabric, list, &key_hosts)?,
+        Selection::File(_) => {
+            let error = ScenarioError::new(key_hosts, "a file of hosts is for programs");
+            return Err(error.with_hint("list the names of hosts"));
+        }
         Selection::Random(_) => {
             let error = ScenarioError::new(key_hosts, "a number of hosts is not supported here");
             return Err(error.with_hint("write \"all\", or list the names of hosts"));
@@ -148,7 +152,7 @@ impl<'a> Places<'a> {
         for (program, entry) in entries.iter().enumerate() {
             let named: Vec<HostId> = match &entry.hosts {
                 Selection::All => fabric.host_ids().collect(),
-                Selection::Random(_) => Vec::new(),
+                Selection::Random(_) | Selection::File(_) => Vec::new(),
                 Selection::Given(list) => {
                     list.iter().filter_map(|host| find(fabric, host)).collect()
                 }

@@ -70,6 +70,14 @@ pub struct FabricSection {
     /// The cables, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
+    /// A file that names hosts of a generator, each line a name and the switch that the host is at, apart by a comma or by spaces; its
+    /// path is relative to that of the scenario. Hosts of a switch take names in the order of the lines, others keep theirs. So nodes of a
+    /// real machine have the places that its scheduler gave them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts_file: Option<String>,
+    /// What such a file says: pairs of the name of a host and its switch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host_names: Vec<(String, String)>,
     /// How the forwarding tables are computed. Default: what suits the generator; without one, the first of `d-mod-k`, `fat-tree` and
     /// `up-down` that suits the cables.
     #[serde(skip_deserializing, flatten, skip_serializing_if = "Option::is_none")]

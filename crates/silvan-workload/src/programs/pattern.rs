@@ -122,7 +122,10 @@ impl Bursts {
 
     /// An operation has ended at rank 0.
     fn decide(&mut self, operation: u64, now: Time) {
-        if self.begun.is_some_and(|begun| now.since(begun) >= self.burst.length) {
+        if self
+            .begun
+            .is_some_and(|begun| now.since(begun) >= self.burst.length)
+        {
             self.ends().push(operation);
         }
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use silvan_cc::workload::Offer;
 use silvan_core::{Bytes, HostId, Span, Time};
 
+use crate::programs::collective::split;
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
 use crate::programs::external::External;
@@ -14,7 +15,6 @@ use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
 use crate::programs::rank::{Rank, RankTotals, Reads, Work};
 use crate::programs::record::{Mark, OpTimes};
-use crate::programs::collective::split;
 use crate::programs::section::{Messaging, Rendezvous, Striping};
 use crate::programs::senders::{Launch, Payload, QueuePair};
 use crate::programs::spec::JobSpec;

@@ -301,7 +301,9 @@ impl Senders {
             }
             let QueuePair { from, to, responds } = queue.last;
             let ranks = u64::from(from) << 32 | u64::from(to);
-            progress.turns.extend([host as u64, ranks, u64::from(responds)]);
+            progress
+                .turns
+                .extend([host as u64, ranks, u64::from(responds)]);
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             progress.payload.extend(queue.pairs.values().map(left));
         }

@@ -126,6 +126,7 @@ impl Checker<'_> {
         let candidates: Vec<HostId> = candidates.filter(|&host| Some(host) != receiver).collect();
         let mut senders = match selection {
             Selection::All => candidates,
+            Selection::File(_) => return self.fail(key, Reason::FileOfHosts),
             Selection::Given(list) => {
                 let list = self.distinct_hosts(key, list, &mut vec![false; self.hosts()])?;
                 if let Some(&host) = list.iter().find(|&&host| Some(host) == receiver) {

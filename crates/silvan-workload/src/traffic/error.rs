@@ -124,6 +124,9 @@ pub enum Reason {
     /// A list without hosts where at least one is needed.
     #[error("at least one host is needed")]
     NoHosts,
+    /// A file of hosts outside programs.
+    #[error("a file of hosts is for programs")]
+    FileOfHosts,
     /// C nodes, or B nodes with p above 0, without hotspots.
     #[error("C nodes, and B nodes with p above 0, need at least one hotspot")]
     NoHotspots,
@@ -292,6 +295,7 @@ impl Reason {
             }
             Self::NoOtherHost(_) => "enlarge the fabric",
             Self::NoHosts => "name at least one host",
+            Self::FileOfHosts => "list the names of hosts",
             Self::NoHotspots => "set traffic.nodes.hotspots, e.g. to 1",
             Self::NotAFraction(_) => "write e.g. 0.5 for one half",
             Self::NotAPercentage(_) => "write e.g. 60 for 60 %",

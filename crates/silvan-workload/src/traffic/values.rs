@@ -2,11 +2,12 @@
 //! their number, a load as a fraction or as a rate.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
-use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
+use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use silvan_core::advice::Advised;
 use silvan_core::schema::RateText;
@@ -56,6 +57,8 @@ pub enum Selection {
     Given(Vec<HostRef>),
     /// This many distinct hosts, drawn at random.
     Random(u32),
+    /// Those of a file, one in each line; of programs only.
+    File(String),
 }
 
 impl Serialize for Selection {
@@ -64,6 +67,7 @@ impl Serialize for Selection {
             Self::All => serializer.serialize_str(ALL),
             Self::Given(names) => names.serialize(serializer),
             Self::Random(count) => count.serialize(serializer),
+            Self::File(file) => BTreeMap::from([("file", file)]).serialize(serializer),
         }
     }
 }
@@ -94,6 +98,16 @@ impl<'de> Deserialize<'de> for Selection {
 
             fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Selection, A::Error> {
                 Vec::deserialize(SeqAccessDeserializer::new(names)).map(Selection::Given)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Selection, A::Error> {
+                match (
+                    map.next_entry::<String, String>()?,
+                    map.next_key::<String>()?,
+                ) {
+                    (Some((key, file)), None) if key == "file" => Ok(Selection::File(file)),
+                    _ => Err(A::Error::invalid_type(Unexpected::Map, &self)),
+                }
             }
         }
 
@@ -350,7 +364,7 @@ described!(Selection, "host choice", |generator| json_schema!({
         generator.subschema_for::<Vec<HostRef>>(),
         generator.subschema_for::<u32>(),
     ],
-    "x-type": "`\"all\"`, list of host names, or number of hosts",
+    "x-type": "`\"all\"`, list of host names, or number of hosts; in programs also `{ file = NAME }`, a host in each line",
 }));
 
 /// The hosts of ranks: their order counts, so that none are drawn at random.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
-use silvan_core::Span;
+use silvan_core::{Span, Time};
 use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::{Group, Looped, Op, Steps};
 

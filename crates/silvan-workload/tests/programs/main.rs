@@ -1,6 +1,7 @@
 //! Programs on small fabrics, against closed forms and second implementations.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod adapters;
 mod alpha_beta;
 mod collectives;
 mod common;

@@ -195,7 +195,7 @@ impl Case {
         let choices = [
             PathChoice::Table,
             PathChoice::Adaptive,
-            PathChoice::Adaptive,
+            PathChoice::AdaptiveFree,
             PathChoice::Ecmp,
             PathChoice::SprayRandom,
             PathChoice::SprayRoundRobin,
