@@ -43,7 +43,7 @@ duration = "1 ms"
 """
 
 LINES = ("3", "0 1 3 100 4096 2", "1 2 3 100 4096 2.0005", "2 1 3 100 4096 2.002")
-NS3 = f'format = "ns-3"\nlist = "{"\\n".join(LINES)}"'
+NS3 = 'format = "ns-3"\nlist = "' + "\\n".join(LINES) + '"'
 CSV = 'list = "from,to,bytes,{start}\\n0,1,4096,{first}\\n1,2,4096,{second}\\n"'
 
 
