@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,42 @@ def test_commands_state_the_estimate(command: Command, tmp_path: Path) -> None:
     assert swept.status == 2
     assert "20,000 runs" in swept.stderr
     assert not (tmp_path / "out").exists()
+
+
+LOADED = INCAST.replace("[[traffic.incast]]", "[[traffic.incast]]\nload = 0.1")
+
+
+def test_a_sweep_of_too_many_values_is_refused_before_they_are_checked(
+    command: Command, tmp_path: Path
+) -> None:
+    """Oracle: 100,000 values take long to check; the refusal takes a tenth of a minute."""
+    (tmp_path / "incast.toml").write_text(LOADED)
+    grid = "traffic.incast.0.load=0..0.099999:0.000001"
+    swept = command("sweep", "incast.toml", "--grid", grid, cwd=tmp_path)
+    assert swept.status == 2
+    assert "100,000 runs; more than 10,000 need --yes" in swept.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["saturate", "tune"])
+def test_searches_that_take_days_need_a_word(command: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / "incast.toml").write_text(LOADED)
+    done = command(name, "incast.toml", "--set", "run.duration=100000 s", cwd=tmp_path)
+    assert done.status == 2
+    assert re.search(r"error: estimated time: \d+ h", done.stderr)
+    assert "hint: --yes starts it all the same" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_values_of_a_sweep_are_checked_in_linear_time() -> None:
+    """Oracle: of 1,600 values each takes as long as of 50; with a square, 32 times as long."""
+    scenario = silvan.Scenario.from_toml(LOADED)
+    key = "traffic.incast.0.load"
+
+    def seconds(count: int) -> float:
+        start = time.process_time()
+        scenario.varying({key: [round(0.1 + place / 1e6, 6) for place in range(count)]})
+        return time.process_time() - start
+
+    each = min(seconds(1600) for _ in range(2)) / 1600
+    assert each < 4 * min(seconds(50) for _ in range(5)) / 50

@@ -187,6 +187,18 @@ def test_ctrl_c_does_not_wait_for_a_large_fabric(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_search_stops_while_arrivals_are_counted(tmp_path: Path, number: signal.Signals) -> None:
+    """Oracle: the arrivals of 100,000 s take minutes to count."""
+    path = tmp_path / "long.toml"
+    path.write_text(INCAST.replace("[[traffic.incast]]", "[[traffic.incast]]\nload = 0.5"))
+    words: list[str | Path] = ["saturate", path, "--yes", "--set", "run.duration=100000 s"]
+    words += ["--set", "probe.interval=100 s"]
+    status, stderr = interrupted(words, lambda pid: processor_s(pid) > 3, number)
+    assert status == 130
+    assert "Traceback" not in stderr
+
+
 def test_a_command_does_not_wait_for_what_it_has_left(tmp_path: Path) -> None:
     """Oracle: the call never ends, and other programs would wait for it for an hour."""
     path = tmp_path / "incast.toml"

@@ -12,7 +12,7 @@ import pytest
 import silvan
 from silvan.cli.app import run_command as main
 from silvan.results.receive_rates import FloatArray, measured_ps
-from tests.conftest import INCAST, ddr_scenario
+from tests.conftest import INCAST, Command, ddr_scenario
 from tests.test_extras import run_python_without
 
 if TYPE_CHECKING:
@@ -355,7 +355,8 @@ def test_several_results_are_curves_of_the_same_axes(
         assert first.get_color() != second.get_color()
         assert second.get_label() == "host.sink-rate 4 Gbit/s"
     # Two ports of each run: a colour for each run, a stroke for each port.
-    lines = together.queues().axes[0].get_lines()
+    ports = ["switch-00:1", "switch-00:2"]
+    lines = together.queues(ports).axes[0].get_lines()
     assert len({line.get_color() for line in lines}) == 2
     assert len({line.get_linestyle() for line in lines}) == 2
     assert len(lines) == 4
@@ -398,3 +399,39 @@ def test_the_command_overlays_runs_and_finds_the_only_seed(
     ):
         assert main(["plot", *words, "--out", str(plots)]) == 2
         assert error in capsys.readouterr().err
+
+
+def test_figures_over_time_end_where_all_flows_have_ended() -> None:
+    """Oracle: 64 KiB take 1.4 us at 400 Gbit/s; only one port of the switch has a queue."""
+    flow = {"from": ["host-0000", "host-0001"], "to": "host-0002", "bytes": "64 KiB"}
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 4},
+        traffic={"incast": [flow]},
+        probe={"interval": "100 ns", "ports": True},
+        run={"duration": "100 us"},
+    )
+    plots = silvan.run(scenario).plot
+    (axes,) = plots.queues().axes
+    assert axes.get_legend_handles_labels()[1] == ["switch-00:3"]
+    assert 0.0013 < axes.get_xlim()[1] < 0.005
+    assert axes.get_xlabel() == "simulated time (ms), then zero until 0.1"
+    (axes,) = plots.receive_rates().axes
+    assert 0.0028 < axes.get_xlim()[1] < 0.005
+    lasting = scenario.override({"traffic.incast.0.bytes": "unlimited"})
+    (axes,) = silvan.run(lasting).plot.queues().axes
+    assert axes.get_xlim()[1] >= 0.1
+    assert axes.get_xlabel() == "simulated time (ms)"
+
+
+def test_a_misspelt_figure_and_a_sweep_are_told_from_runs(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "report.html").touch()
+    misspelt = command("plot", "run", "recieve-rates", cwd=tmp_path)
+    assert misspelt.stderr == (
+        "error: recieve-rates: no figure and no folder\nhint: did you mean receive-rates?\n"
+    )
+    swept = command("plot", "sweep", cwd=tmp_path)
+    assert swept.stderr.endswith(
+        "hint: it is the folder of a sweep; sweep/report.html has its figures\n"
+    )

@@ -85,26 +85,35 @@ class DeferredSignals:
         self.pending.append(number)
 
 
-def without_interruption(action: Callable[[], object]) -> None:
-    """Do what must be done although signals come; what their handlers raise is raised at the end.
+class Once:
+    """Does an action once although signals come; what their handlers raise is raised at the end.
+
+    A signal at the very call raises its exception before the action has begun. So a block that must
+    end with the action calls it a second time: ``try: undo()``, ``finally: undo()``.
 
     Parameters
     ----------
     action : callable
-        What is done, once.
+        What is done.
     """
-    raised: BaseException | None = None
-    is_begun = False
-    while not is_begun:
-        try:
-            # A signal that comes while handlers are being replaced raises its exception at once.
-            with DeferredSignals():
-                is_begun = True
-                action()
-        except BaseException as error:
-            raised = error
-    if raised is not None:
-        raise raised
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self._action = action
+        self._is_begun = False
+
+    def __call__(self) -> None:
+        """Do it, unless a call before has begun with it."""
+        raised: BaseException | None = None
+        while not self._is_begun:
+            try:
+                # A signal that comes while handlers are replaced raises its exception at once.
+                with DeferredSignals():
+                    self._is_begun = True
+                    self._action()
+            except BaseException as error:
+                raised = error
+        if raised is not None:
+            raise raised
 
 
 def ends_with_parent(
@@ -197,11 +206,15 @@ def child(
             text=True,
             preexec_fn=ends_with_parent(signal_of_parent, is_waited_for=is_waited_for),
         )
+        end_it = Once(lambda: end_child(process, grace_s=grace_s))
         try:
             signals.deliver()
             yield process
         finally:
-            without_interruption(lambda: end_child(process, grace_s=grace_s))
+            try:
+                end_it()
+            finally:
+                end_it()
 
 
 def run_child(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from silvan.child_processes import DeferredSignals, without_interruption
+from silvan.child_processes import DeferredSignals, Once
 
 _START = "silvan-scratch-"
 """How the names of the folders start."""
@@ -74,11 +74,15 @@ def _folder(start: str, remove: Callable[[Path], None]) -> Iterator[Path]:
     _remove_abandoned(base)
     with DeferredSignals() as signals:
         path, lock = _made(base, start)
+        give_back = Once(lambda: _give_back(path, lock, remove))
         try:
             signals.deliver()
             yield path
         finally:
-            without_interruption(lambda: _give_back(path, lock, remove))
+            try:
+                give_back()
+            finally:
+                give_back()
 
 
 def _give_back(path: Path, lock: int | None, remove: Callable[[Path], None]) -> None:

@@ -132,7 +132,8 @@ def measures_page() -> str:
         "`silvan run --json`, in the columns of a sweep, in comparisons, the arena and reports, in",
         "formulas of `silvan tune` and `silvan fit`, and in `result.measures` of Python. A measure",
         "that a run does not have is missing. Tables show an infinite measure as `never`, JSON as",
-        "null.",
+        "null. `silvan compare --json` writes it as `never`, and null for a measure that a run",
+        "does not have.",
     ]
     for group in GROUPS:
         lines += ["", f"## {group.title}", ""]

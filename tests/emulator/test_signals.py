@@ -227,10 +227,6 @@ def test_interrupts_at_any_instant_leave_no_child(tmp_path: Path) -> None:
         out, errors = process.communicate(timeout=PATIENCE_S)
     # An interrupt in the handler of the one before may end the loop with a traceback.
     assert out == "['']\n" or "KeyboardInterrupt" in errors, errors
-    # An interrupt while the one before removes a folder may leave that to the next command.
-    assert len(list(tmp_path.glob("silvan-scratch-*"))) <= 2
-    script = "from silvan.scratch import scratch_folder\nwith scratch_folder('next'): pass"
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     assert not list(tmp_path.glob("silvan-scratch-*"))
 
 

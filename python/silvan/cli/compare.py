@@ -23,13 +23,14 @@ from silvan.cli.options import (
     load,
     require_size,
 )
-from silvan.cli.printer import note, progress_bars, put_json, put_table
+from silvan.cli.printer import note, progress_bars, put_json, put_widest
 from silvan.cli.searches import Scheduler, Workers
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from silvan.comparing.comparison import RankingRow
+    from silvan.inputs.scenario import Scenario
     from silvan.results.measures import Measure
 
 
@@ -245,8 +246,9 @@ def _compare_scenario(
     if as_json:
         put_json([one.to_dict() for one in ranking])
     else:
-        put_table(_table(loaded.name, ranking, measures))
-    if loaded.duration_ps < _SETTLED_PS:
+        table = _table(loaded.name, ranking, measures)
+        put_widest(table, [table])
+    if loaded.duration_ps < _SETTLED_PS and not _ended_early(loaded, ranking):
         note(
             f"note: a run of {loaded.duration_ps / 1e9:g} ms shows how schemes begin, not how they "
             "settle: a throttled flow may take 20 ms to recover; "
@@ -261,6 +263,21 @@ def _compare_scenario(
         note(f"error: {one.baseline.name}: {one.failure}")
     if failed:
         raise typer.Exit(1)
+
+
+def _ended_early(loaded: Scenario, ranking: Sequence[RankingRow]) -> bool:
+    """Return true if all traffic ended before the end of every run.
+
+    Rates are over the time up to the last end then.
+    """
+    measured = [
+        entry.numbers["delivered_bytes"] * 8e3 / entry.numbers["total_gbps"]
+        for entry in ranking
+        if not entry.failure and entry.numbers["total_gbps"] > 0
+    ]
+    # Half a percent for what rounding leaves.
+    whole_ps = (loaded.duration_ps - loaded.warm_up_ps) * 0.995
+    return bool(measured) and all(time_ps < whole_ps for time_ps in measured)
 
 
 def _over(seeds: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from silvan._silvan import scheme_names, scheme_tables
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, Scheme, load
 from silvan.cli.printer import put, put_json
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ _CONTROL = re.compile(r"(?:# )?\[control\.([\w-]+)")
 """Header of a table of a scheme, given or as a comment."""
 
 
-def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
+def validate(
+    scenario: ScenarioPath,
+    set_: Assignments = None,
+    scheme: Scheme = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
     """Check a scenario: keys, values, fabric, routes, credit loops.
 
     A scheme in a Python file is compiled. A response function of the scheme ecn is checked against
@@ -29,7 +35,7 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     from silvan.execution.scheme_check import require_scheme
     from silvan.schemes.response import Response
 
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, scheme)
     require_scheme(loaded, loaded.seed)
     facts = loaded.describe()
     size = estimate(loaded)
@@ -105,6 +111,7 @@ ShowFormat = Annotated[
 def show(
     scenario: ScenarioPath,
     set_: Assignments = None,
+    scheme: Scheme = None,
     format_: ShowFormat = Format.TOML,
     *,
     as_json: AsJson = False,
@@ -113,7 +120,7 @@ def show(
 
     Defaults of congestion-control schemes that are not in force are left out.
     """
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, scheme)
     if format_ is Format.IBSIM:
         put(loaded.to_ibsim().rstrip())
     elif as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from decimal import Decimal
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -157,6 +158,11 @@ def _split(words: Sequence[str]) -> tuple[list[Path], list[Figure]]:
         raise typer.BadParameter("name the folder of a run first", param_hint="RESULT ...")
     for folder in folders:
         if not folder.is_dir():
+            close = get_close_matches(str(folder), names, n=1)
+            if close and folder != folders[0]:
+                raise SilvanError(
+                    f"{folder}: no figure and no folder", hint=f"did you mean {close[0]}?"
+                )
             raise SilvanError(
                 f"{folder}: {'not a' if folder.exists() else 'no such'} folder",
                 hint="silvan run SCENARIO.toml --trees --out out writes out/seed-N; figures are "

@@ -41,6 +41,7 @@ from silvan.cli.packets import (
     write_capture,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
+from silvan.cli.without_effect import without_effect
 from silvan.inputs.wording import counted
 
 if TYPE_CHECKING:
@@ -174,6 +175,9 @@ def run(
     check_one_run(len(jobs), {"--trace": traced, "--pcap": pcap, "--fct": fct})
     if fct is not None:
         require_writable_file(fct)
+        _require_flows(loaded)
+    for line in without_effect(loaded, set_ or ()):
+        note(f"note: {line}")
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
     size = require_size([(loaded, len(jobs))], is_wanted=yes)
@@ -191,9 +195,12 @@ def run(
             reports[index] = _report(jobs[index], result, whole=as_json)
             shown = result
     ordered = [reports[index] for index in range(len(jobs))]
-    lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
-    if lost:
-        note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
+    unroutable = sum(report["summary"]["unroutable_packets"] for report in ordered)
+    if unroutable:
+        missing = "that they had no forwarding entry for"
+        note(f"warning: switches discarded {unroutable} packets {missing}")
+    if lost := sum(report["lost_packets"] for report in ordered):
+        note(f"note: faults lost {counted(lost, 'packet')} after the warm-up; none is sent again")
     idle = {report["summary"]["idle_scheme"] for report in ordered}
     if None not in idle:
         note(f"note: {loaded.control.scheme} never acted: {'; '.join(sorted(idle))}")
@@ -320,8 +327,41 @@ def _report(job: Job, result: Result, *, whole: bool) -> dict[str, Any]:
         "classes": result.classes.to_pylist(),
         **_ends(result, whole=whole),
         **_trees(result),
+        "lost_packets": _lost(result),
         "folder": str(job.folder) if job.folder else None,
     }
+
+
+_WITHOUT_FLOWS = ("uniform", "permutation", "sequence", "program", "collective")
+"""Kinds of traffic entries that have no flows with a number of bytes."""
+
+
+def _require_flows(scenario: Scenario) -> None:
+    """Refuse a scenario without flows that could finish, before it is run."""
+    from silvan.errors import SilvanError
+
+    entries = [
+        entry
+        for kind, listed in scenario.to_dict()["traffic"].items()
+        if isinstance(listed, list) and kind not in _WITHOUT_FLOWS
+        for entry in listed
+    ]
+    if all(entry.get("bytes") == "unlimited" for entry in entries):
+        raise SilvanError(
+            f"--fct: {scenario.name}: no traffic entry has a number of bytes",
+            hint="give one a key bytes",
+        )
+
+
+def _lost(result: Result) -> int:
+    """Count the packets that faults lost after the warm-up."""
+    if "fault" not in result.scenario.to_dict():
+        return 0
+    counters = [
+        name for name in ("xmit_discards", "rcv_errors") if name in result.ports.schema.names
+    ]
+    ports = result.ports.select(counters).to_pylist()
+    return sum(port[name] or 0 for port in ports for name in counters)
 
 
 def _ends(result: Result, *, whole: bool) -> dict[str, Any]:
@@ -537,8 +577,9 @@ def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None
     for heading in _LATENCIES.values():
         table.add_column(heading, justify="right")
     for row in shown:
-        values = (f"{row[name] / 1e3:.3f}" for name in _LATENCIES)
-        table.add_row(row["name"], *values)
+        # A percentile is rounded down, and may lie below the minimum by that.
+        values = (max(row[name], row["latency_min_ns"]) for name in _LATENCIES)
+        table.add_row(row["name"], *(f"{value / 1e3:.3f}" for value in values))
     return table
 
 

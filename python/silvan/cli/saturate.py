@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,16 @@ from silvan.cli.measure_columns import (
     chosen_measures,
     measure_table,
 )
-from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, Scheme, load
+from silvan.cli.options import (
+    AsJson,
+    Assignments,
+    Overwrite,
+    ScenarioPath,
+    Scheme,
+    Yes,
+    load,
+    require_size,
+)
 from silvan.cli.printer import note, put, put_json, put_table
 
 if TYPE_CHECKING:
@@ -69,6 +79,7 @@ def saturate(
         ),
     ] = None,
     *,
+    yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -93,9 +104,14 @@ def saturate(
         origin = Origin(loaded.name, loaded.hash, __version__)
         claim_figures(out, "saturation.*", origin, overwrite=overwrite)
 
+    points = loaded.sweep_values()
+    each = math.ceil(-math.log2(resolution)) + 1 + (0 if out is None else _CURVE)
+    size = require_size([(loaded.at(points[0]), each * len(points))], is_wanted=yes, workers=1)
+    if size is not None:
+        note(size)
     found: dict[str, Saturation] = {}
     curves: list[dict[str, Any]] = []
-    for values in loaded.sweep_values():
+    for values in points:
         name = ", ".join(plain(parse_value(value)) for value in values.values())
 
         def say(point: LoadPoint, name: str = name) -> None:

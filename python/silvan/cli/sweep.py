@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from silvan.cli.options import (
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.searches import begin_on
 from silvan.errors import ScenarioError
+from silvan.inputs.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,6 +125,7 @@ def sweep(
     at once and never run again: the same command goes on with a sweep that was stopped or killed. A
     point that fails stops no other; the exit status is then 1.
     """
+    from silvan.execution.estimate import require_count
     from silvan.sweeping.plan import parse_grid, seed_count
     from silvan.sweeping.sweep import sweep as do_sweep
     from silvan.viewer.report import write_report
@@ -133,9 +136,12 @@ def sweep(
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
     limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)
+    count = seed_count(loaded, seeds, seed)
+    # Each value is checked in turn: for millions of them that takes hours.
+    lengths = map(len, {**loaded.axes(), **values}.values())
+    require_count(math.prod(lengths) * count, is_wanted=yes)
     varied = loaded.varying(values)
     keys = list(varied.axes())
-    count = seed_count(loaded, seeds, seed)
     if not keys and count == 1:
         raise ScenarioError(
             "nothing is varied",
@@ -236,8 +242,8 @@ def _remarks(size: str | None) -> Callable[[SweepProgress], None]:
         if ended and now - said >= _SAY_EVERY_S:
             said = now
             todo = state.total - state.kept
-            left_min = (now - start) / ended * (todo - ended) / 60
-            note(f"{state.kept + ended} of {state.total} points, about {left_min:.0f} min left")
+            left = duration((now - start) / ended * (todo - ended))
+            note(f"{state.kept + ended} of {state.total} points, about {left} left")
 
     return update
 

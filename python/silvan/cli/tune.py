@@ -14,7 +14,7 @@ from silvan.cli.measure_columns import (
     chosen_measures,
     measure_table,
 )
-from silvan.cli.options import AsJson, Assignments, Overwrite, wall_time
+from silvan.cli.options import AsJson, Assignments, Overwrite, Yes, require_size, wall_time
 from silvan.cli.printer import note, put_json, put_table, warn
 from silvan.cli.searches import (
     Batch,
@@ -95,6 +95,7 @@ def tune(
     scheduler: Scheduler = "local",
     workers: Workers = None,
     *,
+    yes: Yes = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -118,6 +119,11 @@ def tune(
     folder = out or Path("out") / f"tune-{scenario.name}"
     if pick is not None and not (folder / STUDY).exists():
         raise typer.BadParameter(f"there is no search in {folder}", param_hint="--pick")
+    # Those without control once on the seeds of the search, and three settings on those held out.
+    runs = (trials + 1) * seeds + 3 * held_out_seeds
+    size = require_size([(scenario, runs)], is_wanted=yes or timeout is not None, workers=workers)
+    if size is not None:
+        note(size)
     result = do_tune(
         scenario,
         objectives,

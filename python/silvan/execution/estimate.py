@@ -11,6 +11,7 @@ from silvan.errors import SilvanError
 from silvan.execution.processes import cores
 from silvan.inputs.scenario import Scenario
 from silvan.inputs.wording import duration
+from silvan.interruptible import interruptible
 
 HOPS_PER_S = 10e6
 """Packet-hops of a core in a second: the middle of the speeds on the guide's page "Benchmarks"."""
@@ -22,6 +23,8 @@ MOST_RUNS = 10_000
 """Runs that start without being asked for twice."""
 MOST_S = 24 * 3600.0
 """Time on the wall clock that starts without being asked for twice."""
+
+_HINT = "--yes starts it all the same; choose fewer hosts, samples, flows or seeds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def estimate(scenario: Scenario, runs: int = 1) -> Estimate:
     >>> estimate(scenario).packet_hops
     2048.0
     """
-    packet_hops, memory = scenario._native.estimate(scenario.seed)
+    packet_hops, memory = interruptible(lambda: scenario._native.estimate(scenario.seed))
     return Estimate(packet_hops, memory, runs, min(runs, cores()))
 
 
@@ -154,17 +157,27 @@ def require_room(size: Estimate, *, is_wanted: bool, memory: float | None = None
     if is_wanted:
         return
     there = memory_available() if memory is None else memory
-    hint = "--yes starts it all the same; choose fewer hosts, samples, flows or seeds"
     if size.memory_bytes > there:
         raise SilvanError(
             f"estimated memory: {_short(size.memory_bytes, 'B')}; "
             f"{_short(there, 'B')} are available",
-            hint=hint,
+            hint=_HINT,
         )
-    if size.runs > MOST_RUNS:
-        raise SilvanError(f"{size.runs:,} runs; more than {MOST_RUNS:,} need --yes", hint=hint)
+    require_count(size.runs, is_wanted=False)
     if size.seconds > MOST_S:
-        raise SilvanError(f"estimated time: {duration(size.seconds)}", hint=hint)
+        raise SilvanError(f"estimated time: {duration(size.seconds)}", hint=_HINT)
+
+
+def require_count(runs: int, *, is_wanted: bool) -> None:
+    """Refuse more than :data:`MOST_RUNS` runs, before any of them is read.
+
+    Raises
+    ------
+    SilvanError
+        There are more, and they are not wanted all the same.
+    """
+    if runs > MOST_RUNS and not is_wanted:
+        raise SilvanError(f"{runs:,} runs; more than {MOST_RUNS:,} need --yes", hint=_HINT)
 
 
 def _short(number: float, unit: str = "") -> str:

@@ -233,7 +233,7 @@ class ResultPlots:
         Parameters
         ----------
         ports : sequence of str, optional
-            Ports as ``"node:port"``; by default those with the largest queues.
+            Ports as ``"node:port"``; by default those with the largest queues, without empty ones.
         most : int, optional
             Number of ports drawn by default.
 
@@ -264,7 +264,9 @@ class ResultPlots:
                 for name in every[0]
                 if all(name in one for one in every)
             }
-            ports = sorted(peaks, key=lambda name: -peaks[name])[: self._parts(most)]
+            # Ports without a queue say nothing where others have one.
+            shown = {name: peak for name, peak in peaks.items() if peak} or peaks
+            ports = sorted(shown, key=lambda name: -shown[name])[: self._parts(most)]
         with self._figure(*_SIZE) as figure:
             axes = figure.subplots()
             for run, result in enumerate(self._results):
@@ -589,11 +591,25 @@ def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, look: dict[str,
     axes.plot(times_ms, values, marker=marker, **look)
 
 
+def _ends(axes: Axes) -> tuple[float, float]:
+    """Return the time of the last sample, and that of the last one that is not 0."""
+    curves = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
+    ends = (times[-1] for times, _ in curves if len(times))
+    lasts = (times[values != 0].max(initial=0) for times, values in curves)
+    return float(max(ends, default=0)), float(max(lasts, default=0))
+
+
 def _over_time(axes: Axes, quantity: str, runs: int) -> None:
     """Label the axes of a quantity over time."""
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("simulated time (ms)")
+    end_ms, last_ms = _ends(axes)
+    # Flows may end long before the run; the rest of the figure would be empty.
+    is_short = 0 < last_ms < end_ms / 2
+    if is_short:
+        axes.set_xlim(right=min(end_ms, 1.25 * last_ms))
+    rest = f", then zero until {end_ms:g}" if is_short else ""
+    axes.set_xlabel(f"simulated time (ms){rest}")
     axes.set_ylabel(quantity)
     _legend(axes, runs)
 

@@ -714,7 +714,7 @@ class Scenario:
         Arrivals(messages=10000, payload_bytes=40960000)
         """
         seed = self.seed if seed is None else checked_seed(seed)
-        counted = self._native.arrivals(seed).items()
+        counted = interruptible(lambda: self._native.arrivals(seed)).items()
         return {name: None if of is None else Arrivals(*of) for name, of in counted}
 
     def offered_bytes(self, seed: SupportsIndex | None = None) -> dict[str, float]:

@@ -782,5 +782,5 @@ def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES
     raise ScenarioError(
         f"a run has no measure {shown(name)}",
         where,
-        hint=f"{advice}docs/reference/measures.md lists all measures",
+        hint=f"{advice}The reference page Measures lists all",
     )

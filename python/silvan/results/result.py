@@ -457,6 +457,8 @@ class Result:
         hint = (
             "name a folder that silvan run --out or Result.write made; if it is damaged, run again"
         )
+        if (report := folder / "report.html").exists():
+            hint = f"it is the folder of a sweep; {report} has its figures"
         if inner := results_below(folder, "*"):
             hint = f"it holds results of several seeds, name one: {inner[0]}"
         raise OutputError(f"{folder}: no readable result: {reason}", hint=hint)

@@ -48,6 +48,8 @@ def run_labels(results: Sequence[Result]) -> list[str]:
     # A key that a run does not have says nothing.
     telling += [[f"{key} {one[key]}" if one[key] else "" for one in varied] for key in keys]
     names = _joined(telling or parts[:1])
+    # A run without any of these keys.
+    names = [name or result.scenario.name for name, result in zip(names, results, strict=True)]
     if len(set(names)) == len(names):
         return names
     return [f"{name} ({number})" for number, name in enumerate(names, start=1)]

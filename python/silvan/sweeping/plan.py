@@ -283,7 +283,8 @@ def _expand(word: str, item: str) -> list[TomlValue]:
         raise _wrong(word, f"holds the range {item!r}, which is empty")
     count = int((last - first) / step) + 1
     if count > MOST_POINTS:
-        raise _wrong(word, f"holds the range {item!r}, which has {count} values")
+        most = f"a grid has at most {MOST_POINTS:,}"
+        raise _wrong(word, f"holds the range {item!r}, which has {count:,} values; {most}")
     numbers = [str(first + index * step) for index in range(count)]
     unit = found.group(4)
     if unit:

@@ -19,7 +19,8 @@ use crate::schemes::variant::{Cost, FabricFacts, Family, Variant};
 use crate::schemes::{Bounds, Defaults, Scheme, SchemeError, Search, Setup};
 
 parameters! {
-    /// Swift; what the paper states is the default: a base target of 25 us, beta 0.8, max_mdf 0.5.
+    /// Swift. The base target and the smallest window are those of the paper; ai, beta, max_mdf and the bounds of the
+    /// flow's part those of the simulator csg-htsim (`sim/swift.cpp`), which calls the first three guesses.
     pub struct Swift {
         /// Target of the fabric's part of the round trip, without what follows.
         base_target: Span {

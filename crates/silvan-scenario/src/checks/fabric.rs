@@ -545,7 +545,12 @@ fn around_faults(
         return Ok((tables, lanes));
     }
     let refused = |error: &RoutingError| {
-        let hint = "cut another cable, or set fabric.routing to \"layered-min-hop\"";
+        let hint = match error {
+            RoutingError::Disconnected { .. } => {
+                "cut another cable, or cut it for a time, with at and for"
+            }
+            _ => "cut another cable, or set fabric.routing to \"layered-min-hop\"",
+        };
         ScenarioError::new(at("fault"), error.to_string()).with_hint(hint)
     };
     if lanes.is_some() {

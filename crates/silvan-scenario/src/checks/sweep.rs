@@ -18,6 +18,9 @@ pub(crate) fn check_sweep(
     text: &str,
     overrides: &[Override],
 ) -> Result<(), ScenarioError> {
+    // An override of the sweep holds all values; to read it with each of them takes the square of their number.
+    let others = overrides.iter().filter(|change| !is_of_sweep(change));
+    let others: Vec<Override> = others.cloned().collect();
     for (key, values) in &sweep.vary {
         let path = at("sweep.vary").key(key);
         if values.is_empty() {
@@ -25,7 +28,7 @@ pub(crate) fn check_sweep(
             return Err(error.with_hint("give at least one value, or leave the key out"));
         }
         for (index, value) in values.iter().enumerate() {
-            let mut all = overrides.to_vec();
+            let mut all = others.clone();
             all.push(assignment(key, value));
             let read = SourceText::parse(text, "", &all)
                 .and_then(|source| source.read::<ScenarioFile>().map(drop));
@@ -37,6 +40,10 @@ pub(crate) fn check_sweep(
         }
     }
     Ok(())
+}
+
+fn is_of_sweep(change: &Override) -> bool {
+    change.key == "sweep" || change.key.starts_with("sweep.")
 }
 
 fn toml_text(value: &AxisValue) -> String {

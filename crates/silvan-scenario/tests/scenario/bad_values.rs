@@ -1,6 +1,6 @@
 //! Values that can be read and make no sense: one test per section, one line per value.
 
-use crate::message;
+use crate::{message, read_with};
 
 /// Checks a section with one bad line against its message.
 pub fn check(section: &str, line: &str, expected: &str) {
@@ -394,6 +394,26 @@ fn sweeps() {
          e.g. \"150 us\", found the number 3 (hint: write it in quotes with its unit, e.g. \"150 \
          us\")",
     );
+}
+
+/// An override of the sweep is left out where a value is read, and other overrides are not.
+#[test]
+fn swept_values_are_read_with_the_other_overrides() {
+    let vary = (
+        "sweep.vary",
+        "{ \"traffic.flow.0.bytes\" = [\"1 KiB\", 3] }",
+    );
+    let flow = (
+        "traffic.flow",
+        "[{ from = \"host-0000\", to = \"host-0001\" }]",
+    );
+    let base = "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n";
+    let error = read_with(base, &[flow, vary]).unwrap_err();
+    assert!(error.message().contains("expected a data size"), "{error}");
+    let vary = (vary.0, "{ \"traffic.flow.0.bytes\" = [\"1 KiB\"] }");
+    assert!(read_with(base, &[flow, vary]).is_ok());
+    let error = read_with(base, &[vary]).unwrap_err();
+    assert!(error.to_string().contains("traffic.flow"), "{error}");
 }
 
 #[test]

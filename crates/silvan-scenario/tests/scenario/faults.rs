@@ -124,6 +124,11 @@ fn faults_that_cannot_be_are_refused() {
             .all(|node| whole.fabric().nodes[*node].as_switch().is_some())
     });
     let trunk = whole.fabric().port_name(trunk.unwrap().a).to_string();
-    let error = cut(chain, &trunk).unwrap_err();
-    assert!(error.contains("no path of cables leads from"), "{error}");
+    for routing in ["min-hop", "layered-min-hop"] {
+        let routed = format!("{chain}routing = \"{routing}\"\n");
+        let error = cut(&routed, &trunk).unwrap_err();
+        let hint = "(hint: cut another cable, or cut it for a time, with at and for)";
+        assert!(error.contains("no path of cables leads from"), "{error}");
+        assert!(error.ends_with(hint), "{error}");
+    }
 }
