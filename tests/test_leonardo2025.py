@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+from collections import Counter
 from importlib import resources
 from pathlib import Path
 
@@ -51,8 +52,8 @@ def test_jobs_are_whole() -> None:
         nodes = (*job.victims, *job.aggressors)
         assert len({node.name for node in nodes}) == len(nodes)
         assert all(node.leaf in range(LEAVES_PER_CELL) for node in nodes)
-        if job.nodes <= 64:
-            assert len({(node.cell, node.leaf) for node in nodes}) == len(nodes)
+        most = max(Counter((node.cell, node.leaf) for node in nodes).values())
+        assert most <= (2 if job.nodes <= 64 else 3)
     assert {row["job"] for row in cells()} <= set(every)
 
 
@@ -74,8 +75,7 @@ def test_programs_are_where_the_jobs_were() -> None:
 
 
 def test_cells_have_a_cable_for_each_pair_and_spine() -> None:
-    job = jobs()["2025-12-15_13-36-12-971289"] if "2025-12-15_13-36-12-971289" in jobs() else None
-    job = job or next(one for one in jobs().values() if one.nodes == 128)
+    job = next(one for one in jobs().values() if one.nodes == 128)
     (case,) = (
         case
         for case in CONGESTION.cases

@@ -74,18 +74,18 @@ def _folder(start: str, remove: Callable[[Path], None]) -> Iterator[Path]:
     _remove_abandoned(base)
     with DeferredSignals() as signals:
         path, lock = _made(base, start)
-        give_back = Once(lambda: _give_back(path, lock, remove))
+        let_go = Once(lambda: _let_go(path, lock, remove))
         try:
             signals.deliver()
             yield path
         finally:
             try:
-                give_back()
+                let_go()
             finally:
-                give_back()
+                let_go()
 
 
-def _give_back(path: Path, lock: int | None, remove: Callable[[Path], None]) -> None:
+def _let_go(path: Path, lock: int | None, remove: Callable[[Path], None]) -> None:
     remove(path)
     if lock is not None:
         os.close(lock)

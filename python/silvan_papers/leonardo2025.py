@@ -151,9 +151,9 @@ def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def placements_tau(found: Sequence[Cell]) -> float:
-    """Average Kendall's tau over sizes and victims: does it order the placements as measured?
+    """Average Kendall's tau over victims, sizes and numbers of nodes.
 
-    Slow-downs of jobs with aggressors are compared within each victim, size and number of nodes,
+    The times of jobs with aggressors are compared within each victim, size and number of nodes,
     where at least one of them is slow.
     """
     groups: dict[tuple[str, int, int], list[Cell]] = {}

@@ -83,6 +83,8 @@ class LeonardoJob:
     ----------
     name : str
         Its name in the measurements.
+    nodes : int
+        Nodes of the allocation.
     victim : str
         ``All-Gather`` or ``All-to-All``.
     aggressor : str
@@ -90,21 +92,17 @@ class LeonardoJob:
     pause_s, burst_s : float, optional
         Lengths of pauses and bursts of the aggressors [s]; None where they never pause.
     victims, aggressors : tuple of Node
-        In the order of the ranks; the first aggressor receives.
+        In the order of the ranks; the first aggressor receives. A quiet job has none.
     """
 
     name: str
+    nodes: int
     victim: str
     aggressor: str
     pause_s: float | None
     burst_s: float | None
     victims: tuple[Node, ...]
     aggressors: tuple[Node, ...]
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of the allocation."""
-        return len(self.victims) + len(self.aggressors)
 
     @property
     def has_long_pauses(self) -> bool:
@@ -129,7 +127,8 @@ class LeonardoJob:
         """
         if not self.has_long_pauses:
             return with_us
-        assert self.pause_s is not None and self.burst_s is not None
+        assert self.pause_s is not None
+        assert self.burst_s is not None
         senders = len(self.aggressors) - 1
         operation = senders * _AGGRESSOR_BYTES * 8 / _NODE_BPS
         burst = math.ceil(self.burst_s / operation) * operation
@@ -152,11 +151,12 @@ def _rows(file: str) -> Iterator[dict[str, str]]:
 
 
 def _job(row: dict[str, str]) -> LeonardoJob:
-    name, _, experiment, victims, aggressors = row.values()
+    name, nodes, experiment, victims, aggressors = row.values()
     victim, *more = experiment.split()
     times = [float(value) for value in more[1:]]
     return LeonardoJob(
         name,
+        int(nodes),
         victim,
         more[0].split("-")[0] if more else "none",
         times[0] if times else None,
