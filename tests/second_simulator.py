@@ -375,26 +375,18 @@ class Simulator:
         return self.model.tables[switch][packet.destination]
 
     def head(self, switch: int, port: int, packet: Packet) -> None:
-        """Let a packet that is eligible join its queue, or start at once at an idle output."""
-        out_port = self.output_of(switch, packet)
-        output = self.outputs[switch, out_port]
+        """Let a packet that is eligible join its queue. An idle output chooses at once."""
+        output = self.outputs[switch, self.output_of(switch, packet)]
         packet.eligible = self.now
-        queue = self.queue_of(switch, port, packet.vl, out_port)
-        output.collect_credits(self.now)
-        if queue and self.model.queueing == "voq":
-            # The head changes nothing that its output can choose from, so an idle output is first.
-            self.arbitrate(output, idle_only=True)
-        idle = output.busy_until < self.now and output.waiting[packet.vl] == 0
-        alone = idle and not queue and not self.ready(output)
+        queue = self.queue_of(switch, port, packet.vl, output.port)
         queue.append(packet)
         output.waiting[packet.vl] += packet.wire
-        if alone and output.has_credits(packet):
-            choice = output.lanes.choose({packet.vl})
-            assert choice is not None
-            output.lanes.serve(choice, packet.wire)
-            self.start_at_switch(output, out_port, port, packet)
+        if self.model.queueing == "fifo" and queue[0] is not packet:
+            return
+        if output.busy_until < self.now:
+            self.arbitrate(output)
         else:
-            self.arbitrate_at(output, max(self.now, output.busy_until))
+            self.arbitrate_at(output, output.busy_until)
 
     def candidates(self, switch: int, out_port: int, vl: int) -> list[tuple[int, Packet]]:
         """Return the inputs whose next packet of a lane is for an output."""
@@ -427,9 +419,9 @@ class Simulator:
                 chosen[vl] = best
         return chosen
 
-    def arbitrate(self, output: Output, *, idle_only: bool = False) -> None:
+    def arbitrate(self, output: Output) -> None:
         """Start the next packet of a free output: the lane first, then the input."""
-        if output.busy_until > self.now - idle_only:
+        if output.busy_until > self.now:
             return
         assert output.switch is not None
         output.collect_credits(self.now)
@@ -442,12 +434,12 @@ class Simulator:
         table, index = choice
         port, packet = chosen[table.entries[index][0]]
         output.lanes.serve(choice, packet.wire)
-        self.start_at_switch(output, output.port, port, packet)
+        self.start_at_switch(output, port, packet)
 
-    def start_at_switch(self, output: Output, out_port: int, port: int, packet: Packet) -> None:
+    def start_at_switch(self, output: Output, port: int, packet: Packet) -> None:
         """Take a packet from its queue and start it."""
         assert output.switch is not None
-        queue = self.queue_of(output.switch, port, packet.vl, out_port)
+        queue = self.queue_of(output.switch, port, packet.vl, output.port)
         assert queue.popleft() is packet
         output.last_input[packet.vl] = port
         output.waiting[packet.vl] -= packet.wire

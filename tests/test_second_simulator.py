@@ -441,8 +441,8 @@ def test_second_simulator_has_every_packet_at_the_same_picosecond(number: int) -
 class LowestInput(Simulator):
     """Serves the lowest input instead of the next one."""
 
-    def start_at_switch(self, output: Output, out_port: int, port: int, packet: Packet) -> None:
-        super().start_at_switch(output, out_port, port, packet)
+    def start_at_switch(self, output: Output, port: int, packet: Packet) -> None:
+        super().start_at_switch(output, port, packet)
         output.last_input[packet.vl] = 0
 
 
