@@ -103,11 +103,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     && self.plane.charge_alone::<F>(now, output, lane, &packet)
             };
             if starts {
-                let mut queued_bytes = u32::from(packet.wire());
+                let wire = u32::from(packet.wire());
                 if self.plane.vls_in::<F>() > 1 {
-                    self.notify_queued(now, output, lane, port, &packet, queued_bytes);
-                    queued_bytes += self.plane.held_back_bytes::<F>(lane);
+                    self.notify_queued(now, output, lane, port, &packet, wire);
                 }
+                let queued_bytes = wire + self.plane.held_back_bytes::<F>(lane);
                 self.plane.credits[lane].pointer = advance_pointer(local);
                 self.transmit(now, output, lane, Some((port, now)), packet, queued_bytes);
                 if self.needs_buffer_full() {
