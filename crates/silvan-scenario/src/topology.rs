@@ -128,7 +128,8 @@ pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError
             None => suggest(key, of_choices.chain(&own).map(String::as_str)),
         };
         let hint = hint.or_else(|| topology.as_ref().map(Choice::wanted));
-        return Err(error("unknown key".to_owned()).with_hint_if(hint));
+        let hint = hint.unwrap_or_else(|| "silvan schema prints all keys".to_owned());
+        return Err(error("unknown key".to_owned()).with_hint(hint));
     }
     for choice in topology.iter().chain(&routing) {
         let mut required = choice.keys.required.iter();
