@@ -223,7 +223,7 @@ fn check_rails(entry: &ProgramEntry, adapters: usize, key: &KeyPath) -> Result<(
             "hosts of several adapters are listed, with the placement block, cyclic or random"
                 .to_owned()
         }
-        _ if !adapters.is_multiple_of(rails) => {
+        _ if adapters % rails > 0 => {
             format!("{adapters} adapters are not whole hosts of {rails}")
         }
         _ => return Ok(()),
