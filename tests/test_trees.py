@@ -298,7 +298,7 @@ def test_run_writes_trees_if_asked(command: Command, incast_file: Path, tmp_path
         (["--at", "-1 ms"], "--at: '-1 ms' is not a time"),
         (["--at", "1 ms"] * 9, "--at: 9 instants, and 8 fit into a picture"),
         (["latency-cdf"], "did not keep latencies by host"),
-        (["treees"], "treees: no such folder"),
+        (["treees"], "treees: no figure and no folder"),
     ],
 )
 def test_bad_words_are_one_line(
