@@ -173,7 +173,7 @@ def test_a_wrong_arena_is_refused_when_it_is_read(
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{folder / 'arena.toml'}: ")
     if "objective" in str(caught.value) and "no text" not in str(caught.value):
-        assert "docs/reference/measures.md" in str(caught.value.hint) or "maximize" in str(
+        assert "The reference page Measures" in str(caught.value.hint) or "maximize" in str(
             caught.value.hint
         )
 
