@@ -211,9 +211,10 @@ def _measure(results: Results) -> list[Measurement | Verdict]:
 
 def _tabulate(results: Results) -> PointTable:
     header = ("job", "nodes", "victim", "aggressor", "bytes", "predicted_us", "measured_us")
-    known = {(cell.job.name, cell.size): cell for cell in compared(predictions(results))}
+    predicted = predictions(results)
+    known = {(cell.job.name, cell.size): cell for cell in compared(predicted)}
     rows = []
-    for (name, size), value in predictions(results).items():
+    for (name, size), value in predicted.items():
         job, cell = jobs()[name], known.get((name, size))
         measured = "" if cell is None else cell.measured_us
         rows.append((name, job.nodes, job.victim, job.aggressor, size, value, measured))

@@ -7,11 +7,13 @@ licence).
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from silvan.reproduce.experiment import Case
@@ -135,9 +137,10 @@ class LeonardoJob:
         return (burst + self.pause_s) / (burst / with_us + self.pause_s / without_us)
 
 
-def jobs() -> dict[str, LeonardoJob]:
+@functools.cache
+def jobs() -> Mapping[str, LeonardoJob]:
     """Read all jobs, by name."""
-    return {job.name: job for job in map(_job, _rows("jobs.csv"))}
+    return MappingProxyType({job.name: job for job in map(_job, _rows("jobs.csv"))})
 
 
 def cells() -> list[dict[str, str]]:

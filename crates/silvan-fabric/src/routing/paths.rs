@@ -18,8 +18,8 @@ pub enum PathChoice {
     /// of a flow may overtake each other.
     Adaptive,
     /// Each switch, among these ports: a random one of those that are free, for which nothing waits in the switch on the packet's lane;
-    /// without one, that with the fewest bytes waiting. It does not look at the buffer behind the cable. So NVIDIA's switches choose
-    /// without constraints on the order of packets (NVIDIA, "InfiniBand Cluster Bring-up Procedure": free adaptive routing).
+    /// without one, that with the fewest bytes waiting. It does not look at the buffer behind the cable. NVIDIA's free adaptive routing
+    /// chooses by load without constraints on the order of packets ("InfiniBand Cluster Bring-up Procedure"); its rule is not public.
     AdaptiveFree,
     /// Each switch, among these ports, by a hash of source, destination and traffic class: all packets
     /// of a flow take one path (C. Hopps, RFC 2992).
@@ -60,7 +60,7 @@ impl PathChoice {
         )
     }
 
-    /// Whether a switch compares what is ahead on these ports.
+    /// Returns true if a switch compares the bytes ahead on these ports.
     pub fn compares(self) -> bool {
         matches!(self, Self::Adaptive | Self::AdaptiveFree)
     }

@@ -75,7 +75,7 @@ pub struct FabricSection {
     /// real machine have the places that its scheduler gave them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts_file: Option<String>,
-    /// What such a file says: pairs of the name of a host and its switch.
+    /// Pairs of the name of a host and its switch, as `hosts-file` has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host_names: Vec<(String, String)>,
     /// How the forwarding tables are computed. Default: what suits the generator; without one, the first of `d-mod-k`, `fat-tree` and

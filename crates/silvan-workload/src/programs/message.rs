@@ -55,7 +55,7 @@ pub(crate) struct Message {
     pub begin: Time,
     /// Parts of the stage that have not arrived.
     pub parts: u32,
-    /// Whether a matched send is read, not written.
+    /// True for a send whose bytes the target reads.
     pub is_read: bool,
 }
 

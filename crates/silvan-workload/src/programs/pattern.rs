@@ -1,7 +1,7 @@
 //! The kinds of programs, and programs that do one collective operation over and over.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,13 +93,13 @@ pub struct Burst {
     pub pause: Span,
 }
 
-/// The bursts of a rank. Rank 0 decides after each operation whether its burst ends with it; the others know from its broadcast.
+/// The bursts of a rank. After each operation rank 0 may end the burst; the others know from its broadcast.
 #[derive(Clone, Debug)]
 pub struct Bursts {
     burst: Burst,
     /// Numbers of the operations that have ended a burst, for all ranks.
     ends: Arc<Mutex<Vec<u64>>>,
-    /// How many of these the rank has met.
+    /// Number of these that the rank has passed.
     met: usize,
     /// Start of the burst at hand.
     begun: Option<Time>,
@@ -116,7 +116,7 @@ impl Bursts {
         }
     }
 
-    fn ends(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+    fn ends(&self) -> MutexGuard<'_, Vec<u64>> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Rank {
 /// The messages that a rank reads from others.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    /// How many are on their way.
+    /// Reads on their way.
     pub under_way: u32,
     /// Messages that wait, in order.
     pub waiting: VecDeque<u32>,

@@ -53,7 +53,7 @@ pub struct Messaging {
     /// Rate at which a rank copies messages to others of its host.
     #[schemars(with = "schema::RateText")]
     pub local_rate: Rate,
-    /// How the data of a message that was announced move.
+    /// Protocol of announced messages.
     pub rendezvous: Rendezvous,
     /// With `rendezvous = "read"`, messages that a rank reads at once; further ones wait, in the order of their matches.
     #[schemars(range(min = 1))]
@@ -69,7 +69,7 @@ pub struct Messaging {
     pub stripe_above: Option<Bytes>,
 }
 
-/// How the data of an announced message move.
+/// Protocol for the data of an announced message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rendezvous {
@@ -134,7 +134,7 @@ impl Default for Messaging {
             local_latency: Span::from_ns(300),
             local_rate: LOCAL_RATE,
             rendezvous: Rendezvous::Write,
-            // The default of responder resources of ConnectX adapters (max_qp_rd_atom).
+            // The limit of a queue pair of ConnectX adapters (max_qp_rd_atom), here that of a rank.
             reads_in_flight: 16,
             rendezvous_delay: Span::ZERO,
             striping: Striping::Split,
@@ -240,8 +240,8 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub compute: Option<Span>,
-    /// Length of a burst: an operation that ends later after the start of the burst is its last. Rank 0 decides that after each
-    /// operation and broadcasts it. For collective operations in one piece, with `pause`. Default: one burst without end.
+    /// Length of a burst. The first operation of rank 0 that ends after this time is the last of the burst; a broadcast after each
+    /// operation tells the other ranks. For collective operations in one piece, with `pause`. Default: one burst without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub burst: Option<Span>,

@@ -39,7 +39,7 @@ pub(crate) struct QueuePair {
     pub from: u32,
     /// The receiving rank.
     pub to: u32,
-    /// Whether it answers reads: the responder of a queue pair does not wait for its requester.
+    /// True for answers to reads: a responder does not wait for its requester.
     pub responds: bool,
 }
 

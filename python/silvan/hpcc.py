@@ -1,5 +1,0 @@
-"""The communication of the HPC Challenge benchmark: its numbers."""
-
-from silvan.results.hpcc import Numbers, numbers
-
-__all__ = ["Numbers", "numbers"]
