@@ -96,6 +96,7 @@ class Model:
     sink_rate: int | None
     queueing: str
     arbitration: str
+    host_arbitration: str
     lanes: int
     lane_of_sl: list[int]
     high: list[tuple[int, int]]
@@ -297,6 +298,8 @@ class Simulator:
             )
         self.flows = {entry.index: entry for entries in self.entries for entry in entries}
         self.last_entry = [-1] * model.hosts
+        self.chosen: list[dict[int, int]] = [{} for _ in range(model.hosts)]
+        """By lane the entry whose packet was chosen and waits for credits."""
         self.next_injection = [0] * model.hosts
         self.sink_free = [0] * model.hosts
         self.cnp_turn = [True] * model.hosts
@@ -521,8 +524,12 @@ class Simulator:
         entries = self.entries[host]
         count = len(entries)
         releases = []
-        for step in range(1, count + 1):
-            index = (self.last_entry[host] + step) % count
+        # A packet that was chosen before is first, and holds its lane until it has credits.
+        chosen = dict(sorted(self.chosen[host].items()))
+        self.chosen[host] = {}
+        turns = [(self.last_entry[host] + step) % count for step in range(1, count + 1)]
+        order = [*chosen.values(), *(index for index in turns if index not in chosen.values())]
+        for place, index in enumerate(order):
             entry = entries[index]
             if entry.left == 0 or entry.flow.start > self.now:
                 continue
@@ -531,8 +538,14 @@ class Simulator:
             if release > self.now:
                 releases.append(release)
                 continue
-            if not output.has_credits(packet):
+            if packet.vl in self.chosen[host]:
                 continue
+            if not output.has_credits(packet):
+                if self.model.host_arbitration == "head-of-line":
+                    self.chosen[host][packet.vl] = index
+                continue
+            # Those that were not asked keep their lanes.
+            self.chosen[host] |= dict(list(chosen.items())[place + 1 :])
             self.last_entry[host] = index
             self.cnp_turn[host] = True
             self.send(host, output, entry, packet)

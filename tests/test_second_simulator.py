@@ -182,6 +182,7 @@ def draw_model(number: int) -> Model:
         sink_rate=rng.choice(sinks),
         queueing=rng.choice(["voq", "voq", "fifo"]),
         arbitration=rng.choice(["round-robin", "round-robin", "oldest-first"]),
+        host_arbitration=rng.choice(["head-of-line", "work-conserving"]),
         lanes=lanes,
         lane_of_sl=[sl % lanes for sl in range(16)],
         high=high,
@@ -238,6 +239,7 @@ def scenario_of(model: Model, *, record: bool) -> silvan.Scenario:
     host = {
         "receive-buffer": f"{model.host_buffer} B",
         "credit-delay": f"{model.host_credit_delay} ps",
+        "arbitration": model.host_arbitration,
     }
     if model.injection_rate is not None:
         host["injection-rate"] = f"{model.injection_rate} bit/s"
@@ -438,6 +440,51 @@ def test_second_simulator_has_every_packet_at_the_same_picosecond(number: int) -
         }
 
 
+@pytest.mark.parametrize("arbitration", ["head-of-line", "work-conserving"])
+def test_large_packets_get_their_turn_unless_hosts_pass_them_over(arbitration: str) -> None:
+    # The switch has room for one packet of MTU size. One flow has these, the other small ones.
+    mtu, small = 4096, 64
+    cables = [Cable((None, host), (0, host + 1), 16 * 10**9, 10_000) for host in range(2)]
+    model = Model(
+        hosts=2,
+        switches=[2],
+        cables=cables,
+        tables=[[1, 2]],
+        flows=[Flow(0, 1, 10**7, message, 0, 0) for message in (mtu, small)],
+        duration=200_000_000,
+        mtu=mtu,
+        header=26,
+        switch_latency=100_000,
+        switch_credit_delay=100_000,
+        switch_buffer=blocks(mtu + 26) * 64,
+        host_buffer=65_536,
+        host_credit_delay=100_000,
+        injection_rate=None,
+        sink_rate=None,
+        queueing="voq",
+        arbitration="round-robin",
+        host_arbitration=arbitration,
+        lanes=1,
+        lane_of_sl=[0] * 16,
+        high=[],
+        low=[],
+        limit_high=0,
+    )
+    result = silvan.run(scenario_of(model, record=False))
+    large, little = (row["delivered_bytes"] for row in result.flows.to_pylist())
+    assert flows_of(result) == [
+        (entry.end_ps, entry.delivered, entry.marked)
+        for _, entry in sorted(simulate(model).flows.items())
+    ]
+    if arbitration == "head-of-line":
+        assert abs(large // mtu - little // small) <= 1
+        assert large // mtu > 50
+    else:
+        # The first packet alone, which found all credits.
+        assert large == mtu
+        assert little // small > 1000
+
+
 class LowestInput(Simulator):
     """Serves the lowest input instead of the next one."""
 
@@ -526,6 +573,11 @@ WRONG_VALUES: dict[str, Callable[[Model], dict[str, Any]]] = {
     "a block less in switches": lambda m: {"switch_buffer": m.switch_buffer - 64},
     "other order of inputs": lambda m: {
         "arbitration": "oldest-first" if m.arbitration == "round-robin" else "round-robin"
+    },
+    "other hosts": lambda m: {
+        "host_arbitration": "work-conserving"
+        if m.host_arbitration == "head-of-line"
+        else "head-of-line"
     },
     "other queues": lambda m: {"queueing": "fifo" if m.queueing == "voq" else "voq"},
     "no tables of lanes": lambda _: {"high": [], "low": []},

@@ -100,6 +100,64 @@ pub trait Gate {
     /// Whether the virtual lane that `sl` maps to has credits for a packet of `bytes` payload
     /// bytes now. After a `false` the engine polls the host again when credits of the lane arrive.
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
+
+    /// Virtual lanes, one bit each, on which a packet of this poll waits for credits and holds back all others.
+    /// 0 if hosts pass over such packets.
+    fn held_lanes(&self) -> u16 {
+        0
+    }
+}
+
+/// Flows of a host whose chosen packets wait for credits, at most one for each virtual lane.
+///
+/// A workload with several flows asks these first in each poll. So no other flow takes the credits that a large packet needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chosen<T> {
+    lanes: u16,
+    by_lane: [T; 16],
+}
+
+impl<T: Copy + PartialEq> Chosen<T> {
+    /// Notes who waits on lanes that are held since `before`, what [`Gate::held_lanes`] said then.
+    #[inline]
+    pub fn note(&mut self, before: u16, now: u16, who: T) {
+        let mut new = now & !before;
+        self.lanes |= new;
+        while new != 0 {
+            self.by_lane[new.trailing_zeros() as usize] = who;
+            new &= new - 1;
+        }
+    }
+
+    /// Forgets who waits.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.lanes = 0;
+    }
+
+    /// Forgets who waits on a lane.
+    pub fn remove(&mut self, lane: usize) {
+        self.lanes &= !(1 << lane);
+    }
+
+    /// Returns true if no flow waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.lanes == 0
+    }
+
+    /// Returns true if `who` waits on some lane.
+    pub fn contains(&self, who: T) -> bool {
+        self.iter().any(|(_, waits)| waits == who)
+    }
+
+    /// Who waits, with the lane, in the order of lanes.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, T)> {
+        let Self { lanes, by_lane } = *self;
+        (0..by_lane.len())
+            .filter(move |lane| lanes >> lane & 1 == 1)
+            .map(move |lane| (lane, by_lane[lane]))
+    }
 }
 
 /// Progress of the messages under way, or its growth in a period.
@@ -107,6 +165,8 @@ pub trait Gate {
 pub struct Progress {
     /// Whose turn it is everywhere.
     pub turns: Vec<u64>,
+    /// Who waits for credits everywhere, with a packet that was chosen.
+    pub waiting: Vec<u64>,
     /// Payload of each message that is being sent: bytes that no packet carries yet, or that are sent in a period.
     pub payload: Vec<u64>,
 }
@@ -114,7 +174,8 @@ pub struct Progress {
 impl Progress {
     /// Payload sent since `earlier`, if the turns are equal. No message may have started or been sent completely in between.
     pub fn since(mut self, earlier: &Self) -> Option<Self> {
-        if self.turns != earlier.turns || self.payload.len() != earlier.payload.len() {
+        let same = self.turns == earlier.turns && self.waiting == earlier.waiting;
+        if !same || self.payload.len() != earlier.payload.len() {
             return None;
         }
         for (payload, before) in self.payload.iter_mut().zip(&earlier.payload) {

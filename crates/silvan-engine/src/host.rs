@@ -18,7 +18,7 @@ use crate::plane::time;
 use crate::stats::Delivery;
 use crate::variant::EngineVariant;
 use crate::workload::{Offer, Poll, Workload};
-use silvan_model::InvariantError;
+use silvan_model::{HostArbitration, InvariantError};
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A host may be able to start a packet.
@@ -86,6 +86,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             chooses_vl,
             port_of_flows: asks_for_flows.then(|| PortId::new(port as usize)),
             keeps_lanes: self.needs.keeps_lanes,
+            holds_lanes: !chooses_vl
+                && plane.config.host.arbitration == HostArbitration::HeadOfLine,
             awaited: None,
             holds_back: false,
             throttled: Vec::new(),

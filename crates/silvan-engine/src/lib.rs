@@ -73,10 +73,10 @@ pub use partition::Partitioned;
 pub use silvan_cc::workload;
 pub use silvan_model::{
     Arbitration, BecnCarrier, BuildError, CrossbarFeed, Deadlock, EngineConfig, EngineError,
-    FeedbackParams, FeedbackPath, FlowProgress, Forest, HostCounters, HostParams, HostShare,
-    InvariantError, Latencies, LatencyStats, Loss, Member, OnWire, OutputBuffer, PacketFilter,
-    PacketHop, PacketKind, PacketParams, PfcLimits, PfcParams, Queueing, Role, Sink, SwitchParams,
-    Tree, VlArbitration,
+    FeedbackParams, FeedbackPath, FlowProgress, Forest, HostArbitration, HostCounters, HostParams,
+    HostShare, InvariantError, Latencies, LatencyStats, Loss, Member, OnWire, OutputBuffer,
+    PacketFilter, PacketHop, PacketKind, PacketParams, PfcLimits, PfcParams, Queueing, Role, Sink,
+    SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
 pub use tracer::MOST_HOPS;

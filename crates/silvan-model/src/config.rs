@@ -257,6 +257,19 @@ pub enum Sink {
     CutThrough,
 }
 
+/// What other packets of a host do while one that was chosen lacks credits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostArbitration {
+    /// The packet waits for credits, and others of its virtual lane wait behind it (head-of-line blocking). Packets of other
+    /// lanes go on. So each entry of traffic gets its turn.
+    #[default]
+    HeadOfLine,
+    /// Others that have credits go first. With a small buffer at the switch, small packets can take all credits that a
+    /// large one needs.
+    WorkConserving,
+}
+
 /// All channel adapters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HostSection")]
@@ -268,6 +281,8 @@ pub struct HostParams {
     pub injection_rate: Option<Rate>,
     /// In which order a host sends its messages. Those of programs have their own queues.
     pub send_queue: SendQueue,
+    /// What other packets of a host do while one that was chosen lacks credits. No effect where the scheme chooses lanes.
+    pub arbitration: HostArbitration,
     /// Maximum rate of payload that a host receives.
     #[serde(with = "bound")]
     #[schemars(with = "Limit<schema::RateText>")]
@@ -294,6 +309,7 @@ impl Default for HostParams {
         Self {
             injection_rate: None,
             send_queue: SendQueue::default(),
+            arbitration: HostArbitration::default(),
             sink_rate: None,
             sink: Sink::StoreAndForward,
             in_order: false,

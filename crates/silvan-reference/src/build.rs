@@ -1,6 +1,6 @@
 //! Building the model of a fabric.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use silvan_core::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
 use silvan_fabric::routing::Vls;
@@ -48,6 +48,7 @@ impl FlitModel {
             injection_rate: parameters.host.injection_rate,
             sink_rate: parameters.host.sink_rate,
             sink: parameters.host.sink,
+            host_arbitration: parameters.host.arbitration,
             packets: IdVec::new(),
             transmitters: builder.transmitters(),
             receivers: builder.receivers(),
@@ -356,6 +357,7 @@ impl<'a> Builder<'a> {
                 receiver: self.link_receiver(port),
                 flows: Vec::new(),
                 first: 0,
+                chosen: BTreeMap::new(),
                 paced_until: Time::ZERO,
                 sink_free: Time::ZERO,
             }

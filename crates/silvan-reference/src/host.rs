@@ -1,5 +1,7 @@
 //! Hosts: flows that take turns at the link, and a sink that takes one packet after the other.
 
+use std::collections::BTreeMap;
+
 use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 
 use crate::link::{ReceiverId, TransmitterId};
@@ -14,6 +16,8 @@ pub(crate) struct Host {
     pub(crate) flows: Vec<usize>,
     /// The place in `flows` that round robin asks first.
     pub(crate) first: usize,
+    /// By lane the place in `flows` whose packet was chosen and waits for credits.
+    pub(crate) chosen: BTreeMap<Vl, usize>,
     /// The injection rate allows the next packet from here on.
     pub(crate) paced_until: Time,
     /// The sink is done with all packets that it has begun.

@@ -54,7 +54,7 @@
 //! use silvan_fabric::generators::Generator;
 //! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
 //! use silvan_reference::{
-//!     Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink,
+//!     Arbitration, FlitModel, Flow, HostArbitration, HostParameters, Parameters, Queueing, Sink,
 //!     SwitchParameters, VlArbitration,
 //! };
 //! use silvan_core::{HostId, Sl, Span, Time};
@@ -82,6 +82,7 @@
 //!     host: HostParameters {
 //!         injection_rate: None,
 //!         sink_rate: None,
+//!         arbitration: HostArbitration::HeadOfLine,
 //!         sink: Sink::StoreAndForward,
 //!         receive_buffer: "16 KiB".parse()?,
 //!         credit_delay: "100 ns".parse()?,
@@ -114,7 +115,7 @@ mod vl_arbiter;
 
 pub use model::FlitModel;
 pub use params::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Pfc, Queueing, Sink,
-    SwitchParameters, VlArbitration,
+    Arbitration, Flow, HostArbitration, HostParameters, OutputBuffer, Parameters, Pfc, Queueing,
+    Sink, SwitchParameters, VlArbitration,
 };
 pub use report::{Delivery, Loss, Occupancy, PortReport};

@@ -12,7 +12,7 @@ use crate::link::{
     Location, Outcome, Packet, PacketId, Receiver, ReceiverId, Thresholds, Transmission,
     Transmitter, TransmitterId,
 };
-use crate::params::Sink;
+use crate::params::{HostArbitration, Sink};
 use crate::report::{Delivery, Loss, Occupancy, PortReport};
 
 /// A fabric and its traffic, moved flit by flit.
@@ -30,6 +30,7 @@ pub struct FlitModel {
     pub(crate) injection_rate: Option<Rate>,
     pub(crate) sink_rate: Option<Rate>,
     pub(crate) sink: Sink,
+    pub(crate) host_arbitration: HostArbitration,
     pub(crate) packets: IdVec<PacketId, Packet>,
     pub(crate) transmitters: IdVec<TransmitterId, Transmitter>,
     pub(crate) receivers: IdVec<ReceiverId, Receiver>,
@@ -188,11 +189,36 @@ impl FlitModel {
             .map(|step| (host.first + step) % count)
             .filter(|&location| self.flows[host.flows[location]].is_ready(self.now))
             .collect();
-        let chosen = ready.iter().copied().find(|&location| {
+        let mut waiting = host.chosen.clone();
+        // First those that were chosen before.
+        let is_chosen = |location: &usize| waiting.values().any(|other| other == location);
+        let others = ready
+            .iter()
+            .copied()
+            .filter(|location| !is_chosen(location));
+        let order: Vec<usize> = waiting.values().copied().chain(others).collect();
+        let mut held = BTreeSet::new();
+        let chosen = order.into_iter().find(|&location| {
             let packet = self.next_packet(host.flows[location], host.transmitter);
-            transmitter.has_credits_for(&packet, packet.lane(host.transmitter))
+            let lane = packet.lane(host.transmitter);
+            if held.contains(&lane) {
+                return false;
+            }
+            if transmitter.has_credits_for(&packet, lane) {
+                if waiting.get(&lane) == Some(&location) {
+                    waiting.remove(&lane);
+                }
+                return true;
+            }
+            if self.host_arbitration == HostArbitration::HeadOfLine {
+                held.insert(lane);
+                waiting.insert(lane, location);
+            }
+            false
         });
         let waits = chosen.is_none() && !ready.is_empty();
+        self.hosts[host_id].chosen = waiting;
+        let host = &self.hosts[host_id];
         let (output, flow_of) = (host.transmitter, host.flows.clone());
         self.transmitters[output].note_wait(self.now, waits);
         let Some(location) = chosen else { return };

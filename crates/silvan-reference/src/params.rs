@@ -136,11 +136,22 @@ pub enum Sink {
     CutThrough,
 }
 
+/// What other packets of a host do while one that was chosen lacks credits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostArbitration {
+    /// Those of its virtual lane wait behind it.
+    HeadOfLine,
+    /// Those that have credits go.
+    WorkConserving,
+}
+
 /// Channel-adapter parameters, the same for all hosts.
 #[derive(Clone, Debug)]
 pub struct HostParameters {
     /// Payload rate that paces the starts of a host's packets; `None` for the link alone.
     pub injection_rate: Option<Rate>,
+    /// What other packets of a host do while one that was chosen lacks credits.
+    pub arbitration: HostArbitration,
     /// Payload rate at which a host takes packets in; `None` for at once.
     pub sink_rate: Option<Rate>,
     /// When the sink begins.
@@ -155,7 +166,7 @@ pub struct HostParameters {
 /// Packets of equal size from one host to another, all on one service level.
 ///
 /// A host takes its flows in turn, one packet each, over those that are ready: started, with packets
-/// left, their gap over, and enough credits for their packet.
+/// left and their gap over. [`HostArbitration`] says what a packet without credits does to others.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The host that sends.

@@ -33,6 +33,8 @@ pub(super) struct HostGate<'a, S, C, F> {
     pub port_of_flows: Option<PortId>,
     /// Whether a flow that waits for credits of its lane waits for nothing else, until something happens to it.
     pub keeps_lanes: bool,
+    /// Whether a packet that waits for credits holds back all others of its lane.
+    pub holds_lanes: bool,
     /// The lane for whose credits the flow that was asked about last waits.
     pub awaited: Option<Vl>,
     /// Returns true if congestion control holds a flow back now.
@@ -125,12 +127,23 @@ impl<S: SwitchControl, C: SourceControl, F: EngineVariant> Gate for HostGate<'_,
         let Some(credits) = self.credits.get(usize::from(vl)) else {
             return false;
         };
+        if self.held_lanes() >> vl & 1 == 1 {
+            return false;
+        }
         let open = credits.in_hand >= blocks;
         if !open {
             self.starved |= 1 << vl;
             self.wanted = self.wanted.min(blocks);
         }
         open
+    }
+
+    #[inline]
+    fn held_lanes(&self) -> u16 {
+        match self.holds_lanes {
+            true => self.starved,
+            false => 0,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_reference::{
-    Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink, SwitchParameters,
-    VlArbitration,
+    Arbitration, FlitModel, Flow, HostArbitration, HostParameters, Parameters, Queueing, Sink,
+    SwitchParameters, VlArbitration,
 };
 
 pub const HEADER: u64 = 26;
@@ -71,6 +71,7 @@ pub fn parameters() -> Parameters {
         host: HostParameters {
             injection_rate: None,
             sink_rate: None,
+            arbitration: HostArbitration::HeadOfLine,
             sink: Sink::StoreAndForward,
             receive_buffer: Bytes::from_bytes(1 << 20),
             credit_delay: CREDIT_DELAY,

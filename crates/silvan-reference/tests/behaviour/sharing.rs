@@ -1,7 +1,7 @@
 //! Who gets how much of a link that several want.
 
 use silvan_core::{Span, Time, Vl};
-use silvan_reference::{Arbitration, FlitModel, VlArbitration};
+use silvan_reference::{Arbitration, FlitModel, HostArbitration, VlArbitration};
 
 use crate::common::{
     LATENCY, Routed, at, burst, cable, gbit, parameters, room, saturating, sl, two_lanes, wire_time,
@@ -128,6 +128,27 @@ fn lane_weights_divide_the_link() {
     assert_eq!(counts(&model, 2, from, to), [100, 300]);
 }
 
+/// With room for one large packet at the switch, a flow of large packets has its turn next to one of small packets,
+/// unless the host passes over packets without credits.
+#[test]
+fn large_packets_get_their_turn_unless_hosts_pass_over_them() {
+    let row = Routed::row(&[&[cable("4x DDR 2 m"); 2]], &[]);
+    let mut parameters = two_lanes(VlArbitration::equal(2, 255));
+    parameters.switch.buffer = room(1, 2048);
+    let flows = [saturating(0, 1, 2048), saturating(0, 1, 64)];
+    let (from, to) = (at(Span::from_us(100)), at(Span::from_us(1000)));
+    parameters.host.arbitration = HostArbitration::HeadOfLine;
+    let [large, small] = counts(&row.run(&parameters, &flows, to), 2, from, to)[..] else {
+        unreachable!("two flows");
+    };
+    assert!(large > 100 && large.abs_diff(small) <= 1);
+    parameters.host.arbitration = HostArbitration::WorkConserving;
+    let [large, small] = counts(&row.run(&parameters, &flows, to), 2, from, to)[..] else {
+        unreachable!("two flows");
+    };
+    assert!(large == 0 && small > 1000);
+}
+
 /// Host 0 sends to a host with a slow link and to one with a fast link, over the same trunk.
 #[test]
 fn a_blocked_lane_leaves_the_other_untouched() {
@@ -143,7 +164,9 @@ fn a_blocked_lane_leaves_the_other_untouched() {
     let until = at(Span::from_us(1000));
     let from = at(Span::from_us(200));
 
-    // On one lane both get what the slow link takes, as they take turns at the host and one FIFO.
+    // On one lane both get what the slow link takes, as they take turns at the host and one FIFO. A chosen
+    // packet of the hot flow would hold back the other flow, which is not always ready.
+    parameters.host.arbitration = HostArbitration::WorkConserving;
     let model = row.run(&parameters, &[hot.clone(), other.clone()], until);
     let [slow_count, other_count] = counts(&model, 2, from, until)[..] else {
         unreachable!("two flows");
@@ -152,6 +175,7 @@ fn a_blocked_lane_leaves_the_other_untouched() {
     assert!((slow_count as u64).abs_diff(slow_packets) <= 1);
     assert!(slow_count.abs_diff(other_count) <= 1);
 
+    parameters.host.arbitration = HostArbitration::HeadOfLine;
     // On a lane of its own the other flow waits for no more than one packet of the hot flow, before
     // it starts and again at the trunk.
     other.sl = sl(1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use silvan_cc::workload::{Gate, Offer, Poll, Progress};
+use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Progress};
 use silvan_core::{Bytes, HostId, Sl, Time};
 
 use crate::programs::flows::Sent;
@@ -97,6 +97,8 @@ struct HostQueue {
     pairs: BTreeMap<QueuePair, Pair>,
     /// The pair that sent last.
     last: QueuePair,
+    /// The pairs whose packets wait for credits.
+    chosen: Chosen<QueuePair>,
     flows: Vec<Flow>,
     /// Places in `flows`, by number.
     by_number: Vec<(u32, u32)>,
@@ -201,10 +203,14 @@ impl Senders {
             changes,
         } = self;
         let HostQueue {
-            pairs, last, flows, ..
+            pairs,
+            last,
+            chosen: waiting_pairs,
+            flows,
+            ..
         } = &mut hosts[host.index()];
         let mut wait = Time::MAX;
-        let mut payload = |pair: &mut Pair| {
+        let mut payload = |pair: &mut Pair, gate: &mut G| {
             let flow = &flows[pair.flow as usize];
             if pair.release <= now {
                 pair.release = gate.release(flow.to, flow.sl);
@@ -218,15 +224,38 @@ impl Senders {
         };
         // Most hosts have one pair at a time, which is found without a search.
         let chosen = if pairs.len() == 1 {
+            waiting_pairs.clear();
             let only = pairs.iter_mut().next();
-            only.and_then(|(key, pair)| Some((*key, payload(pair)?)))
+            only.and_then(|(key, pair)| {
+                let held = gate.held_lanes();
+                let bytes = payload(pair, gate);
+                waiting_pairs.note(held, gate.held_lanes(), *key);
+                Some((*key, bytes?))
+            })
         } else {
-            // First those after the one that sent last, then those up to it.
+            // First those that wait for credits, then those after the one that sent last, then those up to it.
+            let before = *waiting_pairs;
+            let found = before.iter().find_map(|(lane, key)| {
+                let bytes = pairs.get_mut(&key).and_then(|pair| payload(pair, gate));
+                if bytes.is_some() || gate.held_lanes() >> lane & 1 == 0 {
+                    waiting_pairs.remove(lane);
+                }
+                Some((key, bytes?))
+            });
             let mut find = |pairs: &mut BTreeMap<_, _>, range: (Bound<_>, Bound<_>)| {
                 let mut pairs = pairs.range_mut(range);
-                pairs.find_map(|(key, pair)| Some((*key, payload(pair)?)))
+                pairs.find_map(|(key, pair)| {
+                    if !before.is_empty() && before.contains(*key) {
+                        return None;
+                    }
+                    let held = gate.held_lanes();
+                    let bytes = payload(pair, gate);
+                    waiting_pairs.note(held, gate.held_lanes(), *key);
+                    Some((*key, bytes?))
+                })
             };
-            find(pairs, (Bound::Excluded(*last), Bound::Unbounded))
+            found
+                .or_else(|| find(pairs, (Bound::Excluded(*last), Bound::Unbounded)))
                 .or_else(|| find(pairs, (Bound::Unbounded, Bound::Included(*last))))
         };
         let Some((key, bytes)) = chosen else {
@@ -299,11 +328,16 @@ impl Senders {
             if queue.pairs.is_empty() {
                 continue;
             }
-            let QueuePair { from, to, responds } = queue.last;
-            let ranks = u64::from(from) << 32 | u64::from(to);
-            progress
-                .turns
-                .extend([host as u64, ranks, u64::from(responds)]);
+            let number = |pair: QueuePair| {
+                let ranks = u64::from(pair.from) << 32 | u64::from(pair.to);
+                [ranks, u64::from(pair.responds)]
+            };
+            progress.turns.push(host as u64);
+            progress.turns.extend(number(queue.last));
+            for (lane, pair) in queue.chosen.iter() {
+                progress.waiting.extend([host as u64, lane as u64]);
+                progress.waiting.extend(number(pair));
+            }
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             progress.payload.extend(queue.pairs.values().map(left));
         }

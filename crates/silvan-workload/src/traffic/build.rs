@@ -1,5 +1,6 @@
 //! From the description of the traffic to the sources of every host.
 
+use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
 
 use crate::traffic::check::Checker;
@@ -200,6 +201,7 @@ impl<'a> Builder<'a> {
             needs_delivery: sources
                 .iter()
                 .any(|source| matches!(source, Source::ClosedLoop(_) | Source::Flows(_))),
+            chosen: vec![Chosen::default(); hosts.len()],
             hosts,
             sources,
             commons: self.commons,

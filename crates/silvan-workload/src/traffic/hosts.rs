@@ -1,6 +1,6 @@
 //! All traffic of a run behind the engine's [`Workload`] interface.
 
-use silvan_cc::workload::{Gate, Offer, Poll, Transit, Workload};
+use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Transit, Workload};
 use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_core::{HostId, Time};
 
@@ -78,7 +78,8 @@ pub(crate) struct HostSources {
 /// any combination.
 ///
 /// A host that is part of several entries serves them round robin, packet by packet; one that
-/// cannot send (throttled, no credits on its lane, nothing due) loses its turn to the next. Memory is
+/// cannot send (throttled, nothing due) loses its turn to the next. One whose packet lacks credits keeps it on its lane, if the gate
+/// says that the lane is held. Memory is
 /// some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled
 /// queue pairs; nothing grows with the square of the number of hosts.
 ///
@@ -104,6 +105,8 @@ pub struct Traffic {
     pub(crate) offered: OfferedLoad,
     /// By host, where each has one queue for all messages; else empty.
     pub(crate) send_queues: Vec<SendQueue>,
+    /// By host, the sources whose packets wait for credits: their places among those of the host.
+    pub(crate) chosen: Vec<Chosen<u32>>,
 }
 
 impl Traffic {
@@ -234,22 +237,52 @@ impl Traffic {
             first, count, turn, ..
         } = self.hosts[host.index()];
         let sources = &mut self.sources[first as usize..(first + count) as usize];
+        if let [only] = sources {
+            let ready = only.ready(now, &self.commons, &mut self.hotspots, gate);
+            return ready.map(|()| first as usize);
+        }
         let mut wait = Time::MAX;
+        let before = self.chosen[host.index()];
+        for (lane, place) in before.iter() {
+            let chosen = &mut self.chosen[host.index()];
+            let Some(source) = sources.get_mut(place as usize) else {
+                chosen.remove(lane);
+                continue;
+            };
+            match source.ready(now, &self.commons, &mut self.hotspots, gate) {
+                Ok(()) => {
+                    chosen.remove(lane);
+                    self.hosts[host.index()].turn = (place + 1) % count;
+                    return Ok((first + place) as usize);
+                }
+                Err(instant) => {
+                    if gate.held_lanes() >> lane & 1 == 0 {
+                        chosen.remove(lane);
+                    }
+                    wait = wait.min(instant);
+                }
+            }
+        }
         for step in 0..count {
             let place = if turn + step < count {
                 turn + step
             } else {
                 turn + step - count
             };
+            if !before.is_empty() && before.contains(place) {
+                continue;
+            }
+            let held = gate.held_lanes();
             let source = &mut sources[place as usize];
             match source.ready(now, &self.commons, &mut self.hotspots, gate) {
                 Ok(()) => {
-                    if count > 1 {
-                        self.hosts[host.index()].turn = (place + 1) % count;
-                    }
+                    self.hosts[host.index()].turn = (place + 1) % count;
                     return Ok((first + place) as usize);
                 }
-                Err(instant) => wait = wait.min(instant),
+                Err(instant) => {
+                    self.chosen[host.index()].note(held, gate.held_lanes(), place);
+                    wait = wait.min(instant);
+                }
             }
         }
         Err(wait)

@@ -1,5 +1,6 @@
 //! Traffic that is started and stopped from outside while the hosts send.
 
+use silvan_cc::workload::Chosen;
 use silvan_core::{Bytes, HostId, Time};
 
 use crate::traffic::check::Checker;
@@ -112,6 +113,7 @@ impl Traffic {
             }
             if record.count < before {
                 record.turn = 0;
+                self.chosen[index] = Chosen::default();
                 stopped.push(HostId::new(index));
             }
         }
@@ -135,6 +137,7 @@ impl Traffic {
             }
             if record.count > before {
                 record.turn = 0;
+                self.chosen[index] = Chosen::default();
                 resumed.push(HostId::new(index));
             }
         }

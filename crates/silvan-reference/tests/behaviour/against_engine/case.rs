@@ -7,8 +7,8 @@ use silvan_core::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
 use silvan_fabric::routing::{SlToVlTables, Vls};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 use silvan_reference::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Pfc, Queueing, Sink,
-    SwitchParameters, VlArbitration,
+    Arbitration, Flow, HostArbitration, HostParameters, OutputBuffer, Parameters, Pfc, Queueing,
+    Sink, SwitchParameters, VlArbitration,
 };
 
 use crate::common::Routed;
@@ -240,15 +240,35 @@ fn parameters() -> impl Strategy<Value = (Bytes, Parameters)> {
         .prop_flat_map(|(data_vls, mtu, header)| {
             let wire = mtu + header;
             let sink = prop_oneof![Just(Sink::StoreAndForward), Just(Sink::CutThrough)];
-            let host = (rates(), rates(), sink, buffers(wire), nanoseconds(0..300)).prop_map(
-                |(injection_rate, sink_rate, sink, receive_buffer, credit_delay)| HostParameters {
-                    sink,
-                    injection_rate,
-                    sink_rate,
-                    receive_buffer,
-                    credit_delay,
-                },
-            );
+            let arbitration = prop_oneof![
+                Just(HostArbitration::HeadOfLine),
+                Just(HostArbitration::WorkConserving)
+            ];
+            let host = (
+                rates(),
+                rates(),
+                arbitration,
+                sink,
+                buffers(wire),
+                nanoseconds(0..300),
+            )
+                .prop_map(
+                    |(
+                        injection_rate,
+                        sink_rate,
+                        arbitration,
+                        sink,
+                        receive_buffer,
+                        credit_delay,
+                    )| HostParameters {
+                        injection_rate,
+                        arbitration,
+                        sink_rate,
+                        sink,
+                        receive_buffer,
+                        credit_delay,
+                    },
+                );
             (
                 proptest::array::uniform16(0..data_vls),
                 switches(data_vls, wire),

@@ -14,7 +14,7 @@ use silvan_cc::hooks::{NoControl, SwitchControl};
 use silvan_core::{Sl, Span, Time};
 use silvan_engine::{self as engine, Engine, EngineConfig, EngineError};
 use silvan_fabric::routing::{PathLanes, PathServiceLevels, Routes};
-use silvan_reference::{Arbitration, FlitModel, Parameters, Pfc, Queueing, Sink};
+use silvan_reference::{Arbitration, FlitModel, HostArbitration, Parameters, Pfc, Queueing, Sink};
 
 use self::case::{Case, Load, cases};
 use self::traffic::{Flows, Record};
@@ -68,6 +68,10 @@ fn config(case: &Case) -> EngineConfig {
         },
         host: engine::HostParams {
             injection_rate: host.injection_rate,
+            arbitration: match host.arbitration {
+                HostArbitration::HeadOfLine => engine::HostArbitration::HeadOfLine,
+                HostArbitration::WorkConserving => engine::HostArbitration::WorkConserving,
+            },
             sink_rate: host.sink_rate,
             sink: match host.sink {
                 Sink::StoreAndForward => engine::Sink::StoreAndForward,

@@ -1,7 +1,7 @@
 //! The reference model's flows as the engine's workload, by the same rule: flows take turns.
 
 use silvan_core::{HostId, Time};
-use silvan_engine::workload::{Gate, Offer, Poll, Transit, Workload};
+use silvan_engine::workload::{Chosen, Gate, Offer, Poll, Transit, Workload};
 use silvan_reference::Flow;
 
 /// A packet as both models report it.
@@ -19,6 +19,8 @@ pub struct Flows {
     flows: Vec<State>,
     /// By host: its flows, and the one that is first in turn.
     hosts: Vec<(Vec<usize>, usize)>,
+    /// By host: the places of flows whose packets wait for credits.
+    chosen: Vec<Chosen<usize>>,
     pub records: Vec<Record>,
 }
 
@@ -45,6 +47,7 @@ impl Flows {
         Self {
             flows: flows.iter().map(state).collect(),
             hosts: by_host,
+            chosen: vec![Chosen::default(); hosts],
             records: Vec::new(),
         }
     }
@@ -59,7 +62,11 @@ impl Workload for Flows {
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         let (flows, first) = &mut self.hosts[host.index()];
         let mut next_ready = None;
-        for location in (0..flows.len()).map(|step| (*first + step) % flows.len()) {
+        let before = self.chosen[host.index()];
+        let others = (0..flows.len()).map(|step| (*first + step) % flows.len());
+        let others = others.filter(|&place| !before.contains(place));
+        let order = before.iter().map(|(_, place)| place).chain(others);
+        for location in order {
             let index = flows[location];
             let state = &mut self.flows[index];
             let sent = state.injected.len() as u64;
@@ -71,8 +78,16 @@ impl Workload for Flows {
                 continue;
             }
             let bytes = u32::try_from(state.flow.payload.as_u64()).unwrap();
+            let chosen = &mut self.chosen[host.index()];
+            let held = gate.held_lanes();
             if !gate.lane_open(state.flow.sl, bytes) {
+                chosen.note(held, gate.held_lanes(), location);
                 continue;
+            }
+            for (lane, place) in before.iter() {
+                if place == location {
+                    chosen.remove(lane);
+                }
             }
             state.injected.push(now);
             state.ready = now + state.flow.gap;
