@@ -105,7 +105,8 @@ fn group_minimal(
     Ok(tables)
 }
 
-/// The same routes to hosts, computed from the groups. `None` if [`group_minimal`] refuses the fabric, or there are too many groups.
+/// Computes the routes of [`group_minimal`] to hosts from the groups. Returns `None` if [`group_minimal`] refuses the
+/// fabric, or there are too many groups.
 fn computed_group_minimal(
     fabric: &Fabric,
     group: impl Fn(SwitchId) -> u32,
@@ -151,7 +152,8 @@ impl Groups {
         }
     }
 
-    /// Finds the ports by which packets leave a switch for other switches: all those of another group, or one of its own.
+    /// Finds the output ports of a switch towards other switches: all switches of another group, or one switch of its
+    /// group.
     fn routes(
         &self,
         fabric: &Fabric,

@@ -9,13 +9,13 @@ use crate::Fabric;
 
 /// Sets the port of every switch for every host.
 ///
-/// Each destination has a main path, from its leaf up to a switch with none above it: at each switch, over the cable down which the
-/// fewest pairs of hosts come so far. All other switches send up towards the main path if they can, else over another shortest
-/// path, over the cables with the fewest pairs. Equal choices go to the switch through which the fewest pairs come down, the lowest
-/// switch and the lowest port.
+/// Each destination has a main path, from its leaf up to a switch with none above it: at each switch, over the cable
+/// down which the fewest pairs of hosts come so far. All other switches send up towards the main path if they can, else
+/// over another shortest path, over the cables with the fewest pairs. Equal choices go to the switch through which the
+/// fewest pairs come down, the lowest switch and the lowest port.
 ///
-/// Destinations are taken leaf by leaf, those of `is_first` first, and pairs of these alone count for them. `ranks` are lower for
-/// the upper end of each cable that a main path may take.
+/// Destinations are taken leaf by leaf, first the destinations of `is_first`, whose balance counts their pairs only.
+/// `ranks` are lower at the upper end of each cable that a main path may take.
 pub(super) fn spread_main_paths(
     fabric: &Fabric,
     graph: &SwitchGraph,
