@@ -1,4 +1,4 @@
-//! From the parameters of a scenario to the scheme.
+//! Construction of the scheme from the parameters of a scenario.
 
 use silvan_core::document::{KeyPath, Parameter, check_choice};
 use silvan_core::{Bytes, Sl};
