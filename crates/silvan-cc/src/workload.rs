@@ -78,13 +78,14 @@ pub trait Gate {
         false
     }
 
-    /// Returns that lane, if the flow can take no other lane and has no other reason to wait until its release moves.
+    /// Returns the lane without credits, if the flow can take no other lane and waits for no other reason until its
+    /// release moves.
     fn awaited_lane(&self) -> Option<Vl> {
         None
     }
 
-    /// Returns true if a lane lacks credits now, as [`release`](Self::release) would answer for a flow that can take no
-    /// other lane.
+    /// Returns true if a lane lacks credits now, for a flow that can take no other lane; see
+    /// [`release`](Self::release).
     fn awaits(&mut self, lane: Vl) -> bool {
         let _ = lane;
         false
@@ -164,7 +165,7 @@ impl<T: Copy + PartialEq> Chosen<T> {
 pub struct Progress {
     /// Whose turn it is everywhere.
     pub turns: Vec<u64>,
-    /// Hosts, a bit each, with a chosen packet that waits for credits everywhere.
+    /// Host, lane and owner of each chosen packet that waits for credits.
     pub waiting: Vec<u64>,
     /// Payload of each message that is being sent: bytes that no packet carries yet, or that are sent in a period.
     pub payload: Vec<u64>,

@@ -27,9 +27,9 @@ pub enum FlowFormat {
 pub struct FlowLineError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: &'static str,
 }
 
@@ -86,7 +86,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Column of the start, and its unit; with no unit the values have theirs.
+/// Column of the start, and its unit; without a unit each value has its own.
 const STARTS: [(&str, Option<&str>); 6] = [
     ("start", None),
     ("start_s", Some("s")),

@@ -36,7 +36,7 @@ pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
 }
 
 pub const MTU: Bytes = Bytes::from_bytes(2048);
-/// Bytes of a packet besides its payload.
+/// Bytes of a packet in addition to its payload.
 const HEADER: u64 = 26;
 
 /// Parameters for links of 4x DDR: packets of 2 KiB, input buffers of 64 KiB at switches and 16 KiB at hosts.
@@ -94,7 +94,7 @@ pub fn scheduled(text: &str) -> JobSpec {
         .collect())
 }
 
-/// What a run has come to.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// End of every rank.

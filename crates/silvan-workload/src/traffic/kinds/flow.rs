@@ -15,7 +15,7 @@ use crate::traffic::pace::Pace;
 use crate::traffic::rng::Purpose;
 use crate::traffic::values::{HostRef, Load};
 
-/// One flow.
+/// A single flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Flow {

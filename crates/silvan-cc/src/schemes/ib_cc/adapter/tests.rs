@@ -290,7 +290,7 @@ fn memory_follows_the_throttled_flows() {
     }
 }
 
-/// The same rules, executed expiry by expiry; every flow keeps its state to the end.
+/// A plain model of the rules, executed expiry by expiry; every flow keeps its state to the end.
 struct Eager {
     entries: BTreeMap<u8, CongestionEntry>,
     next_expiry: BTreeMap<u8, Option<u64>>,

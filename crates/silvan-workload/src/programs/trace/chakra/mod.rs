@@ -49,7 +49,8 @@ impl Default for Chakra {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlDependencies {
-    /// Those on nodes of the file. A warning counts all others, whose nodes Chakra's converter has removed.
+    /// Dependencies on nodes of the file. A warning counts the other dependencies, whose nodes Chakra's converter has
+    /// removed.
     Existing,
     /// None: nodes wait for data dependencies only.
     Ignored,
@@ -153,7 +154,7 @@ impl Node {
     }
 }
 
-/// What a node does.
+/// Work of a node.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum NodeWork {
@@ -176,7 +177,7 @@ enum NodeWork {
     },
 }
 
-/// What to do about a node that is wrong.
+/// Hint for a wrong node.
 const NODE_HINT: &str = "correct the node, or leave it out";
 
 /// Refuses unknown versions. Chakra's converters leave the version empty and write an attribute `schema` instead.

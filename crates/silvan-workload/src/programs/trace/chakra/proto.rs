@@ -196,7 +196,7 @@ struct Fields {
     micros: u64,
     inputs: Option<Values>,
     attributes: Attributes,
-    /// What is wrong with its properties.
+    /// Fault of the properties.
     wrong: Option<String>,
 }
 
@@ -258,7 +258,8 @@ impl Fields {
     }
 }
 
-/// How many numbers stand here at most: each ends with a byte whose highest bit is 0.
+/// Returns the largest possible count of numbers here: each ends with a byte whose highest bit is
+/// 0.
 fn numbers(wire: WireType, mut bytes: &[u8]) -> usize {
     if wire != WireType::LengthDelimited {
         return 1;
