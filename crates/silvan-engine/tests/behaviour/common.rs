@@ -152,7 +152,7 @@ impl Routed {
         Self::new(builder.build().unwrap())
     }
 
-    /// One switch; host `i` has cable `i`, on port `i + 1`.
+    /// Makes one switch; host `i` has cable `i`, on port `i + 1`.
     pub fn star(cables: &[LinkKind]) -> Self {
         Self::row(&[cables], &[])
     }
