@@ -191,7 +191,7 @@ fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError
     Err(ScenarioError::new(at(key), message).with_hint(hint))
 }
 
-/// Checks the size of the records of flows. How many there are next to programs that end the run is not known.
+/// Checks the size of the records of flows. Their number next to programs that end the run is unknown.
 pub(crate) fn check_flows(
     file: &ScenarioFile,
     offered: &Traffic,

@@ -532,7 +532,7 @@ fn trained(
     })
 }
 
-/// How often, computing before each, and when first.
+/// Returns the number of rounds, the computing time before each, and the start.
 fn rounds(entry: &ProgramEntry, key: &KeyPath) -> Result<(Option<u64>, Span, Span), ScenarioError> {
     Ok((
         entry.iterations.unwrap_or(Limit::At(1)).value(),
@@ -647,7 +647,7 @@ pub(super) fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
     Ok(bytes.as_u64())
 }
 
-/// What takes very long is as good as never, but must not overflow the clock.
+/// Limits long times, which are as good as never, so that they do not overflow the clock.
 pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
     const LONGEST: Span = Span::from_secs(20 * 3_600);
     match span.unwrap_or(Span::ZERO) {

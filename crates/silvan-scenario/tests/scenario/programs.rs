@@ -1,4 +1,4 @@
-//! What is wrong with programs.
+//! Faults of programs.
 
 use silvan_scenario::Scenario;
 use silvan_workload::programs::Work;
@@ -327,7 +327,7 @@ fn files_of_ranks_are_all_or_none() {
     }
 }
 
-/// What a file says becomes part of the scenario, so that its hash is that of the run.
+/// The contents of a file become part of the scenario, so its hash is that of the run.
 #[test]
 fn a_schedule_is_part_of_the_scenario() {
     let text = |calc: u32| {
@@ -356,7 +356,7 @@ fn flows_are_counted_up_to_the_end_of_the_run_where_it_is_known() {
     };
     let message = read(&text(true)).unwrap_err().to_string();
     assert!(message.contains("flows would start"), "{message}");
-    // This program ends the run before that many have started.
+    // This program ends the run before that many flows have started.
     read(&text(false)).unwrap();
 }
 
