@@ -48,7 +48,7 @@ const DERIVED: [Derived; 3] = [
     },
 ];
 
-/// Encodes the last sweep, whatever ports it has.
+/// Encodes the last sweep, for any set of ports.
 #[derive(Debug)]
 struct LastSweep(Arc<RwLock<Latest>>);
 
@@ -143,7 +143,7 @@ fn ports(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot, device: Devic
     };
     let prefix = format!("infiniband_{}", device.name());
     for (index, counter) in EXPORTED.iter().enumerate() {
-        // Only hosts are asked for notifications, and only switches for time in the congestion state.
+        // Notifications are read at hosts only, and time in the congestion state at switches only.
         if rows().all(|row| row.counters[index].is_none()) {
             continue;
         }
@@ -256,7 +256,7 @@ fn trees(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt::Resul
 }
 
 impl Exporter {
-    /// What is served; the values are shared.
+    /// Returns the registry of the page; the values are shared.
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(LastSweep(Arc::clone(&self.latest))));
