@@ -420,7 +420,7 @@ pub struct DumpDiagnosis {
 ///
 /// # Errors
 ///
-/// What is wrong with which file.
+/// The fault of a file, with the file's role.
 pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,
