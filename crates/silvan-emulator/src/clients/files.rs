@@ -47,7 +47,7 @@ struct Send {
 }
 
 impl File {
-    /// Whether an agent receives the requests that subnet managers receive.
+    /// Returns true if an agent receives the requests that subnet managers receive.
     pub fn is_manager(&self) -> bool {
         let administration = |agent: &Registration| {
             u32::from(agent.class) == Class::SUBNET_ADMINISTRATION.code()
@@ -74,7 +74,7 @@ fn receives(agent: &Registration, method: u32) -> bool {
     word >> (method % 64) & 1 == 1
 }
 
-/// Where the data of a message of several packets starts.
+/// Returns the byte at which the data of a message of several packets starts.
 fn data_at(class: u8) -> usize {
     match class {
         0x03 => 56,
@@ -84,7 +84,7 @@ fn data_at(class: u8) -> usize {
     }
 }
 
-/// Whether the packet belongs to a message of several.
+/// Returns true if the packet belongs to a message of several packets.
 fn is_rmpp(mad: &[u8; MAD_LEN]) -> bool {
     let class = mad[1];
     let may = matches!(class, 0x03 | 0x06) || VENDOR_CLASSES.contains(&class);
@@ -264,7 +264,7 @@ impl Clients {
         self.flush_traps();
     }
 
-    /// Whether a client is a file of the kernel's interface.
+    /// Returns true if a client is a file of the kernel's interface.
     pub(super) fn is_file(&self, client: u16) -> bool {
         let access = self.clients.get(&client).map(|record| &record.access);
         matches!(access, Some(Access::File(_)))
@@ -369,7 +369,8 @@ fn agent_of(key: u64) -> u8 {
     (key >> 32) as u8
 }
 
-/// Whether a request is for the subnet manager at its destination and not for the agent there.
+/// Returns true if a request is for the subnet manager at its destination instead of the agent
+/// there.
 pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     match packet.class() {
         Class::SUBNET_ADMINISTRATION => true,
@@ -380,7 +381,7 @@ pub(super) fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     }
 }
 
-/// Whether the node's own agents answer this class.
+/// Returns true if the node's own agents answer this class.
 pub(super) fn is_for_node(packet: &Packet<[u8; MAD_LEN]>) -> bool {
     let own = [
         Class::SUBNET_LID,
