@@ -357,7 +357,7 @@ fn description(name: &str) -> NodeDescription {
     NodeDescription::parse(&bytes)
 }
 
-/// Returns the code of the largest of 1, 2, 4, 8 and 15 lanes that the data VLs cover.
+/// Returns the code of the largest of 1, 2, 4, 8 and 15 lanes that is at most `data_vls`.
 fn vl_code(data_vls: u8) -> Bits<4> {
     Bits::saturating(match data_vls {
         0 | 1 => 1,
