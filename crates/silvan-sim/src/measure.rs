@@ -9,7 +9,7 @@ use super::tables::{PortSeries, Series};
 use silvan_model::{ClassTotals, HostCounters, Simulation};
 use silvan_scenario::Scenario;
 
-/// What has been measured of a run so far.
+/// Measurements of a run so far.
 pub(super) struct Measurement<'a> {
     pub scenario: &'a Scenario,
     /// Instants of the samples of the time series.

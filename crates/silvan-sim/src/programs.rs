@@ -1,4 +1,4 @@
-//! What programs have done, as tables.
+//! Results of programs, as tables.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use silvan_workload::programs::{
 
 use crate::table::{Table, TableSchema};
 
-/// How far programs have come.
+/// Progress of programs.
 pub(crate) enum ProgramState {
-    /// There are none to wait for, or they are at work.
+    /// There are no programs to wait for, or they are in progress.
     Running,
     /// All that the run waits for have ended.
     Finished,
-    /// One of them cannot go on.
+    /// A program cannot continue.
     Failed(Fault),
 }
 
@@ -172,7 +172,7 @@ fn jobs(programs: &Programs, ranks: &[RankRecord], alone: &[Option<Span>]) -> Ta
     table
 }
 
-/// How long all ranks together took for each measurement, where a job measures one thing.
+/// Returns the time of all ranks together for each measurement, if a job has a single label.
 fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
     let (jobs, _) = places(ranks);
     let is_single = programs

@@ -1,4 +1,4 @@
-//! How far the closed loops of a run have come, as a table.
+//! Progress of a run's closed loops, as a table.
 
 use silvan_core::Time;
 use silvan_model::Simulation;

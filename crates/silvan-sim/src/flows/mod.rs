@@ -1,4 +1,4 @@
-//! What has become of flows, as tables.
+//! Results of flows, as tables.
 
 mod summary;
 
@@ -12,7 +12,7 @@ use crate::ideal;
 use crate::table::{Table, TableSchema};
 use silvan_scenario::Scenario;
 
-/// One flow at the end of the run.
+/// A flow at the end of the run.
 struct FlowRow {
     class: u16,
     source: HostId,
@@ -20,15 +20,15 @@ struct FlowRow {
     bytes: u64,
     delivered_bytes: u64,
     start: Time,
-    /// When its last byte was delivered, if all have been.
+    /// Delivery time of the last byte, if all bytes have been delivered.
     end: Option<Time>,
-    /// How long it takes on an empty fabric; known of finished flows.
+    /// Time on an empty fabric, for finished flows.
     ideal: Option<Span>,
     /// Packets delivered with FECN.
     marks: u32,
     /// Links on its path.
     hops: u8,
-    /// Whether it is one of an entry of many, which are summed up.
+    /// True if the flow belongs to an entry of many flows, which are summed up.
     is_listed: bool,
 }
 
