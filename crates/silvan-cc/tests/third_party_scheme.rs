@@ -47,9 +47,8 @@ impl SwitchControl for FullBufferMarking {
     }
 }
 
-/// At most a window of bytes per flow without acknowledgement.
-///
-/// A marked acknowledgement also doubles the pause between packets, an unmarked one ends it.
+/// At most a window of bytes per flow without acknowledgement. A marked acknowledgement also
+/// doubles the pause between packets, an unmarked one ends it.
 struct Window {
     bytes: u32,
     flows: BTreeMap<Flow, FlowState>,

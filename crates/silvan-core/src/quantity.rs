@@ -119,9 +119,8 @@ impl Dimension {
         }
     }
 
-    /// Parses `number unit` into base units, exactly.
-    ///
-    /// The number is digits with an optional fraction; the space before the unit may be left out.
+    /// Parses `number unit` into base units, exactly. The number is digits with an optional
+    /// fraction; the space before the unit may be left out.
     pub(crate) fn parse(&self, input: &str) -> Result<u64, ParseQuantityError> {
         let text = input.trim();
         let split = text
@@ -171,10 +170,9 @@ impl Dimension {
         f.pad(&decimal(value, unit))
     }
 
-    /// Returns the largest of `units` that is at most `value`, else the smallest unit.
-    ///
-    /// `units` is sorted from small to large and has powers of ten as factors, so that every value
-    /// has an exact decimal fraction in every unit.
+    /// Returns the largest of `units` that is at most `value`, else the smallest unit. `units` is
+    /// sorted from small to large and has powers of ten as factors, so that every value has an
+    /// exact decimal fraction in every unit.
     pub(crate) fn largest_unit_within(value: u64, units: &[Unit]) -> &Unit {
         units
             .iter()

@@ -129,7 +129,6 @@ pub struct Decided {
     pub victims_lost_bytes: Option<f64>,
 }
 
-/// A failure as text.
 fn failure<S: Serializer>(failure: &Failure, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(failure)
 }

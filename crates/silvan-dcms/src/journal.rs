@@ -305,10 +305,8 @@ fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalEr
     serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
 }
 
-/// Parses the changes in a file.
-///
-/// The file is written as a whole and renamed, so no crash leaves a part of it. An incomplete file is damaged, and a
-/// change that it does not show may be in force.
+/// Parses the changes in a file. The file is written as a whole and renamed, so no crash leaves a part of it. An
+/// incomplete file is damaged, and a change that it does not show may be in force.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
     // The end of the last line; a checksum tells whether more than that is missing.

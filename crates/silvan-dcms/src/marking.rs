@@ -104,7 +104,6 @@ impl<'a, T: Transport> Marker<'a, T> {
         }))
     }
 
-    /// The setting of the whole switch.
     fn whole(&mut self, lid: Lid) -> Result<Result<Setting, Failure>, TransportError> {
         let attribute = SwitchCongestionSetting::default().into();
         let outcome = self.ask(lid, Method::GET, attribute, 0)?;
@@ -190,10 +189,8 @@ impl<'a, T: Transport> Marker<'a, T> {
         }
     }
 
-    /// Returns true if a node has another CC_Key than the sent key.
-    ///
-    /// A node drops Sets with a wrong key (annex A10.4.2). It answers queries of its CongestionKeyInfo, but shows the
-    /// key itself at most to a sender of the right key.
+    /// Returns true if a node has another CC_Key than the sent key. A node drops Sets with a wrong key (annex A10.4.2).
+    /// It answers queries of its CongestionKeyInfo, but shows the key itself at most to a sender of the right key.
     fn is_key_wrong(&mut self, lid: Lid) -> Result<bool, TransportError> {
         let attribute = CongestionKeyInfo::default().into();
         let outcome = self.ask(lid, Method::GET, attribute, 0)?;

@@ -56,9 +56,8 @@ impl Seen {
         seen
     }
 
-    /// Returns true if this flow would have been seen if its packets were marked.
-    ///
-    /// Many packets of its sender were seen, of few flows.
+    /// Returns true if this flow would have been seen if its packets were marked. Many packets of its sender were seen,
+    /// of few flows.
     pub(crate) fn excludes(&self, source: HostId, destination: HostId) -> bool {
         let sum = self.by_source.get(&source);
         let is_enough = sum.is_some_and(|&(count, flows)| count >= LEAST_SEEN * flows);

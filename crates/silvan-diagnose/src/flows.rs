@@ -63,7 +63,6 @@ pub struct Flow {
     end: u32,
 }
 
-/// A result of peeling.
 struct Peeled {
     residual: IdVec<PortId, Option<f64>>,
     open: Vec<bool>,
@@ -375,11 +374,9 @@ impl Flows {
         likely.map(|(_, set)| set).collect()
     }
 
-    /// Returns how far waiting ports are from having a reason to wait.
-    ///
-    /// Switches serve inputs in turn, so a port with packets for an output all the time gets as much of it as any other
-    /// input. Its reason to wait is an output that other inputs delay, too, and of which no input gets more. A partial
-    /// reason counts in part.
+    /// Returns how far waiting ports are from having a reason to wait. Switches serve inputs in turn, so a port with
+    /// packets for an output all the time gets as much of it as any other input. Its reason to wait is an output that
+    /// other inputs delay, too, and of which no input gets more. A partial reason counts in part.
     fn without_reason(&self, known: &[(usize, f64)]) -> f64 {
         let mut turns: BTreeMap<(PortId, PortId), f64> = BTreeMap::new();
         for &(flow, bits_per_s) in known {

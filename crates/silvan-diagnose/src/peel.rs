@@ -29,7 +29,6 @@ pub(crate) struct Peeling<'a> {
     paths: &'a dyn Fn(usize) -> &'a [PortId],
     /// True if a flow is possible and unknown.
     pub open: Vec<bool>,
-    /// Flows that are known.
     pub known: Vec<(usize, f64)>,
     /// Possible flows of each port, one port after the other.
     index: Rc<(Vec<u32>, Vec<u32>)>,

@@ -172,9 +172,8 @@ impl<'a> Trees<'a> {
         inputs.map(move |input| (input, self.turn(input, output)))
     }
 
-    /// Returns the blocked ports that send to the switch of this output and may wait for it.
-    ///
-    /// Their traffic through it is a part of its rate, or they send through no other output that could delay them.
+    /// Returns the blocked ports that send to the switch of this output and may wait for it. Their traffic through it
+    /// is a part of its rate, or they send through no other output that could delay them.
     fn blocked_inputs(&self, output: PortId) -> impl Iterator<Item = PortId> + '_ {
         let least = LEAST_TURN * self.rate(output);
         let blocked = self
@@ -294,9 +293,8 @@ impl<'a> Trees<'a> {
             .map(|(output, _)| output)
     }
 
-    /// Restricts the flows by the notifications of hosts, unless the loads contradict them.
-    ///
-    /// A switch that marks every n-th packet can mark the packets of some inputs alone.
+    /// Restricts the flows by the notifications of hosts, unless the loads contradict them. A switch that marks every
+    /// n-th packet can mark the packets of some inputs alone.
     fn use_marks(&self, flows: &mut Flows) -> MarksUsed {
         let fabric = self.facts.fabric;
         let ports = &self.facts.observation.ports;

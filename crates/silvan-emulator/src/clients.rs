@@ -50,9 +50,8 @@ impl Client {
     }
 }
 
-/// Time after which a request that a subnet manager has not answered comes back as timed out.
-///
-/// Tools have given up by then, but a subnet manager that queries another one waits without limit.
+/// Time after which a request that a subnet manager has not answered comes back as timed out. Tools have given up by
+/// then, but a subnet manager that queries another one waits without limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A request that a subnet manager has not answered yet.

@@ -168,9 +168,8 @@ impl CounterRates {
         self.older = std::mem::replace(&mut self.newer, sample);
     }
 
-    /// Returns the rate of a class in Gbit/s of payload between the last two samples.
-    ///
-    /// Before the first sample, it is the rate from the start until `now`, by when `delivered` bytes have arrived.
+    /// Returns the rate of a class in Gbit/s of payload between the last two samples. Before the first sample, it is
+    /// the rate from the start until `now`, by when `delivered` bytes have arrived.
     fn gbps(&self, class: usize, delivered: u64, now: Time) -> f64 {
         if self.newer.bytes.is_empty() {
             let span = now.since(Time::ZERO).as_secs_f64();

@@ -10,10 +10,8 @@ use crate::wire::Message;
 /// After how long a datagram that was lost comes back to its sender as timed out, as the kernel hands
 /// it back to a tool. The server does not know for how long a tool would wait.
 const TIMEOUT: Duration = Duration::from_millis(100);
-/// Number of times that the kernel retries a lost request of a subnet manager before it returns the request.
-///
-/// The sender sets the number, which does not reach the server: OpenSM uses three, while tools use zero and retry
-/// themselves.
+/// Number of times that the kernel retries a lost request of a subnet manager before it returns the request. The sender
+/// sets the number, which does not reach the server: OpenSM uses three, while tools use zero and retry themselves.
 pub(crate) const RETRIES: u8 = 3;
 
 /// A request that was lost, or whose answer was.

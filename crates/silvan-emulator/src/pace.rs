@@ -12,9 +12,7 @@ const SHORTEST_STEP: u64 = 1_000_000;
 /// Lag from which on simulated time is made to catch up: less is not worth a step.
 const GRAIN: Duration = Duration::from_millis(1);
 /// Largest lag that simulated time makes up for; beyond it, simulated time falls behind
-/// permanently.
-///
-/// A busy machine delays a thread by less than a second, which is soon made up for.
+/// permanently. A busy machine delays a thread by less than a second, which is soon made up for.
 const MOST_LAG: Duration = Duration::from_secs(1);
 /// Wall time over which the speed is measured.
 const WINDOW: Duration = Duration::from_millis(500);

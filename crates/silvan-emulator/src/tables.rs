@@ -10,10 +10,9 @@ use silvan_fabric::{Node, NodeKind};
 
 use crate::subnet::{Sources, Subnet};
 
-/// Writes the linear forwarding tables of all switches.
-///
-/// With `sources`, each destination has the nonzero service levels of its paths. The SL to VL tables follow, if a
-/// subnet manager has set any that map these levels to lanes of other numbers.
+/// Writes the linear forwarding tables of all switches. With `sources`, each destination has the nonzero service levels
+/// of its paths. The SL to VL tables follow, if a subnet manager has set any that map these levels to lanes of other
+/// numbers.
 pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
     let senders = sources.map_or_else(BTreeMap::new, |sources| subnet.senders(sources));
     let mut text = String::new();

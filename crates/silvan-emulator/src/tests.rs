@@ -71,7 +71,6 @@ fn control(kind: u32, client: u32, data: &[u8]) -> [u8; 80] {
     bytes
 }
 
-/// Attaches a program to a node.
 fn attach(clients: &mut Clients, node: &str, is_sm: bool) -> u16 {
     let mut data = [0; 64];
     data[..4].copy_from_slice(&77u32.to_ne_bytes());

@@ -26,7 +26,6 @@ const REST: u32 = 100;
 /// Data that a client has already.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Version of the routes.
     pub routes: u64,
     /// Simulated time of the trees in picoseconds.
     pub trees: Option<u64>,

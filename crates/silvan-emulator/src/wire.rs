@@ -17,11 +17,9 @@ use std::sync::Arc;
 use silvan_core::Lid;
 use silvan_mad::MAD_LEN;
 
-/// Length of a control message.
 pub(crate) const CONTROL_LEN: usize = 80;
 /// Bytes of data in a control message.
 pub(crate) const CONTROL_DATA: usize = 64;
-/// Length of a data message.
 pub(crate) const DATA_LEN: usize = 288;
 
 const MAGIC: u32 = 0xdead_beef;
@@ -31,7 +29,6 @@ const LEAST_MAD: usize = 24;
 /// Status of a request without an answer: ETIMEDOUT.
 pub(crate) const TIMED_OUT: u32 = 110;
 
-/// Kind of a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlKind {
     Connect,
@@ -64,7 +61,6 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// A control message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Control {
     bytes: [u8; CONTROL_LEN],
@@ -110,7 +106,6 @@ impl Control {
     }
 }
 
-/// Request of a client that connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectRequest {
     /// Process of the client, or its port in UDP mode.
@@ -164,7 +159,6 @@ pub(crate) struct Extra {
 /// Bytes from grh_present to flow_label in a header of the kernel's interface.
 pub(crate) const GRH_LEN: usize = 24;
 
-/// A data message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub bytes: [u8; DATA_LEN],

@@ -31,7 +31,6 @@ pub(crate) struct Choices {
     rows: Vec<u32>,
     /// By host, the column of its leaf.
     columns: Vec<u32>,
-    /// Number of leaves.
     leaves: usize,
     /// Local ports of all groups.
     members: Vec<u8>,
@@ -209,9 +208,8 @@ impl Plane {
         }
     }
 
-    /// Returns the port to the packet's destination with the fewest bytes ahead on its lane.
-    ///
-    /// The table's own port wins ties, then the lowest port. `None` means that all are closed.
+    /// Returns the port to the packet's destination with the fewest bytes ahead on its lane. The table's own port wins
+    /// ties, then the lowest port. `None` means that all are closed.
     fn choose(&mut self, now: u64, base: u32, choice: Choice, vl: usize) -> Option<u8> {
         let Group { first, count } = choice.group;
         let mut best = u64::MAX;
@@ -236,10 +234,8 @@ impl Plane {
         (best != u64::MAX).then_some(best as u8)
     }
 
-    /// Returns a random port to the packet's destination without waiting packets on its lane.
-    ///
-    /// Without such a port, it returns the port with the fewest waiting bytes, on a tie the lowest. `None` means that
-    /// all are closed.
+    /// Returns a random port to the packet's destination without waiting packets on its lane. Without such a port, it
+    /// returns the port with the fewest waiting bytes, on a tie the lowest. `None` means that all are closed.
     fn choose_free(&mut self, element: u32, base: u32, group: Group, vl: usize) -> Option<u8> {
         let (mut free, mut best) = (0_u64, u64::MAX);
         for place in group.first..group.first + u32::from(group.count) {
@@ -335,10 +331,8 @@ fn local(node: &Node, port: PortNumber) -> u8 {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns the alternative of a head, as a local output.
-    ///
-    /// The choice is the scheme's at the switch, that of the path chosen by the scheme at the host, or the output with
-    /// the fewest bytes ahead.
+    /// Returns the alternative of a head, as a local output. The choice is the scheme's at the switch, that of the path
+    /// chosen by the scheme at the host, or the output with the fewest bytes ahead.
     pub(crate) fn select(&mut self, head: &Head, base: u32) -> Option<u8> {
         let vl = head.packet.vl();
         let choice = self.plane.choice(head.port, head.packet.destination());

@@ -86,10 +86,9 @@ impl Detours {
                 .map_or(0, |distances| distances.bytes())
     }
 
-    /// Draws a random waypoint for packets between two elements; `None` if there is none.
-    ///
-    /// With `valiant`, all are equally likely. Otherwise the groups of the two elements have none, because paths over
-    /// them do not avoid a cable between the groups.
+    /// Draws a random waypoint for packets between two elements; `None` if there is none. With `valiant`, all are
+    /// equally likely. Otherwise the groups of the two elements have none, because paths over them do not avoid a cable
+    /// between the groups.
     fn draw(&mut self, element: u32, to: u32) -> Option<u32> {
         let group = |element: u32| {
             let group = self.groups[element as usize] as usize;
@@ -183,9 +182,7 @@ impl Plane {
     }
 
     /// Returns the bytes by which the path by the tables may exceed the other path; `None` if the head's switch decides
-    /// nothing.
-    ///
-    /// Decisions are made at the switch of the source, or at the next switch.
+    /// nothing. Decisions are made at the switch of the source, or at the next switch.
     fn bias_of(&self, detours: &Detours, head: &Head) -> Option<u64> {
         let input = &self.ins[head.port as usize];
         let packet = &head.packet;
@@ -257,7 +254,6 @@ impl Plane {
         all
     }
 
-    /// Bytes ahead on all lanes of an output.
     fn bytes_ahead_on_lanes(&mut self, now: u64, output: u32) -> u64 {
         let lanes = self.lane(output, 0)..self.lane(output, self.vls);
         if self.pauses.is_some() {

@@ -17,7 +17,6 @@ use silvan_core::{HostId, PortId, Span};
 /// Maximum number of hops that a packet reports. Only one in a routing loop crosses more.
 const MOST_HOPS: usize = 255;
 
-/// Extension of one packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extension {
     /// Start of the injection, in ps.

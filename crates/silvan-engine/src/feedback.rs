@@ -38,9 +38,7 @@ pub(crate) struct Notifications {
     /// Send times of CNPs past the fabric that have not been charged yet, by host, in order.
     charges: Vec<VecDeque<u64>>,
     /// With windows: arrival times of CNPs past the fabric that the sink has not been charged for yet, by host, in
-    /// order.
-    ///
-    /// `sink_charges_open` is their total number. Arrivals are in the open window or before.
+    /// order. `sink_charges_open` is their total number. Arrivals are in the open window or before.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
     /// Grants that arrived, per host; empty without a scheme whose receivers send them.
@@ -366,9 +364,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the workload that flows from `host` to `dst` may send earlier than congestion control's last answer.
-    ///
-    /// If the control does not separate flows, other flows of the host may, too.
+    /// Notifies the workload that flows from `host` to `dst` may send earlier than congestion control's last answer. If
+    /// the control does not separate flows, other flows of the host may, too.
     #[inline]
     pub(crate) fn release_moved(&mut self, host: HostId, dst: HostId) {
         match self.needs.separates_flows {

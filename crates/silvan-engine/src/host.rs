@@ -138,7 +138,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Starts the packet of an offer.
     #[inline]
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: &Offer) {
         if offer.dst.index() == host as usize {
@@ -294,10 +293,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         version.is_none() || version != before
     }
 
-    /// Delivers a packet that a host sends to itself.
-    ///
-    /// The packet takes its share of the injection rate, or the time of the link if there is no such rate. It takes no
-    /// link, credits or sink.
+    /// Delivers a packet that a host sends to itself. The packet takes its share of the injection rate, or the time of
+    /// the link if there is no such rate. It takes no link, credits or sink.
     #[cold]
     fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
         let notifies = !F::LOOKAHEAD && self.notifies(offer.class, offer.last);

@@ -130,10 +130,8 @@ impl Needs {
     }
 }
 
-/// The queries in the hot loops.
-///
-/// A scheme with its own engine answers them by constants, so unused calls vanish. For other schemes the record comes
-/// first, and calls that it excludes are not dispatched.
+/// The queries in the hot loops. A scheme with its own engine answers them by constants, so unused calls vanish. For
+/// other schemes the record comes first, and calls that it excludes are not dispatched.
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Returns true if the scheme sees queued and departing packets. A scheme with its own engine always does, so the
     /// record is not read.

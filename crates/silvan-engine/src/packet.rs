@@ -25,10 +25,8 @@ pub(crate) const GRANT: u8 = 32;
 /// `born` is the number of the packet's [extension](crate::extension).
 pub(crate) const EXTENDED: u8 = 64;
 
-/// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches
-/// no packet memory at all.
-///
-/// Three words, because every hop moves it: a record of small fields is moved field by field.
+/// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches no packet memory at
+/// all. Three words, because every hop moves it: a record of small fields is moved field by field.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Data: when its injection started, in ps, of which these are the low 56 bits. Notification: payload bytes
@@ -45,7 +43,6 @@ pub(crate) struct Packet {
 /// Properties of a new packet, apart from its ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// Bytes on the wire.
     pub wire: u16,
     /// Data: traffic class. Notification: service level of the flow it is about.
     pub class: u16,

@@ -39,7 +39,6 @@ pub(crate) const UNREAD: u32 = 1 << 31;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Host {
-    /// Port of the host.
     pub port: u32,
     /// Notifications that wait to be sent.
     pub notifications: u32,

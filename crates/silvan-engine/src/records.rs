@@ -27,7 +27,6 @@ pub(crate) struct OutPort {
     pub wake_at: u64,
     /// Wire bytes of all packets started.
     pub xmit_bytes: u64,
-    /// Packets started.
     pub xmit_packets: u64,
     /// Start of the port's idle time with waiting packets, possibly in the future; `u64::MAX` if it is not idle.
     pub wait_since: u64,
@@ -68,13 +67,11 @@ pub(crate) struct OutLane {
 /// Credits in flight that a lane's own record holds.
 const SLOTS: usize = 6;
 
-/// The credits of one virtual lane of an output for the buffer at the far end: those in hand and
-/// those in flight.
-///
-/// Credits return without an event: the receiver posts how many blocks arrive when, and the sender
-/// collects them when it needs some. An entry packs the arrival time in ps (the low 56 bits, 20 hours) and
-/// the number of blocks (8 bits). Times are compared by their difference, which is right as long as it is
-/// less than half of that: [`COLLECTED_EVERY`] and [`FARTHEST`] see to it.
+/// The credits of one virtual lane of an output for the buffer at the far end: those in hand and those in flight.
+/// Credits return without an event: the receiver posts how many blocks arrive when, and the sender collects them when
+/// it needs some. An entry packs the arrival time in ps (the low 56 bits, 20 hours) and the number of blocks (8 bits).
+/// Times are compared by their difference, which is right as long as it is less than half of that: [`COLLECTED_EVERY`]
+/// and [`FARTHEST`] see to it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credits {
@@ -182,7 +179,6 @@ pub(crate) struct InPort {
 pub(crate) struct Element {
     /// First port of the element.
     pub base: u32,
-    /// Number of ports.
     pub ports: u32,
     /// First entry of its forwarding table; `NONE` for an output-buffer stage or a host.
     pub table: u32,

@@ -162,9 +162,7 @@ fn key_of(class: u16, source: u32) -> u64 {
 }
 
 /// Returns the home of a key among a power of two of places: the high bits of its product with 2^64 over the golden
-/// ratio.
-///
-/// This spreads sources evenly for any distance between them (Knuth, The Art of Computer Programming, 6.4).
+/// ratio. This spreads sources evenly for any distance between them (Knuth, The Art of Computer Programming, 6.4).
 #[inline]
 fn first_place(key: u64, places: usize) -> usize {
     let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;

@@ -18,15 +18,12 @@ use silvan_model::{FlowProgress, Latencies, LatencyStats};
 pub(crate) struct Delivery {
     /// Time of the delivery, in ps.
     pub done: u64,
-    /// Receiving host.
     pub host: u32,
-    /// Payload bytes.
     pub payload: u32,
     /// Time from the start of the injection to `done`, in ps.
     pub latency: u64,
     /// Sending host.
     pub source: u32,
-    /// Traffic class.
     pub class: u16,
     /// Links crossed.
     pub hops: u8,

@@ -288,10 +288,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Starts a packet on an output.
-    ///
-    /// `from` is its input, and the time since which it has been eligible there (`None` at a host). `queued_bytes`
-    /// waited for this Port VL, this packet included.
+    /// Starts a packet on an output. `from` is its input, and the time since which it has been eligible there (`None`
+    /// at a host). `queued_bytes` waited for this Port VL, this packet included.
     #[inline(always)]
     pub(crate) fn transmit(
         &mut self,

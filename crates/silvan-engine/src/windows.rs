@@ -91,7 +91,6 @@ impl Plane {
             .is_some_and(|window| delay.as_ps() >= 2 * window)
     }
 
-    /// Shortest propagation to a host.
     fn shortest_to_host(&self) -> Option<u64> {
         let outs = self.outs.iter().zip(self.propagation.iter());
         let to_hosts = outs.filter(|(out, _)| out.kind == Next::Host);
@@ -127,7 +126,6 @@ impl Plane {
     }
 }
 
-/// The window that is open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenWindow {
     /// Up to where its events are processed.
@@ -359,10 +357,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Processes events of hosts before `limit`: arrivals, programs' new messages and posted credits, each after the
-    /// host's earlier events.
-    ///
-    /// A host that waits for credits is woken at their arrival, as in the order of time, so it is polled at the same
-    /// instants.
+    /// host's earlier events. A host that waits for credits is woken at their arrival, as in the order of time, so it
+    /// is polled at the same instants.
     fn window_for_hosts(&mut self, limit: u64) {
         let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
         events.sort_unstable();

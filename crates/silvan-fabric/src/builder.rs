@@ -535,9 +535,8 @@ impl Lids {
     }
 }
 
-/// Checks that port GUIDs and node GUIDs are unique.
-///
-/// A switch shares its node GUID with its port. Hosts that are ports of one adapter share their node GUID.
+/// Checks that port GUIDs and node GUIDs are unique. A switch shares its node GUID with its port. Hosts that are ports
+/// of one adapter share their node GUID.
 fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     let duplicate = |a: &Node, b: &Node, guid| FabricError::DuplicateGuid {
         a: a.name.clone(),

@@ -137,9 +137,8 @@ named_enum! {
 }
 
 impl Speed {
-    /// Returns the bits per second of one lane on the wire, including line coding.
-    ///
-    /// Source: IBA volume 2, chapter 5; from HDR on, the PAM4 symbol rate times two bits.
+    /// Returns the bits per second of one lane on the wire, including line coding. Source: IBA volume 2, chapter 5;
+    /// from HDR on, the PAM4 symbol rate times two bits.
     const fn lane_signalling_bits_per_sec(self) -> u64 {
         match self {
             Self::Sdr => 2_500_000_000,
@@ -154,10 +153,9 @@ impl Speed {
         }
     }
 
-    /// The part of the signalling rate that carries data, as numerator and denominator.
-    ///
-    /// 8b/10b up to QDR and 64b/66b up to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a
-    /// Reed-Solomon code (544, 514): 256/257 * 514/544 = 16/17.
+    /// The part of the signalling rate that carries data, as numerator and denominator. 8b/10b up to QDR and 64b/66b up
+    /// to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a Reed-Solomon code (544, 514): 256/257 * 514/544 =
+    /// 16/17.
     const fn coding(self) -> (u64, u64) {
         match self {
             Self::Sdr | Self::Ddr | Self::Qdr => (8, 10),

@@ -178,10 +178,9 @@ mod tests {
         rate.bits_per_sec() as f64 / 1e9
     }
 
-    /// Three cables with packets of 4 KiB: 3.6 Tbit/s over 100 ns, XDR over 2 m, NDR over 20 m.
-    ///
-    /// A packet has 4122 B on the wire and 65 credits. A credit takes the serialisation, twice the propagation and 100
-    /// ns; in a switch it takes another 100 ns.
+    /// Three cables with packets of 4 KiB: 3.6 Tbit/s over 100 ns, XDR over 2 m, NDR over 20 m. A packet has 4122 B on
+    /// the wire and 65 credits. A credit takes the serialisation, twice the propagation and 100 ns; in a switch it
+    /// takes another 100 ns.
     #[test]
     fn fast_and_long_cables_need_what_the_closed_form_says() {
         let (switch, host) = (SwitchParams::default(), HostParams::default());

@@ -245,9 +245,8 @@ mod tests {
         }
     }
 
-    /// 5 B/ns over 10 m: 2 × 50 ns + 600 ns + 200 ns for a frame of 1000 B + 20 ns for a pause frame of 100 B.
-    ///
-    /// Together 920 ns, or 4600 B, plus one frame.
+    /// 5 B/ns over 10 m: 2 × 50 ns + 600 ns + 200 ns for a frame of 1000 B + 20 ns for a pause frame of 100 B. Together
+    /// 920 ns, or 4600 B, plus one frame.
     #[test]
     fn headroom_is_that_of_the_standard() {
         let params = PfcParams {

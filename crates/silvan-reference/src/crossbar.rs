@@ -14,7 +14,6 @@ define_id! {
     pub(crate) struct CrossbarId("crossbar");
 }
 
-/// A crossbar.
 #[derive(Debug)]
 pub(crate) struct Crossbar {
     pub(crate) latency: Span,
@@ -44,11 +43,9 @@ pub(crate) struct Output {
     /// arrive, else the same.
     pub(crate) paces: TransmitterId,
     pub(crate) vl_arbiter: VlArbiter,
-    /// Virtual lanes of the output.
     pub(crate) lanes: Vec<OutputLane>,
 }
 
-/// A virtual lane of an output.
 #[derive(Debug)]
 pub(crate) struct OutputLane {
     /// A FIFO per input: the virtual output queues.
@@ -96,9 +93,7 @@ impl OutputLane {
     }
 
     /// Returns the packet from this input that may be sent, and the time since which it may, by the queue and by
-    /// `is_first`.
-    ///
-    /// `is_first` gets an input, a place in the queue and a packet.
+    /// `is_first`. `is_first` gets an input, a place in the queue and a packet.
     fn candidate(
         &self,
         input: usize,
@@ -176,7 +171,6 @@ impl Crossbar {
         }
     }
 
-    /// The output towards a host.
     pub(crate) fn output_to(&mut self, host: HostId) -> &mut Output {
         let output = self.place_to(host);
         &mut self.outputs[output]

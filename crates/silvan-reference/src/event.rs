@@ -54,10 +54,8 @@ pub(crate) enum Event {
     Pause { to: TransmitterId, vl: Vl },
 }
 
-/// The events to come, ordered by time and kind.
-///
-/// A set: asking twice for the same arbitration is asking once, and no order of insertion can
-/// leak into the results.
+/// The events to come, ordered by time and kind. A set: asking twice for the same arbitration is asking once, and no
+/// order of insertion can leak into the results.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     events: BTreeSet<(Time, Event)>,

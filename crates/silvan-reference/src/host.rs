@@ -7,7 +7,6 @@ use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 use crate::link::{ReceiverId, TransmitterId};
 use crate::params::Flow;
 
-/// State of a host.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) transmitter: TransmitterId,

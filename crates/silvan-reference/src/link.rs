@@ -22,7 +22,6 @@ define_id! {
 /// A packet.
 #[derive(Debug)]
 pub(crate) struct Packet {
-    /// Index of its flow.
     pub(crate) flow: usize,
     /// Position in the flow, from 0.
     pub(crate) sequence: u64,
@@ -55,7 +54,6 @@ impl Packet {
         self.blocks().as_u32()
     }
 
-    /// Bytes before this flit boundary.
     pub(crate) fn bytes_before(&self, boundary: u32) -> Bytes {
         Bytes::from_bytes(u64::from(boundary) * Credits::BLOCK_BYTES).min(self.wire)
     }
@@ -265,7 +263,6 @@ impl Receiver {
         }
     }
 
-    /// Blocks reserved in this virtual lane.
     pub(crate) fn reserved(&self, vl: Vl) -> Credits {
         self.lanes[vl.index()].reserved
     }

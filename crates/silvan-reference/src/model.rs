@@ -308,10 +308,8 @@ impl FlitModel {
         self.start(output, pick.packet, Some(from), arriving);
     }
 
-    /// Ends a read of an input buffer.
-    ///
-    /// With a limit on reads, the outputs that wait for this input are tried in turn until one takes its last read, so
-    /// that none starves.
+    /// Ends a read of an input buffer. With a limit on reads, the outputs that wait for this input are tried in turn
+    /// until one takes its last read, so that none starves.
     fn read_end(&mut self, at: ReceiverId) {
         self.receivers[at].reads -= 1;
         let Location::Crossbar(crossbar_id, input) = self.receivers[at].location else {

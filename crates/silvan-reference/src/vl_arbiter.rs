@@ -7,10 +7,9 @@ use crate::params::VlArbitration;
 const BLOCKS_PER_LIMIT_UNIT: u64 = 4096 / Credits::BLOCK_BYTES;
 const LIMIT_UNBOUNDED: u8 = 255;
 
-/// The two tables and the Limit of High Priority, with the state that a grant leaves behind.
-///
-/// A lane is *available* when it has a packet to send and credits for it. Only a grant changes the
-/// state, so queries of an output without packets have no effect.
+/// The two tables and the Limit of High Priority, with the state that a grant leaves behind. A lane
+/// is *available* when it has a packet to send and credits for it. Only a grant changes the state,
+/// so queries of an output without packets have no effect.
 #[derive(Debug)]
 pub(crate) struct VlArbiter {
     high: WeightedTable,

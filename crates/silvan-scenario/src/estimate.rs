@@ -126,7 +126,6 @@ impl Scenario {
     }
 }
 
-/// The hosts of a job.
 fn hosts_of(job: &JobSpec) -> BTreeSet<HostId> {
     job.ranks.iter().map(|(host, _)| *host).collect()
 }

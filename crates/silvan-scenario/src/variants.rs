@@ -24,10 +24,8 @@ use crate::{KeyPath, Override, Scenario, ScenarioError};
 const S_PER_METRE: f64 = 5e-9;
 const PS_PER_S: f64 = 1e12;
 
-/// The longest round trip without queues, in seconds.
-///
-/// A packet of MTU size takes its time on the host's link and in the sink, and passes cables and switches. Its
-/// acknowledgement takes the delay of feedback, and in band the path, too.
+/// The longest round trip without queues, in seconds. A packet of MTU size takes its time on the host's link and in the
+/// sink, and passes cables and switches. Its acknowledgement takes the delay of feedback, and in band the path, too.
 fn base_rtt_s(file: &ScenarioFile, routes: &RouteReport) -> f64 {
     let cables = f64::from(routes.max_hops);
     let cable_s = match file.link.latency {

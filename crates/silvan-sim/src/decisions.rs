@@ -25,10 +25,8 @@ fn evidence(reason: &Reason) -> [u64; 3] {
     }
 }
 
-/// Returns a row per decision, by time.
-///
-/// It has the congested port, the reason, the victim if there is one, the Marking_Rate at the congested port from then
-/// on, and the counters.
+/// Returns a row per decision, by time. It has the congested port, the reason, the victim if there is one, the
+/// Marking_Rate at the congested port from then on, and the counters.
 pub(crate) fn table(scenario: &Scenario, controller: &DcmsController) -> Table {
     let fabric = scenario.fabric();
     let log = controller.log();

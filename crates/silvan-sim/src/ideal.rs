@@ -37,9 +37,8 @@ struct Chain<'a> {
     sink_free: u64,
 }
 
-/// Returns the delivery time of a flow's last byte on an empty fabric, after its start.
-///
-/// `None` means that it has no path, or ends before it has sent all of its bytes.
+/// Returns the delivery time of a flow's last byte on an empty fabric, after its start. `None` means that it has no
+/// path, or ends before it has sent all of its bytes.
 pub(crate) fn completion(
     fabric: &Fabric,
     tables: &ForwardingTables,
@@ -57,9 +56,8 @@ pub(crate) fn completion(
     (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
 }
 
-/// Returns the delivery time of a message's last byte on an empty fabric, after its start; `None` without a path.
-///
-/// The message goes in packets of MTU size and a shorter last packet, without gaps.
+/// Returns the delivery time of a message's last byte on an empty fabric, after its start; `None` without a path. The
+/// message goes in packets of MTU size and a shorter last packet, without gaps.
 pub(crate) fn message(
     fabric: &Fabric,
     tables: &ForwardingTables,

@@ -357,7 +357,6 @@ fn engine_error(error: EngineError, fabric: &Fabric) -> RunError {
     }
 }
 
-/// A run in progress.
 struct Run<'a> {
     engines: &'a dyn Engines,
     scenario: &'a Scenario,

@@ -14,7 +14,6 @@ pub(super) struct Measurement<'a> {
     pub scenario: &'a Scenario,
     /// Instants of the samples of the time series.
     times: Vec<Time>,
-    /// Ports with a cable.
     pub ports: Vec<PortId>,
     /// Counters at the end of the warm-up.
     pub hosts_before: Vec<HostCounters>,

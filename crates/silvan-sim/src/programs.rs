@@ -9,7 +9,6 @@ use silvan_workload::programs::{
 
 use crate::table::{Table, TableSchema};
 
-/// Progress of programs.
 pub(crate) enum ProgramState {
     /// There are no programs to wait for, or they are in progress.
     Running,

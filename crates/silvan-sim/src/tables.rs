@@ -86,7 +86,6 @@ impl Series {
 
 /// Counters per port and probe interval, in columns.
 pub(super) struct PortSeries {
-    /// Times of the samples.
     times: Vec<Time>,
     /// By counter of the table; the ports of one sample after the other.
     counted: [Vec<u64>; PortCounters::SAMPLED],

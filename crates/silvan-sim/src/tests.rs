@@ -106,10 +106,8 @@ fn the_parking_lot_shares() {
     );
 }
 
-/// On a separate lane the victim gets half of the link between the switches.
-///
-/// The arbitration weights the lanes equally, and the contributors could use the whole link. On the contributors' lane
-/// the victim waits behind their packets.
+/// On a separate lane the victim gets half of the link between the switches. The arbitration weights the lanes equally,
+/// and the contributors could use the whole link. On the contributors' lane the victim waits behind their packets.
 #[test]
 fn a_lane_of_its_own_saves_the_victim() {
     let half = link_payload("8 Gbit/s", Span::from_ms(2)) / 2.0;
@@ -514,9 +512,8 @@ fn a_credit_loop_ends_as_an_error_that_names_it() {
 }
 
 /// An incast across a torus with congestion control: every mark becomes a notification for its flow, whose service
-/// level encodes the path.
-///
-/// All senders are throttled, as much as on the torus without datelines, whose service levels have no such meaning.
+/// level encodes the path. All senders are throttled, as much as on the torus without datelines, whose service levels
+/// have no such meaning.
 #[test]
 fn congestion_control_works_on_service_levels_that_tell_the_path() {
     let text = r#"

@@ -49,7 +49,6 @@ pub(super) struct TreeLog<'a> {
     due_at_hops: u64,
 }
 
-/// Life of a tree.
 struct Life {
     root: PortVl,
     destination: Option<HostId>,
@@ -207,10 +206,8 @@ impl<'a> TreeLog<'a> {
         ids
     }
 
-    /// Returns the tree that this tree has moved from.
-    ///
-    /// Candidates are older trees of the sample before its birth. The tree with most contributors in common wins; on a
-    /// tie, the youngest.
+    /// Returns the tree that this tree has moved from. Candidates are older trees of the sample before its birth. The
+    /// tree with most contributors in common wins; on a tie, the youngest.
     fn moved_from(&self, id: usize) -> Option<u32> {
         let life = &self.lives[id];
         life.destination?;

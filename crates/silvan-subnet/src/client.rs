@@ -355,10 +355,8 @@ impl<'a> Round<'a> {
         self.open -= 1;
     }
 
-    /// Gives up a request without an answer.
-    ///
-    /// A node with as many unanswered requests as it may have in flight gets no more requests in this round, because
-    /// all of them would wait as long.
+    /// Gives up a request without an answer. A node with as many unanswered requests as it may have in flight gets no
+    /// more requests in this round, because all of them would wait as long.
     fn give_up(&mut self, query: usize, most: usize) {
         self.finish(query, Err(Failure::Unanswered));
         let location = self.queries[query].node as usize;

@@ -393,10 +393,8 @@ impl<T: Instant> Dcms<T> {
         })
     }
 
-    /// Algorithm 3: monitors congestion events and restores the default.
-    ///
-    /// Once the clock has gone back, no time limit that was set before can be trusted: what was
-    /// lowered before is restored.
+    /// Algorithm 3: monitors congestion events and restores the default. Once the clock has gone
+    /// back, no time limit that was set before can be trusted: what was lowered before is restored.
     fn monitor(
         &mut self,
         now: T,

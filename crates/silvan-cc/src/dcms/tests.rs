@@ -424,7 +424,6 @@ fn any_clock_step() -> impl Strategy<Value = i128> {
 
 proptest! {
     /// Oracle: the definition of T_I, counted in 128 bits, on a clock that runs for decades, stands still and jumps.
-    ///
     /// While its victim waits, a rate returns to its default in the first sweep after T_I or with a clock that has gone
     /// back, and in no other.
     #[test]
@@ -464,9 +463,8 @@ proptest! {
 }
 
 proptest! {
-    /// Oracle: rates set on each switch port alternate low, default, low, ...
-    ///
-    /// A low rate ends within the limit plus one sweep; victims send to the root's switch.
+    /// Oracle: rates set on each switch port alternate low, default, low, ... A low rate ends within the limit plus one
+    /// sweep; victims send to the root's switch.
     #[test]
     fn whatever_the_counters_say_low_rates_end(
         sweeps in proptest::collection::vec(proptest::collection::vec(any_growth(), 8), 1..60),

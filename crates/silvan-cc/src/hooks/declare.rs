@@ -4,13 +4,11 @@
 //! a chain, to functions of another language. It also describes the hooks that other languages may implement. So a hook
 //! has two places: its declaration in the list, and the engine's call.
 
-/// Declares a trait of hooks, the macros that delegate them, and their description.
-///
-/// A hook is written without its receiver: those in `query` and `prefetch` take `&self`, those in `notify` and
-/// `inspect` take `&mut self`. After the type of its answer, a function of this module in brackets combines the
-/// answers of two schemes. `if needs_x` declares a method that says whether a scheme has the hook at
-/// all. The hooks in `notify` can be implemented in other languages; their arguments and answers
-/// implement the traits of [`foreign`](super::foreign).
+/// Declares a trait of hooks, the macros that delegate them, and their description. A hook is written without its
+/// receiver: those in `query` and `prefetch` take `&self`, those in `notify` and `inspect` take `&mut self`. After the
+/// type of its answer, a function of this module in brackets combines the answers of two schemes. `if needs_x` declares
+/// a method that says whether a scheme has the hook at all. The hooks in `notify` can be implemented in other
+/// languages; their arguments and answers implement the traits of [`foreign`](super::foreign).
 macro_rules! hooks {
     (
         $d:tt

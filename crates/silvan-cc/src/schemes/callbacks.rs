@@ -221,7 +221,6 @@ mod tests {
         SourceControl, SwitchControl,
     };
 
-    /// Arguments of a function.
     fn words<const N: usize>(arguments: *mut i64) -> [i64; N] {
         // SAFETY: a hook has as many arguments as its test reads.
         std::array::from_fn(|at| unsafe { *arguments.add(at) })

@@ -209,10 +209,8 @@ impl Isolator {
         lane
     }
 
-    /// Returns the lane of a packet that a host starts.
-    ///
-    /// The last packet on the congesting lane ends the isolation, so a flow that waits for credits of that lane does
-    /// not change its lane meanwhile.
+    /// Returns the lane of a packet that a host starts. The last packet on the congesting lane ends the isolation, so a
+    /// flow that waits for credits of that lane does not change its lane meanwhile.
     fn lane_at_host(&mut self, now: Time, port: PortId, flow: Flow) -> usize {
         let flows = &mut self.outputs[port.index()].flows;
         let Some(entry) = flows.get_mut(&flow) else {

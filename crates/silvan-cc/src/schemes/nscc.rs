@@ -211,9 +211,8 @@ impl Windows {
         state.smoothed_delay = DELAY_WEIGHT * counted + (1.0 - DELAY_WEIGHT) * state.smoothed_delay;
     }
 
-    /// Returns true if the acknowledgement must not change the window.
-    ///
-    /// The window has just been set to the arrived bytes, or the packet was on its way then.
+    /// Returns true if the acknowledgement must not change the window. The window has just been set to the arrived
+    /// bytes, or the packet was on its way then.
     fn adapts(&self, state: &mut State, now: Time, delay: f64, marked: bool, scale: Scale) -> bool {
         let mut done = false;
         if state.ignored < state.to_ignore && marked {

@@ -275,10 +275,8 @@ impl Receiver {
         rules.marks && self.slowed > Self::latest(rules, now) && self.has_witness(rules)
     }
 
-    /// Records the mark of a packet.
-    ///
-    /// The new rate also holds for pulls that are not due yet. Otherwise a moment at a hundredth of the rate would bind
-    /// the receiver for a hundred times as long.
+    /// Records the mark of a packet. The new rate also holds for pulls that are not due yet. Otherwise a moment at a
+    /// hundredth of the rate would bind the receiver for a hundred times as long.
     fn note_mark(&mut self, rules: &Rules, now: Time, marked: bool) {
         let before = self.marks.part();
         self.marks.arrived(rules.horizon, now, marked);

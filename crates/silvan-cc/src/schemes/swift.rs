@@ -332,9 +332,8 @@ mod tests {
         );
     }
 
-    /// Section 3.1: the full range at the smallest window of the scale, and zero at the largest.
-    ///
-    /// In between, the range is linear in the inverse root of the window.
+    /// Section 3.1: the full range at the smallest window of the scale, and zero at the largest. In between, the range
+    /// is linear in the inverse root of the window.
     #[test]
     fn the_target_grows_with_switches_and_small_windows() {
         let source = windows();

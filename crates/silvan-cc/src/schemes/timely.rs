@@ -365,9 +365,8 @@ mod tests {
         }
     }
 
-    /// Zhu et al., algorithm 2: at gradient 0 both parts have half their weight.
-    ///
-    /// So the rate stays where delta = beta rate (rtt - T_low) / T_low.
+    /// Zhu et al., algorithm 2: at gradient 0 both parts have half their weight. So the rate stays where delta = beta
+    /// rate (rtt - T_low) / T_low.
     #[test]
     fn the_patched_one_has_a_point_where_it_stays() {
         let patched = Timely {

@@ -202,10 +202,9 @@ fn ways_up(setup: &Setup<'_>) -> usize {
     ways.into_values().max().unwrap_or(0)
 }
 
-/// The lane of a destination in a tree that is routed by destination modulo the ways up, level by level.
-///
-/// Destinations of one cable have their lowest digits in common, as many as the cable is levels up, counted in ways
-/// up. The sum of the digits above them is different for those that follow each other.
+/// The lane of a destination in a tree that is routed by destination modulo the ways up, level by level. Destinations
+/// of one cable have their lowest digits in common, as many as the cable is levels up, counted in ways up. The sum of
+/// the digits above them is different for those that follow each other.
 fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
     let lanes = usize::from(lanes);
     if ways_up < 2 {
@@ -331,10 +330,8 @@ mod tests {
         (0..count).flat_map(ports).collect()
     }
 
-    /// Oracle: the routing. Destinations that are equal modulo the ways up share a cable.
-    ///
-    /// Of as many consecutive destinations as there are lanes, each has a separate lane, also if the lanes divide the
-    /// ways up.
+    /// Oracle: the routing. Destinations that are equal modulo the ways up share a cable. Of as many consecutive
+    /// destinations as there are lanes, each has a separate lane, also if the lanes divide the ways up.
     #[test]
     fn destinations_of_one_cable_are_on_all_lanes() {
         for (ways_up, lanes) in [(4, 2), (18, 9), (18, 4), (6, 3)] {

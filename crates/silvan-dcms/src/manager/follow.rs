@@ -48,7 +48,6 @@ pub(super) struct SmWatch {
     check_at: MonotonicTime,
     /// LID of the local port and of the subnet manager.
     lids: Option<(Lid, Lid)>,
-    /// Presence of the master.
     pub presence: SmPresence,
     /// True if the log says that a master is awaited.
     was_awaited: bool,
@@ -274,9 +273,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Returns the length of a tick of a port's time counters by the manager's clock.
-    ///
-    /// It comes from the configuration, from device and PortSamplesControl, or from the thresholds.
+    /// Returns the length of a tick of a port's time counters by the manager's clock. It comes from
+    /// the configuration, from device and PortSamplesControl, or from the thresholds.
     fn tick(&self, number: SwitchId, switch: &Switch, port: &SwitchPort) -> Span {
         let by_device = || {
             let link = port.info.active_link();

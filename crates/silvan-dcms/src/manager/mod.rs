@@ -106,7 +106,6 @@ enum Failing {
     Restore(Target),
     /// Lowering a Marking_Rate.
     Lower(Target),
-    /// Writing the journal.
     Journal,
 }
 
@@ -308,9 +307,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.finish()
     }
 
-    /// Waits until the subnet is managed or the task is stopped.
-    ///
-    /// Returns false after the time from which on a subnet manager counts as lost.
+    /// Waits until the subnet is managed or the task is stopped. Returns false after the time from which on a subnet
+    /// manager counts as lost.
     fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
         while !stop.load(Ordering::Relaxed) {

@@ -99,9 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// Oracle: the world's clock, which does not jump. Without losses, no rate is low for longer than T_I and two
-    /// intervals, for any manager's clock.
-    ///
-    /// In the end all changes are restored, also if some datagrams are lost.
+    /// intervals, for any manager's clock. In the end all changes are restored, also if some datagrams are lost.
     #[test]
     fn no_rate_stays_low_whatever_the_clock_does(
         years in 0..100_i64,

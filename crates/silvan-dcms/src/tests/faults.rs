@@ -48,9 +48,8 @@ fn a_switch_reboots_while_a_port_is_low() {
     assert!(bench.count(|event| matches!(event, Event::LeftAlone { .. })) == 1);
 }
 
-/// Oracle: a switch that is off permanently keeps its change in the journal, without delay for other switches.
-///
-/// When it is back, the next start restores it.
+/// Oracle: a switch that is off permanently keeps its change in the journal, without delay for other switches. When it
+/// is back, the next start restores it.
 #[test]
 fn a_switch_that_never_comes_back_is_remembered() {
     let bench = Bench::congested(1, 20);
@@ -129,9 +128,7 @@ fn everything_is_restored_when_the_sm_is_lost() {
 }
 
 /// Oracle: the definition of `require-sm`. No decision is made before the first answer of a subnet manager, after any
-/// time.
-///
-/// Logs and metrics say so.
+/// time. Logs and metrics say so.
 #[test]
 fn nothing_is_decided_before_an_sm_answers() {
     for second in [2, 5, 45] {
@@ -179,9 +176,8 @@ fn nothing_is_decided_before_an_sm_answers() {
     assert_eq!(patient.count(lowered), 1);
 }
 
-/// Oracle: the settings in force. A full disk prevents no restoring.
-///
-/// Some log lines, but not one for every try, say that the journal cannot be written.
+/// Oracle: the settings in force. A full disk prevents no restoring. Some log lines, but not one for every try, say
+/// that the journal cannot be written.
 #[test]
 fn a_full_disk_is_told_from_a_switch_that_is_not_restored() {
     let failed = |event: &Event| matches!(event, Event::JournalFailed { .. });

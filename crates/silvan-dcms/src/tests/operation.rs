@@ -10,10 +10,8 @@ fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })
 }
 
-/// Oracle: the paper's account of figures 5 and 6.
-///
-/// The rate is lowered when the victim appears, restored at the time limit, and lowered again. At the end the original
-/// setting is in force.
+/// Oracle: the paper's account of figures 5 and 6. The rate is lowered when the victim appears, restored at the time
+/// limit, and lowered again. At the end the original setting is in force.
 #[test]
 fn lowers_restores_and_lowers_again() {
     let bench = Bench::congested(1, 16);

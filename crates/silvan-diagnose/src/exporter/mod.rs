@@ -82,7 +82,6 @@ struct PortRow {
     totals: Totals,
 }
 
-/// A congestion tree.
 #[derive(Debug)]
 struct TreeRow {
     labels: Labels,
@@ -123,9 +122,8 @@ struct Latest {
 }
 
 impl Latest {
-    /// Returns the results of the last sweep, unless they are old.
-    ///
-    /// While a sweep waits for answers, the sweep before must not pass for the state of the subnet.
+    /// Returns the results of the last sweep, unless they are old. While a sweep waits for answers, the sweep before
+    /// must not pass for the state of the subnet.
     fn fresh(&self) -> Option<&Snapshot> {
         let (ended, _) = self.ended?;
         let old_after = NEVER_OLD_BEFORE.max(self.interval.saturating_mul(OLD_AFTER));

@@ -88,9 +88,8 @@ impl Trees<'_> {
     }
 }
 
-/// Returns the part of the time in which a queue holds a packet of a share `part` of all packets.
-///
-/// The queue is in use for `used` of the time; the number of packets is that in a queue M/M/1.
+/// Returns the part of the time in which a queue holds a packet of a share `part` of all packets. The queue is in use
+/// for `used` of the time; the number of packets is that in a queue M/M/1.
 fn part_with_one_of(used: f64, part: f64) -> f64 {
     used * part / (1.0 - used + used * part)
 }

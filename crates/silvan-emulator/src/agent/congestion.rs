@@ -29,7 +29,6 @@ use wire::Wire;
 const ROOM: usize = ManagementAttribute::DATA_LEN;
 /// Ports of a block of SwitchPortCongestionSetting, as those who wrote the common tools count.
 const BLOCK_PORTS: usize = SwitchPortCongestionSetting::location("ports").elements;
-/// Entries of a block of CongestionControlTable.
 const BLOCK_ENTRIES: usize = CongestionControlTable::location("entries").elements;
 /// Blocks of the table that every adapter has at least room for.
 const LEAST_BLOCKS: usize = 4;

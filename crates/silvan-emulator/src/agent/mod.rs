@@ -22,7 +22,6 @@ pub(crate) enum Reaction {
 /// Why an agent refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Answered with this status.
     Status(Status),
     /// Not answered.
     Silent,

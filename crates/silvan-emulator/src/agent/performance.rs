@@ -42,7 +42,6 @@ enum CounterKind {
     Live(Read, u8),
 }
 
-/// A port of a live fabric.
 struct LivePort<'a> {
     subnet: &'a Subnet,
     node: NodeId,

@@ -166,7 +166,6 @@ impl Subnet {
         }
     }
 
-    /// PortState and PortPhysicalState.
     fn set_state(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> AgentResult {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             // A switch's port 0 is always active.

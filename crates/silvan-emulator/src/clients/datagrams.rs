@@ -175,10 +175,8 @@ impl Clients {
         Fate::Served
     }
 
-    /// Passes a subnet manager's answer on to the requester, once.
-    ///
-    /// TrapRepress answers the trap by which one subnet manager announces itself to another; no client waits for the
-    /// traps of switches.
+    /// Passes a subnet manager's answer on to the requester, once. TrapRepress answers the trap by which one subnet
+    /// manager announces itself to another; no client waits for the traps of switches.
     pub(super) fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);
@@ -203,9 +201,8 @@ impl Clients {
         self.send(key.0, message);
     }
 
-    /// Activates links that have come up, if no subnet manager will.
-    ///
-    /// A configured fabric stays configured while there is no subnet manager.
+    /// Activates links that have come up, if no subnet manager will. A configured fabric stays configured while there
+    /// is no subnet manager.
     fn activate_unmanaged(&mut self) {
         let came_up = std::mem::take(&mut self.subnet.came_up);
         if self.has_manager() || self.subnet.start != Start::Configured {

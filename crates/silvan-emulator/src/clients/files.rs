@@ -16,7 +16,6 @@ use crate::loss::DelayedRequest;
 use crate::umad::{Registration, Written};
 use crate::wire::Message;
 
-/// Agents of a file.
 const MOST_AGENTS: u8 = 32;
 /// Time between two checks for requests that have waited long enough.
 const CHECK_SENDS: Duration = Duration::from_millis(1);
@@ -29,7 +28,6 @@ const ACTIVE: u8 = 1;
 const FIRST: u8 = 2;
 const LAST: u8 = 4;
 
-/// An open file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     agents: BTreeMap<u8, Registration>,

@@ -29,7 +29,6 @@ pub(super) const HOSTS: u16 = u16::MAX;
 const MOST_OPEN: usize = 64;
 /// Time that a host waits for the first answer; each timeout doubles it.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Number of doublings.
 const DOUBLINGS: u32 = 4;
 /// Tables that have not changed for so long are taken for complete.
 const SETTLED: Duration = Duration::from_millis(100);

@@ -142,7 +142,6 @@ proptest! {
     }
 
     /// Oracle: conservation. Simulated time, lag and given-up time add up to the wall time by the scales that were set.
-    ///
     /// At most a second waits to be made up for.
     #[test]
     fn nothing_is_lost_without_a_word(

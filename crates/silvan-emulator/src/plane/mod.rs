@@ -21,7 +21,6 @@ use crate::error::EmulatorError;
 /// Largest MTU of InfiniBand, in bytes.
 const MOST_MTU: u64 = 4096;
 
-/// A flow to start.
 #[derive(Clone, Debug)]
 pub(crate) struct NewFlow {
     pub name: Option<String>,
@@ -38,13 +37,11 @@ pub(crate) struct NewFlow {
 pub(crate) struct Sender {
     pub name: String,
     pub is_running: bool,
-    /// Payload delivered.
     pub delivered_bytes: u64,
     /// State of a program; `None` for traffic.
     pub program: Option<ProgramState>,
 }
 
-/// Progress of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProgramState {
     /// The program starts at this instant.
@@ -55,7 +52,6 @@ pub(crate) enum ProgramState {
     Failed(String),
 }
 
-/// The running data plane.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
     pub engine: Box<dyn LiveSimulation>,

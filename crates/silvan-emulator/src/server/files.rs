@@ -35,7 +35,6 @@ const MOST_WAITING: usize = 16 << 10;
 /// Maximum records received from one socket before the others.
 const TURN: usize = 64;
 
-/// Role of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// The first record has not arrived.
@@ -402,10 +401,9 @@ fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
 /// Prefix of the names of folders.
 const FOLDERS: &str = "silvan-fabric-";
 
-/// A folder of files for programs to list; it is removed with the server.
-///
-/// The server holds a lock on it, so that another server can remove it if the server was killed. By then, its process
-/// number may belong to another process, or to a process of another container.
+/// A folder of files for programs to list; it is removed with the server. The server holds a lock on it, so that
+/// another server can remove it if the server was killed. By then, its process number may belong to another process, or
+/// to a process of another container.
 #[derive(Debug, Default)]
 struct Folder {
     made: Option<(PathBuf, OwnedFd)>,

@@ -24,7 +24,6 @@ const MOST_CONNECTIONS: usize = 64;
 /// Largest number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// A connection.
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,

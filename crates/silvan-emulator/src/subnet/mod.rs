@@ -84,7 +84,6 @@ pub(crate) struct Subnet {
     pub plane: DataPlane,
     adapters: Adapters,
     locations: Locations,
-    /// Scenario of the fabric.
     scenario: Scenario,
     /// Switches without power, and when they get it back.
     off: BTreeMap<NodeId, Duration>,
@@ -107,7 +106,6 @@ pub(crate) struct Subnet {
     pub first_switch_settings: Vec<SwitchSetting>,
     /// Initial state of the fabric.
     pub start: Start,
-    /// The devices that its switches show.
     devices: SwitchDevices,
     /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,

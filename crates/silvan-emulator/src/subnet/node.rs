@@ -25,7 +25,6 @@ const P_KEYS: u16 = 128;
 const ENFORCED_P_KEYS: u16 = 32;
 /// P_Key of the default partition, full membership.
 const DEFAULT_P_KEY: u16 = 0xffff;
-/// Entries of a VL arbitration table.
 const VL_ARBITRATION_ENTRIES: u8 = 8;
 /// The link-local prefix that every subnet starts with.
 const GID_PREFIX: u64 = 0xfe80_0000_0000_0000;

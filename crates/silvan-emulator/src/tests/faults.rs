@@ -37,9 +37,8 @@ fn rate_of(clients: &mut Clients, asker: u16, lid: u16) -> u16 {
     }
 }
 
-/// Sends settings from far away with one of five datagrams lost, and reads their effects nearby.
-///
-/// Returns the numbers of answered settings, of settings without effect, and of effective settings without an answer.
+/// Sends settings from far away with one of five datagrams lost, and reads their effects nearby. Returns the numbers of
+/// answered settings, of settings without effect, and of effective settings without an answer.
 fn losses(seed: u64) -> (Vec<u16>, usize, usize) {
     let mut clients = clients(Start::Configured);
     let far = attach(&mut clients, "c", false);
@@ -169,9 +168,7 @@ fn the_requests_of_a_subnet_manager_are_sent_again() {
     assert_eq!(clients.traffic.answered as usize, 2000 - in_vain);
 }
 
-/// Reads all attributes of a switch, as bytes.
-///
-/// The oracle of a reboot is a switch that was never set up.
+/// Reads all attributes of a switch, as bytes. The oracle of a reboot is a switch that was never set up.
 fn all_of(clients: &mut Clients, asker: u16) -> Vec<(String, Message)> {
     let mut requests = Vec::new();
     let pair = |input: u32, output: u32| input << 8 | output;

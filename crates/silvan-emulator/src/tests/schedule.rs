@@ -303,7 +303,6 @@ fn an_empty_file_of_faults_is_refused_with_what_to_add() {
 }
 
 proptest! {
-    /// Any file is read or refused.
     #[test]
     fn any_text_is_read_or_refused(text in "(\\[\\[fault\\]\\]\n((do|at|for|every|port|host|rate) = (\"[a-z0-9: ]{0,9}\"|-?[0-9]{1,3}|\\[\\])\n){0,4}){0,3}") {
         let _ = timetable(&clients(Start::Configured), &text);

@@ -82,9 +82,8 @@ impl Counts {
 }
 
 impl Score {
-    /// Returns the largest expected F1 of victims without a distinction of equivalent hosts.
-    ///
-    /// It names the most probable victims.
+    /// Returns the largest expected F1 of victims without a distinction of equivalent hosts. It names the most probable
+    /// victims.
     #[allow(dead_code, reason = "the table prints it, the tests do not")]
     pub fn best_f1(&self) -> f64 {
         let mut odds = self.victim_odds.clone();
@@ -157,7 +156,6 @@ impl Truth {
             .collect()
     }
 
-    /// Counts the victims among these hosts.
     fn count_victims(&self, named: &BTreeSet<HostId>) -> Counts {
         let is_wrong =
             |host: &&HostId| !self.victims.contains(host) && !self.perhaps_victims.contains(host);
@@ -368,7 +366,6 @@ fn truth(
 }
 
 /// Returns classes of equivalent hosts: hosts of one switch with equal traffic and waits, if no switch marks packets.
-///
 /// If two of them exchanged all their flows, every other port would count the same, because a packet's route from their
 /// switch on depends only on its receiver. So no counter distinguishes their flows.
 fn alike(

@@ -18,16 +18,13 @@ pub(crate) struct Posted {
     pub at: u64,
     /// Arrival time of the credits.
     pub due: u64,
-    /// The host.
     pub host: u32,
     /// The lane of its port.
     pub lane: u32,
 }
 
-/// Events of each of the next windows, in no order.
-///
-/// An output or a host is noted in the window of its `wake_at`, by its number only. If that time has changed since, the
-/// note is stale and there is another note.
+/// Events of each of the next windows, in no order. An output or a host is noted in the window of its `wake_at`, by its
+/// number only. If that time has changed since, the note is stale and there is another note.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
     length: WindowLength,

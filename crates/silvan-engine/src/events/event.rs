@@ -67,7 +67,6 @@ impl Event {
         (self.word >> 32) as u32
     }
 
-    /// Returns the sort key.
     #[inline]
     pub(super) fn key(&self) -> u128 {
         u128::from(self.time) << 64 | u128::from(self.word)

@@ -43,7 +43,6 @@ pub(super) struct Wheel {
     pub(super) front: u64,
     /// Events beyond the horizon.
     far: BinaryHeap<Reverse<Event>>,
-    /// Events in buckets.
     in_buckets: usize,
 }
 
@@ -130,10 +129,9 @@ impl Wheel {
         chunk * 16
     }
 
-    /// Opens the next bucket that is not empty, if it is not later than `limit`.
-    ///
-    /// Otherwise it moves the cursor to `limit`, so that events pushed meanwhile still find their
-    /// bucket. `current` must be empty, and an event must be in the wheel.
+    /// Opens the next bucket that is not empty, if it is not later than `limit`. Otherwise it moves
+    /// the cursor to `limit`, so that events pushed meanwhile still find their bucket. `current`
+    /// must be empty, and an event must be in the wheel.
     #[inline(never)]
     pub(super) fn advance(&mut self, limit: u64) {
         let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);

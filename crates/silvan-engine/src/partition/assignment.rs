@@ -83,7 +83,6 @@ impl Assignment {
 }
 
 impl Plane {
-    /// Hosts at a switch.
     fn hosts_at(&self, switch: usize) -> usize {
         if self.elements[switch].table == NONE {
             return 0;

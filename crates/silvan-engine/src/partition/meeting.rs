@@ -4,10 +4,9 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings.
-///
-/// A thread spins for a moment and then sleeps, because the others take microseconds if each has a
-/// core, and milliseconds if not.
+/// A barrier that also finds the smallest of the numbers that the threads bring, and which flags any of them brings. A
+/// thread spins for a moment and then sleeps, because the others take microseconds if each has a core, and milliseconds
+/// if not.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     threads: usize,

@@ -10,9 +10,8 @@ use crate::records::{Next, Sender};
 use crate::table::Table;
 
 impl Plane {
-    /// Returns the planes of all parts of a fabric in which no packet has moved yet.
-    ///
-    /// If switches `look_ahead`, a plane includes the tables of neighbouring switches.
+    /// Returns the planes of all parts of a fabric in which no packet has moved yet. If switches
+    /// `look_ahead`, a plane includes the tables of neighbouring switches.
     pub(super) fn split(mut self, assignment: &Assignment, look_ahead: bool) -> Vec<Self> {
         let queues = std::mem::take(&mut self.queues);
         let tables = std::mem::take(&mut self.tables);

@@ -211,10 +211,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.note_loss(end.saturating_sub(1));
     }
 
-    /// Ends the run because a packet has been lost.
-    ///
-    /// A loss is found when it takes effect at the sender. All events before the loss have been processed by then, also
-    /// in a window.
+    /// Ends the run because a packet has been lost. A loss is found when it takes effect at the sender. All events
+    /// before the loss have been processed by then, also in a window.
     #[cold]
     pub(crate) fn end_by_loss(&mut self) {
         if let Some(until) = self.plane.found_loss() {

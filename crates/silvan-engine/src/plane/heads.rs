@@ -144,7 +144,6 @@ impl Plane {
         }
     }
 
-    /// Adds a head to the calendar.
     pub(super) fn add_head<F: EngineVariant>(&mut self, mut head: Head) {
         if !F::PLAIN && self.mixed {
             head.time += self.wait_for_tail(&head);
@@ -152,9 +151,8 @@ impl Plane {
         self.events.calendar.add_head(head);
     }
 
-    /// Returns the wait of a head at its input until the packet's tail comes in time.
-    ///
-    /// An output, or the fastest of a switch's alternatives, may be faster than the cable.
+    /// Returns the wait of a head at its input until the packet's tail comes in time. An output, or the fastest of a
+    /// switch's alternatives, may be faster than the cable.
     pub(super) fn wait_for_tail(&self, head: &Head) -> u64 {
         let element = self.element_of(head.port);
         if !element.mixed {

@@ -45,9 +45,8 @@ impl Extent {
     }
 }
 
-/// Latencies of a class: their extent, and their counts by leading bits. Empty until the first value.
-///
-/// The buckets are those of a `Histogram` of two significant digits, without its bookkeeping for each value.
+/// Latencies of a class: their extent, and their counts by leading bits. Empty until the first value. The buckets are
+/// those of a `Histogram` of two significant digits, without its bookkeeping for each value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatencyCounts {
     pub extent: Extent,

@@ -88,9 +88,8 @@ proptest! {
         }
     }
 
-    /// Coarse counts of a host hold the same packets as the counts of its class, with the same mean and extremes.
-    ///
-    /// Their bins are at most a quarter of the power of two below them.
+    /// Coarse counts of a host hold the same packets as the counts of its class, with the same mean and extremes. Their
+    /// bins are at most a quarter of the power of two below them.
     #[test]
     fn coarse_latencies_hold_the_fine_ones(
         values in prop::collection::vec((0u32..50, 0u64..1 << 50), 1..200),

@@ -61,9 +61,7 @@ fn notifications_fill_the_gaps_of_paced_data() {
 }
 
 /// Notifications and packets alternate: an acknowledgement is due every packet time, and a round of
-/// both takes longer.
-///
-/// So one acknowledgement always waits, and the data starts once per round.
+/// both takes longer. So one acknowledgement always waits, and the data starts once per round.
 #[test]
 fn notifications_and_data_alternate() {
     let kind = cable("4x DDR 2 m");

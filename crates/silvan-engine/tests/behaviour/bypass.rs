@@ -46,9 +46,8 @@ impl SwitchControl for Buffers {
     }
 }
 
-/// Five hosts send to host 5, which takes one packet at a time.
-///
-/// Hosts 0 and 1 send to 6 and 7 as well, past their packets for 5.
+/// Five hosts send to host 5, which takes one packet at a time. Hosts 0 and 1 send to 6 and 7 as
+/// well, past their packets for 5.
 fn most_overtaken(queueing: Queueing, limit: Option<u8>) -> u32 {
     let mut config = ddr_config();
     config.switch.buffer = Some(room(8));

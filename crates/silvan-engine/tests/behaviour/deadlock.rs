@@ -85,10 +85,8 @@ pub fn assert_is_ring(routed: &Routed, hosts_per_switch: usize, deadlock: &Deadl
 }
 
 /// Room for one packet behind each cable: all hosts send at once, and each buffer holds a packet that needs the next
-/// buffer.
-///
-/// Routes of three cables and more have the same effect on larger buffers, because half of the packets that enter a
-/// buffer are new and must continue.
+/// buffer. Routes of three cables and more have the same effect on larger buffers, because half of the packets that
+/// enter a buffer are new and must continue.
 #[test]
 fn a_full_ring_names_its_cycle() {
     for queueing in [Queueing::Voq, Queueing::Fifo] {
@@ -123,9 +121,8 @@ fn full_rings(queueing: Queueing) {
     }
 }
 
-/// With the hosts of the last `hops` switches silent, no packet takes the cable from the last switch to the first.
-///
-/// The used channels depend on each other in a line instead of a cycle.
+/// With the hosts of the last `hops` switches silent, no packet takes the cable from the last switch to the first. The
+/// used channels depend on each other in a line instead of a cycle.
 #[test]
 fn a_gap_in_the_ring_keeps_it_moving() {
     for queueing in [Queueing::Voq, Queueing::Fifo] {

@@ -141,9 +141,8 @@ fn telemetry_of_an_idle_path_is_its_timetable() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A hop at a queue has the data of the switch's own hooks at the packet's departure.
-    ///
-    /// Every extension belongs to one packet at any time, also when ports close, and none is left in the end.
+    /// A hop at a queue has the data of the switch's own hooks at the packet's departure. Every extension belongs to
+    /// one packet at any time, also when ports close, and none is left in the end.
     #[test]
     fn telemetry_is_what_the_switches_see(
         ends in prop::collection::vec((0_usize..6, 1_usize..6), 1..12),
@@ -436,10 +435,8 @@ impl SourceControl for Lanes {
     }
 }
 
-/// Host 0 sends to a slow host and to a fast host behind one cable.
-///
-/// On one lane the slow host's packets fill the buffer, and both hosts get equal rates. On separate lanes the fast host
-/// gets the rest of the link.
+/// Host 0 sends to a slow host and to a fast host behind one cable. On one lane the slow host's packets fill the
+/// buffer, and both hosts get equal rates. On separate lanes the fast host gets the rest of the link.
 #[test]
 fn lanes_by_destination_keep_flows_apart() {
     let kind = cable("4x DDR 2 m");
@@ -497,9 +494,8 @@ impl SwitchControl for LanesInTurn {
     }
 }
 
-/// A packet's next input and output are those at the next switch, from its host to its destination.
-///
-/// Credits are those of the chosen lanes.
+/// A packet's next input and output are those at the next switch, from its host to its destination. Credits are those
+/// of the chosen lanes.
 #[test]
 fn lanes_are_chosen_hop_by_hop() {
     let kind = cable("4x DDR 2 m");

@@ -29,10 +29,8 @@ fn testbed(congested: bool, sl: u8) -> Script {
 }
 
 /// On a separate lane and first in line, a packet of X waits for at most one packet of A on the cable between the
-/// switches.
-///
-/// So every packet starts exactly when it does in the empty fabric, and arrives at most that packet's time later. On
-/// A's lane X gets a third.
+/// switches. So every packet starts exactly when it does in the empty fabric, and arrives at most that packet's time
+/// later. On A's lane X gets a third.
 #[test]
 fn congestion_of_one_lane_leaves_the_other_untouched() {
     let (empty, full) = (testbed(false, 1), testbed(true, 1));
@@ -128,10 +126,9 @@ fn a_lane_may_be_in_a_table_twice() {
     assert_turns(&contest(tables), 1, 3);
 }
 
-/// Limit of High Priority, in units of 4096 bytes, for packets of 33 blocks (2112 bytes).
-///
-/// 0 is one packet. Two packets use up one unit, four use up two; then a packet of low priority follows. 255 has no
-/// limit, and lane 0 waits permanently.
+/// Limit of High Priority, in units of 4096 bytes, for packets of 33 blocks (2112 bytes). 0 is one packet. Two packets
+/// use up one unit, four use up two; then a packet of low priority follows. 255 has no limit, and lane 0 waits
+/// permanently.
 #[test]
 fn the_limit_of_high_priority_lets_low_packets_through() {
     let tables = |limit_high| VlArbitration {

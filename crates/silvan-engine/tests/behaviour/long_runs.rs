@@ -6,9 +6,7 @@ use crate::common::{MTU, Routed, cable, ddr_config};
 use crate::script::{Flow, Record};
 
 /// Three hosts send to a fourth host with a slow sink: some packets at the start of the run, and many around an
-/// instant.
-///
-/// The latter start 20 us before it, so that packets wait, and credits are on their way, at the instant.
+/// instant. The latter start 20 us before it, so that packets wait, and credits are on their way, at the instant.
 fn around(instant: Time) -> Vec<Record> {
     let kind = cable("4x DDR 7 m");
     let routed = Routed::star(&[kind; 4]);

@@ -187,7 +187,6 @@ fn a_port_marks_from_its_threshold_on() {
 }
 
 /// Two hosts on each of two switches send to a fifth host on the second switch, whose port is the root: it has credits.
-///
 /// The cable between the switches has room for one packet, so after every packet it has no credits. It is a victim,
 /// which marks no packet unless its mask bit is set.
 #[test]
@@ -220,10 +219,9 @@ fn a_victim_does_not_mark_unless_masked() {
     }
 }
 
-/// A host takes a packet in 160 times its time on the cable.
-///
-/// Of its four packets of room the first three leave some behind. The fourth, and every later packet, takes the last
-/// credits. So without its mask bit the port marks three packets in all.
+/// A host takes a packet in 160 times its time on the cable. Of its four packets of room the first three leave some
+/// behind. The fourth, and every later packet, takes the last credits. So without its mask bit the port marks three
+/// packets in all.
 #[test]
 fn a_slow_host_needs_the_mask() {
     let routed = star();

@@ -41,9 +41,8 @@ fn limits(routed: &Routed, config: &EngineConfig) -> PfcLimits {
     config.pfc_limits(links.next().unwrap()).unwrap().unwrap()
 }
 
-/// Returns the host's port that receives packets of these sizes, and the first loss within 1 ms.
-///
-/// The sink is blocked from the first packet on.
+/// Returns the host's port that receives packets of these sizes, and the first loss within 1 ms. The sink is blocked
+/// from the first packet on.
 fn loss(kind: LinkKind, pfc: PfcParams, sizes: Vec<u32>) -> (PortId, Option<Loss>) {
     let routed = Routed::star(&[kind, kind]);
     let mut config = with(pfc);
@@ -65,11 +64,10 @@ fn loss(kind: LinkKind, pfc: PfcParams, sizes: Vec<u32>) -> (PortId, Option<Loss
     }
 }
 
-/// Headroom by hand, at 1 B/ns.
-///
-/// The fourth packet fills the buffer to xoff. The fifth starts, and its first byte arrives 10 ns later. The pause
-/// waits 2074 ns for a frame, takes 84 ns to send, 10 ns on the cable, and 614.4 ns until its effect: 2792.4 ns from
-/// the start. Two packets of 1396 B fill 2792 ns, and a full packet has just started then: 4866 B in all.
+/// Headroom by hand, at 1 B/ns. The fourth packet fills the buffer to xoff. The fifth starts, and its first byte
+/// arrives 10 ns later. The pause waits 2074 ns for a frame, takes 84 ns to send, 10 ns on the cable, and 614.4 ns
+/// until its effect: 2792.4 ns from the start. Two packets of 1396 B fill 2792 ns, and a full packet has just started
+/// then: 4866 B in all.
 #[test]
 fn one_byte_less_than_the_headroom_loses_one_byte() {
     let kind = cable("4x SDR 2 m");
@@ -212,9 +210,7 @@ fn without_thresholds_a_link_sends_bursts_of_one_round_trip() {
 }
 
 /// A fast sender behind a slow link: the slow link is always busy if the buffer's content at xon lasts until the next
-/// packet can leave.
-///
-/// Otherwise it is idle for the difference once per pause.
+/// packet can leave. Otherwise it is idle for the difference once per pause.
 #[test]
 fn a_link_is_full_exactly_if_xon_covers_the_round_trip() {
     let (fast, slow) = (cable("4x QDR 400 m"), cable("4x SDR 40 m"));
@@ -399,10 +395,8 @@ fn pfc_has_windows_in_the_engine_for_every_fabric() {
     assert_eq!(fits(&with(PfcParams::default())), (false, true));
 }
 
-/// Windows are no longer than a pause takes, and windows below 2^14 ps are not opened.
-///
-/// A pause takes a frame and a pause frame, at 25 bytes in 1 ns, and the cables. Heads and credits would allow longer
-/// windows.
+/// Windows are no longer than a pause takes, and windows below 2^14 ps are not opened. A pause takes a frame and a
+/// pause frame, at 25 bytes in 1 ns, and the cables. Heads and credits would allow longer windows.
 #[test]
 fn windows_are_no_longer_than_a_pause_takes() {
     let kind = LinkKind::new(Width::X4, Speed::Hdr, Length::from_mm(100));

@@ -67,9 +67,8 @@ fn node(routed: &Routed, name: &str) -> NodeId {
     routed.fabric.node_by_name(name).unwrap()
 }
 
-/// A switch discards undeliverable packets at the rate of their arrival.
-///
-/// The sender is not delayed, and every packet is delivered, discarded or under way.
+/// A switch discards undeliverable packets at the rate of their arrival. The sender is not delayed,
+/// and every packet is delivered, discarded or under way.
 #[test]
 fn packets_for_a_closed_port_are_discarded() {
     let routed = Routed::star(&[cable(CABLE); 3]);
@@ -151,10 +150,8 @@ fn a_closed_host_keeps_its_packets() {
     assert!(open.xmit_pkts - delivered <= 2);
 }
 
-/// Only the packet on the cut trunk is lost.
-///
-/// Later packets are discarded at the dead port until the route is changed, and then take the other
-/// trunk.
+/// Only the packet on the cut trunk is lost. Later packets are discarded at the dead port until the
+/// route is changed, and then take the other trunk.
 #[test]
 fn traffic_follows_a_changed_route_around_a_cut_cable() {
     let routed = two_trunks();
@@ -574,9 +571,8 @@ fn apply(
     }
 }
 
-/// Bytes, credits and queues add up after each change: cut, close, open and reroute.
-///
-/// When all changes are undone, all packets drain and every buffer has its credits again.
+/// Bytes, credits and queues add up after each change: cut, close, open and reroute. When all
+/// changes are undone, all packets drain and every buffer has its credits again.
 #[test]
 fn every_packet_is_accounted_for() {
     let discards = std::cell::Cell::new(0);

@@ -188,9 +188,8 @@ fn sent_up(routed: &Routed, engine: &PlainEngine) -> [u64; 2] {
     })
 }
 
-/// d-mod-k reaches hosts 4 and 6 over spine 0, so two flows share one cable.
-///
-/// A leaf that chooses gives each flow a separate cable, and both are twice as fast.
+/// d-mod-k reaches hosts 4 and 6 over spine 0, so two flows share one cable. A leaf that chooses gives each flow a
+/// separate cable, and both are twice as fast.
 #[test]
 fn choosing_doubles_an_unlucky_pair() {
     let routed = two_spines(2, "4x DDR 2 m");

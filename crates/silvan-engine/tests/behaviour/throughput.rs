@@ -58,9 +58,8 @@ fn limited_by_the_cable_with_its_headers() {
     }
 }
 
-/// A sink slower than the cable is busy from the first packet on, so deliveries are one service time apart.
-///
-/// The rest stays in the buffers, and in the long run the source sends at the sink's rate.
+/// A sink slower than the cable is busy from the first packet on, so deliveries are one service time apart. The rest
+/// stays in the buffers, and in the long run the source sends at the sink's rate.
 #[test]
 fn limited_by_the_sink() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
@@ -87,10 +86,9 @@ fn every_nth(instants: &[Time], nth: usize, round_trip: Span) {
     }
 }
 
-/// A switch buffer of B packets behind a long cable.
-///
-/// Credits taken at s come back when the head has crossed the cable and the switch, the tail has left, and the credit
-/// has crossed the cable: s + prop + latency + ser + prop + credit delay.
+/// A switch buffer of B packets behind a long cable. Credits taken at s come back when the head has crossed the cable
+/// and the switch, the tail has left, and the credit has crossed the cable: s + prop + latency + ser + prop + credit
+/// delay.
 #[test]
 fn limited_by_a_switch_buffer_behind_a_long_cable() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
@@ -124,10 +122,8 @@ fn limited_by_a_switch_buffer_behind_a_long_cable() {
     }
 }
 
-/// A receive buffer of B packets.
-///
-/// The credit of a packet granted at g is back when the packet has arrived, the sink has received it, and the credit
-/// has crossed the cable.
+/// A receive buffer of B packets. The credit of a packet granted at g is back when the packet has arrived, the sink has
+/// received it, and the credit has crossed the cable.
 #[test]
 fn limited_by_a_receive_buffer() {
     let (short, long) = (cable("4x DDR 1 m"), cable("4x DDR 500 m"));
@@ -150,9 +146,8 @@ fn limited_by_a_receive_buffer() {
     }
 }
 
-/// Credits are whole blocks per packet.
-///
-/// A buffer of 33 blocks holds as many packets of 100 bytes of payload (126 on the wire, 2 blocks) as two go into 33.
+/// Credits are whole blocks per packet. A buffer of 33 blocks holds as many packets of 100 bytes of payload (126 on the
+/// wire, 2 blocks) as two go into 33.
 #[test]
 fn small_packets_occupy_whole_blocks() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
@@ -269,9 +264,7 @@ fn counters_agree_with_the_packets() {
 }
 
 /// Packets from a host to itself take its injection rate and nothing else: they are delivered when they have been
-/// injected.
-///
-/// A flow to another host, with which they take turns, keeps half of the rate.
+/// injected. A flow to another host, with which they take turns, keeps half of the rate.
 #[test]
 fn packets_to_the_sender_stay_in_the_host() {
     let kind = cable("4x DDR 2 m");

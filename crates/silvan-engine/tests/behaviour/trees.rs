@@ -100,9 +100,8 @@ fn a_chain_is_a_trunk() {
     );
 }
 
-/// Hosts 0 and 1 fill the buffers on the path to host 3, whose cable is slow.
-///
-/// Host 2 shares the trunk with them on its path to the idle host 4.
+/// Hosts 0 and 1 fill the buffers on the path to host 3, whose cable is slow. Host 2 shares the trunk with them on its
+/// path to the idle host 4.
 #[test]
 fn a_victim_is_held_in_a_branch() {
     let routed = Routed::row(
@@ -120,9 +119,8 @@ fn a_victim_is_held_in_a_branch() {
     assert_eq!((tree.contributing_flows, tree.victim_flows), (2, 1));
 }
 
-/// FIFO input buffers: packets for host 4 wait in the second switch, too, behind packets for host 3.
-///
-/// They are victims of the same root.
+/// FIFO input buffers: packets for host 4 wait in the second switch, too, behind packets for host 3. They are victims
+/// of the same root.
 #[test]
 fn packets_behind_others_in_a_fifo_are_victims_of_their_root() {
     let routed = Routed::row(
@@ -177,9 +175,8 @@ fn a_root_can_be_between_switches() {
     assert_eq!(tree.victims(), 0);
 }
 
-/// All hosts send to host 0 of a two-level fat tree of 4 leaves with 4 hosts each. One spine serves a destination.
-///
-/// So the tree has the root, that spine's port down, and one port up to it in each of the other 3 leaves. 3 sources are
+/// All hosts send to host 0 of a two-level fat tree of 4 leaves with 4 hosts each. One spine serves a destination. So
+/// the tree has the root, that spine's port down, and one port up to it in each of the other 3 leaves. 3 sources are
 /// next to the root at depth 1, and 12 behind the leaves at depth 3.
 #[test]
 fn a_silent_tree_in_a_fat_tree_is_three_deep() {

@@ -55,10 +55,9 @@ fn contains(set: &PortSet, number: PortNumber) -> bool {
 /// A channel: the port that a cable enters a switch by, and the lane on that cable.
 pub(super) type Channel = (PortId, u8);
 
-/// The channel-dependency graph: for each channel, the channels that follow it on some route.
-///
-/// A channel between switches is represented by the port at which it enters a switch. Channels from and to hosts are
-/// never part of a cycle, so the graph omits them.
+/// The channel-dependency graph: for each channel, the channels that follow it on some route. A channel between
+/// switches is represented by the port at which it enters a switch. Channels from and to hosts are never part of a
+/// cycle, so the graph omits them.
 pub(super) struct Dependencies<'f> {
     fabric: &'f Fabric,
     lanes: usize,
@@ -194,9 +193,8 @@ impl<'f> Dependencies<'f> {
         Ok(())
     }
 
-    /// Adds the dependencies of all ways to a destination that alternatives allow.
-    ///
-    /// `ways` are those of the destination before. Hosts of a leaf mostly have the same ones, which are not added again.
+    /// Adds the dependencies of all ways to a destination that alternatives allow. `ways` are those of the destination
+    /// before. Hosts of a leaf mostly have the same ones, which are not added again.
     pub(super) fn add_alternatives<'a>(
         &mut self,
         destination: HostId,

@@ -44,7 +44,6 @@ struct Paths<'f> {
     fabric: &'f Fabric,
     routes: Routes<'f>,
     steps: &'f LaneSteps,
-    /// Number of lanes.
     lanes: u8,
     highest: u8,
     leaves: Vec<SwitchId>,

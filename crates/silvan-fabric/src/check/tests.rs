@@ -68,9 +68,7 @@ fn the_11664_port_tree_is_reported_exactly() {
 }
 
 /// Ring of five: all shortest paths are unique, and paths of two cables form a chain around the ring, in either
-/// direction.
-///
-/// On a ring of three no path passes a whole switch-to-switch cable.
+/// direction. On a ring of three no path passes a whole switch-to-switch cable.
 #[test]
 fn minimal_routes_around_a_ring_are_named_as_a_cycle() {
     let fabric = ring(5);
@@ -397,9 +395,8 @@ proptest! {
         }
     }
 
-    /// SL to VL tables by input and output, and levels by pair of hosts.
-    ///
-    /// The check finds a cycle if and only if there is one; it finds packets without a lane first.
+    /// SL to VL tables by input and output, and levels by pair of hosts. The check finds a cycle if and only if there
+    /// is one; it finds packets without a lane first.
     #[test]
     fn tables_and_levels_are_followed(
         fabric in any_fabric(),

@@ -29,14 +29,10 @@ pub(crate) struct Record {
     /// Name of the node for people.
     pub name: String,
     pub guid: Option<Guid>,
-    /// Vendor and device.
     pub device: Option<DeviceId>,
-    /// LID of a switch.
     pub lid: Option<Lid>,
     pub port_count: u8,
-    /// Line of the record.
     pub line: usize,
-    /// Cabled ports.
     pub ports: Vec<RecordPort>,
 }
 
@@ -54,7 +50,6 @@ pub(crate) struct RecordPort {
     pub speed: Option<Speed>,
     /// The file has a place for width and speed, and one of them is not in it.
     pub lacks_rate: bool,
-    /// Line of the port.
     pub line: usize,
 }
 

@@ -32,7 +32,6 @@ struct End<'t> {
     guid: Guid,
 }
 
-/// A line.
 struct PortLine<'t> {
     local: End<'t>,
     rate: (&'t str, &'t str),

@@ -28,7 +28,6 @@ const NO_ROUTE: u16 = 0;
 /// Computer Networks 1(3), 1977). If an entry has several ports, the host's index selects one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedRoutes {
-    /// Parts of an address.
     parts: usize,
     /// Host by host, the parts of its address.
     addresses: Vec<u16>,
@@ -288,7 +287,6 @@ impl Hierarchy {
     }
 
     /// Sets the output ports of a switch towards the hosts of another switch. Returns `None` if a number does not fit.
-    ///
     /// The ports also serve hosts of other switches with the same parts up to the first difference. A host chooses by
     /// its index.
     pub(crate) fn set(

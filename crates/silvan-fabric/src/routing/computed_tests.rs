@@ -191,9 +191,8 @@ fn a_subtree_that_is_not_uniform_has_tables() {
     );
 }
 
-/// Rows grow with the sum of the sizes of the levels.
-///
-/// A table of 324 leaves, 324 switches of the second level and 162 roots would have 9 million entries for 11,664 hosts.
+/// Rows grow with the sum of the sizes of the levels. A table of 324 leaves, 324 switches of the second level and 162
+/// roots would have 9 million entries for 11,664 hosts.
 #[test]
 fn computed_routes_are_small() {
     let keys = json!({ "children": [18, 18, 36], "parents": [1, 18, 18] });

@@ -110,7 +110,6 @@ pub fn computed_d_mod_k(fabric: &Fabric) -> Option<ComputedRoutes> {
 struct DownPorts {
     leaf: Option<SwitchId>,
     ports: IdVec<SwitchId, Vec<PortNumber>>,
-    /// The switches above the leaf.
     above: Vec<SwitchId>,
 }
 
@@ -245,9 +244,7 @@ impl Tree {
     }
 
     /// Returns the connected parts of the tree without its highest level, the parts of these without their highest
-    /// level, and so on.
-    ///
-    /// The last parts are single leaves. Returns `None` if there are too many parts.
+    /// level, and so on. The last parts are single leaves. Returns `None` if there are too many parts.
     fn subtrees(&self, fabric: &Fabric, graph: &SwitchGraph) -> Option<Parts> {
         let highest = self.levels.iter().copied().max().unwrap_or(0);
         let switches = fabric.switch_count();

@@ -296,10 +296,8 @@ fn with_hosts(hosts: &IdVec<SwitchId, u64>) -> impl Iterator<Item = (SwitchId, u
         .map(|(switch, hosts)| (switch, *hosts))
 }
 
-/// Returns the hosts of each switch; likely inner switches have none.
-///
-/// A likely inner switch has fewer hosts than its neighbours with hosts. The switch with the fewest hosts in relation
-/// comes first.
+/// Returns the hosts of each switch; likely inner switches have none. A likely inner switch has fewer hosts than its
+/// neighbours with hosts. The switch with the fewest hosts in relation comes first.
 fn likely_leaves(graph: &SwitchGraph, mut hosts: IdVec<SwitchId, u64>) -> IdVec<SwitchId, u64> {
     const PRECISION: u64 = 1 << 20;
     let peers_of = |switch: SwitchId| {

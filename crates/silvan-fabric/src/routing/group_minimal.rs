@@ -52,7 +52,6 @@ impl RoutingAlgorithm for GroupMinimal {
     }
 }
 
-/// The group of each switch.
 fn groups_of<'a>(input: RoutingInput<'a>) -> Result<impl Fn(SwitchId) -> u32 + 'a, RoutingError> {
     let topology = with_groups(input.topology).ok_or_else(|| RoutingError::Refused {
         key: "routing",
@@ -131,7 +130,6 @@ fn computed_group_minimal(
     (made.is_ok() && fits).then_some(routes.0)
 }
 
-/// Switches by group.
 struct Groups {
     graph: SwitchGraph,
     of: IdVec<SwitchId, u32>,

@@ -68,7 +68,6 @@ struct Cable {
 /// The shortest legal paths to a leaf.
 struct PathsToLeaf {
     leaf: SwitchId,
-    /// The cables of each switch.
     cables: IdVec<SwitchId, Vec<Cable>>,
     /// All other switches with a path, from the nearest to the farthest.
     switches: Vec<SwitchId>,
@@ -145,7 +144,6 @@ struct Loads {
     sources: IdVec<SwitchId, u64>,
     /// True once hosts that are not first count, too.
     are_all_hosts: bool,
-    /// The cable of each switch.
     chosen: IdVec<SwitchId, Option<Cable>>,
     /// True for the switches on the main path.
     is_main: IdVec<SwitchId, bool>,

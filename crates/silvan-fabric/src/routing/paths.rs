@@ -127,7 +127,6 @@ impl LaneSteps {
     }
 
     /// Returns the lane behind a cable of kind `out`, for a packet that came on `lane` by a cable of kind `entered`.
-    ///
     /// The lane is not limited to the existing lanes.
     pub(crate) fn next(entered: u8, out: u8, lane: u8) -> u8 {
         lane + u8::from(entered != 0 && out != 0 && out <= entered)

@@ -75,7 +75,6 @@ pub fn up_down(fabric: &Fabric, roots: &[String]) -> Result<ForwardingTables, Ro
 pub(super) struct Order {
     /// Place of a switch among all, from the roots downwards.
     place: IdVec<SwitchId, u32>,
-    /// All switches by place.
     switches: Vec<SwitchId>,
 }
 
@@ -179,7 +178,6 @@ impl Order {
         (cables, Reverse(ports))
     }
 
-    /// The paths to a leaf.
     pub(super) fn paths_to(&self, graph: &SwitchGraph, leaf: SwitchId) -> Paths {
         let count = self.switches.len();
         let mut below = IdVec::filled(UNREACHABLE, count);
@@ -309,7 +307,6 @@ fn refused(problem: String, hint: String) -> RoutingError {
     }
 }
 
-/// The root of a name.
 pub(super) fn root(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
     let node = fabric.node_by_name(name);
     let switch = node.and_then(|node| fabric.nodes[node].as_switch());

@@ -43,9 +43,8 @@ fn pairs_by_port(fabric: &Fabric, tables: &ForwardingTables) -> IdVec<PortId, us
     pairs
 }
 
-/// Cables on the shortest path up towards a root and then down, by the states (switch, has turned down).
-///
-/// A cable goes up if it leads to a lower rank, or to a lower index of equal ranks.
+/// Cables on the shortest path up towards a root and then down, by the states (switch, has turned down). A cable goes
+/// up if it leads to a lower rank, or to a lower index of equal ranks.
 fn shortest_legal(
     fabric: &Fabric,
     ranks: &BTreeMap<SwitchId, usize>,

@@ -123,9 +123,8 @@ impl Routed {
     }
 
     /// Switches in a row; `hosts[i]` are the cables of the hosts on switch `i`, which are numbered
-    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`.
-    ///
-    /// Hosts are on the first ports of a switch, then comes the trunk to the previous one.
+    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`. Hosts are on the first
+    /// ports of a switch, then comes the trunk to the previous one.
     pub fn row(hosts: &[&[LinkKind]], trunks: &[LinkKind]) -> Self {
         let mut builder = FabricBuilder::new();
         let mut previous = None;

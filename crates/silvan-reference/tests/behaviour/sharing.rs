@@ -129,9 +129,7 @@ fn lane_weights_divide_the_link() {
 }
 
 /// With room for one large packet at the switch, a flow of large packets gets its turns next to a flow of small
-/// packets.
-///
-/// It does not if the host passes over packets without credits.
+/// packets. It does not if the host passes over packets without credits.
 #[test]
 fn large_packets_get_their_turn_unless_hosts_pass_over_them() {
     let row = Routed::row(&[&[cable("4x DDR 2 m"); 2]], &[]);

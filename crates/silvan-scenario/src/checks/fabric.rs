@@ -576,10 +576,9 @@ fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
         .collect()
 }
 
-/// Returns the error of given or computed tables that do not lead to their destinations.
-///
-/// Its place is the tables' file, `origin`, the table entry at fault, or the algorithm. `lanes` is the number of
-/// virtual lanes that would keep the paths from deadlock, 1 if unknown.
+/// Returns the error of given or computed tables that do not lead to their destinations. Its place is the tables' file,
+/// `origin`, the table entry at fault, or the algorithm. `lanes` is the number of virtual lanes that would keep the
+/// paths from deadlock, 1 if unknown.
 fn cannot_follow(
     error: &RouteError,
     section: &FabricSection,

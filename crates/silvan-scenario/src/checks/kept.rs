@@ -21,7 +21,6 @@ const MOST: usize = 6;
 /// Most hosts of one that is kept, so that it takes some megabytes.
 const MOST_HOSTS: usize = 2048;
 
-/// A fabric and its checked routes.
 #[derive(Debug, Clone)]
 pub(crate) struct RoutedFabric {
     pub fabric: Arc<Fabric>,
@@ -135,7 +134,6 @@ pub(crate) fn kept(key: &Key) -> Option<RoutedFabric> {
     all().find(key)
 }
 
-/// Keeps them.
 pub(crate) fn keep(key: Key, routed: &RoutedFabric) {
     if routed.fabric.host_count() <= MOST_HOSTS {
         all().add(key, routed.clone());

@@ -563,7 +563,6 @@ fn pipeline_of(
     })
 }
 
-/// The table of methods.
 fn methods(entries: &[MethodEntry]) -> Result<Vec<MethodRule>, ScenarioError> {
     let entries = entries.iter().enumerate();
     entries

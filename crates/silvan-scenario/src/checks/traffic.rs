@@ -120,7 +120,6 @@ impl HostNames for Names {
     }
 }
 
-/// The hosts that a list names.
 pub(super) fn hosts_named(
     fabric: &Fabric,
     names: &[HostRef],

@@ -34,9 +34,8 @@ fn shipped_files_are_read_and_written_back() {
 }
 
 /// Oracle: the scenario itself. Its text reads back unchanged, and changes like the scenario under
-/// any override.
-///
-/// Overrides are every key of every shipped file, with the value there, in one of three files.
+/// any override. Overrides are every key of every shipped file, with the value there, in one of
+/// three files.
 #[test]
 fn the_written_scenario_changes_as_the_scenario_does() {
     let mut changes = vec![

@@ -120,9 +120,8 @@ fn a_flow_alone_is_not_slowed_down() {
     }
 }
 
-/// The first packet's latency, and the time of the slowest stage for each other packet.
-///
-/// 16 packets of 2048 bytes go over two cables of 20 m, at 16 Gbit/s with 26 bytes of header, into a sink of 8 Gbit/s.
+/// The first packet's latency, and the time of the slowest stage for each other packet. 16 packets of 2048 bytes go
+/// over two cables of 20 m, at 16 Gbit/s with 26 bytes of header, into a sink of 8 Gbit/s.
 #[test]
 fn completion_is_that_of_the_closed_form() {
     let text = r#"

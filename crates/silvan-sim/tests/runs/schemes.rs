@@ -29,7 +29,6 @@ const LONGEST_GAP: Span = Span::from_us(800);
 
 /// Promises of a scheme, and its setup.
 struct Promise {
-    /// Keys of the scenario.
     keys: &'static [(&'static str, &'static str)],
     /// True if the scheme needs several paths.
     needs_paths: bool,
@@ -40,9 +39,8 @@ struct Promise {
     /// Time after a burst in which all flows are back at `share` of their links.
     recovery: Span,
     share: f64,
-    /// Most undelivered payload of a flow, if the scheme bounds it.
-    ///
-    /// The queue of a port is then at most that of the flows that pass it.
+    /// Most undelivered payload of a flow, if the scheme bounds it. The queue of a port is then at most that of the
+    /// flows that pass it.
     in_flight: Option<u64>,
     /// Most bytes that wait for a port, if the scheme bounds them itself.
     queue: Option<u64>,

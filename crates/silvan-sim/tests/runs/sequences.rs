@@ -48,9 +48,7 @@ const STAR: &str = r#"
 "#;
 
 /// Time of one message: two cables, the switch, its wire bytes at 16 Gbit/s (half a nanosecond each) on the first
-/// cable.
-///
-/// Then follows its last packet on the second cable.
+/// cable. Then follows its last packet on the second cable.
 const MESSAGE_NS: u64 = 100 + 150 + 100 + 1_037 + 1_037 + (5_000 - 2 * 2_048 + 26) / 2;
 
 #[test]
@@ -112,9 +110,8 @@ fn completion_is_the_sum_of_flows_alone() {
     }
 }
 
-/// Two sequences through an incast that congestion control throttles.
-///
-/// The engine for plain fabrics and the engine for every fabric agree, and so do runs with one seed.
+/// Two sequences through an incast that congestion control throttles. The engine for plain fabrics and the engine for
+/// every fabric agree, and so do runs with one seed.
 #[test]
 fn engine_forms_agree() {
     let text = r#"

@@ -50,7 +50,6 @@ pub trait Driver: Debug + Send {
 #[derive(Debug)]
 pub(crate) struct External {
     driver: Box<dyn Driver>,
-    /// Number of its job.
     job: usize,
     requests: Vec<Request>,
     pauses_when_idle: bool,

@@ -14,10 +14,9 @@ pub(crate) struct Sent {
     pub message: u32,
 }
 
-/// Packets from one host to another on one service level, which arrive in order.
-///
-/// If packets may overtake each other (adaptive routing), a message is complete when as many
-/// packets have arrived as had been sent with its last packet.
+/// Packets from one host to another on one service level, which arrive in order. If packets may
+/// overtake each other (adaptive routing), a message is complete when as many packets have arrived
+/// as had been sent with its last packet.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     delivered: u64,

@@ -56,7 +56,6 @@ pub const JOBS: [&str; 5] = [
     "get-broadcast",
 ];
 
-/// Kind of a congestor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Congestor {
     Alltoall,

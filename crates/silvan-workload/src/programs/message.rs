@@ -15,7 +15,6 @@ pub(crate) enum Stage {
     Data,
     /// Bytes for another rank's memory.
     Put,
-    /// Request for data.
     GetRequest,
     /// Requested data.
     GetReply,

@@ -129,7 +129,6 @@ impl Bursts {
         }
     }
 
-    /// The pause before an operation.
     fn pause_before(&mut self, operation: u64, now: Time) -> Span {
         let begun = *self.begun.get_or_insert(now);
         let ended = self.ends().get(self.met).copied();

@@ -38,7 +38,6 @@ pub(crate) struct Job {
     pub done_at: Option<Time>,
 }
 
-/// Action of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
     /// A sequential rank goes on.
@@ -553,7 +552,6 @@ impl Programs {
         totals.sent_bytes += bytes;
     }
 
-    /// Posts a receive.
     pub(crate) fn receive(&mut self, rank: u32, posted: Posted, now: Time) {
         if let Some(arrived) = self.ranks[rank as usize].matcher.post(posted) {
             self.matched(posted, arrived, now);

@@ -59,10 +59,8 @@ pub struct Dependency {
 }
 
 /// Finds a cycle of nodes, each of which waits for the next, and the last for the first. An edge is a waiting node and
-/// the node that it waits for.
-///
-/// Nodes without any order are left over (A. B. Kahn, CACM 5:11, 1962). From any such node, the nodes that it waits for
-/// lead into a cycle.
+/// the node that it waits for. Nodes without any order are left over (A. B. Kahn, CACM 5:11, 1962). From any such node,
+/// the nodes that it waits for lead into a cycle.
 pub(crate) fn cycle(
     nodes: usize,
     edges: impl Iterator<Item = (u32, u32)> + Clone,

@@ -46,7 +46,6 @@ pub(crate) struct QueuePair {
 /// A message that a rank sends on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
-    /// Start time.
     pub at: Time,
     pub message: u32,
     pub queue_pair: QueuePair,

@@ -20,7 +20,6 @@ pub(crate) struct Checker<'a> {
     pub(crate) general: &'a TrafficSection,
 }
 
-/// A load resolved for one host.
 pub(crate) struct ResolvedLoad {
     /// Offered payload rate [bit/s].
     pub(crate) rate: f64,
@@ -59,7 +58,6 @@ impl Checker<'_> {
         self.environment.injection.len()
     }
 
-    /// The host that a key names.
     pub(crate) fn host(&self, key: &'static str, host: &HostRef) -> Result<HostId, TrafficError> {
         let hosts = self.hosts();
         match host {

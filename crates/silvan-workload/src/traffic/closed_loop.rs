@@ -13,7 +13,6 @@ pub(crate) struct ClosedLoopPlan {
     /// Number of rounds through the list; the maximum means without end.
     pub(crate) iterations: u64,
     pub(crate) sl: Sl,
-    /// Statistics class.
     pub(crate) class: u16,
     /// Payload bytes of a message.
     pub(crate) message: u32,
@@ -152,7 +151,6 @@ impl ClosedLoop {
         self.plan.to.contains(&host)
     }
 
-    /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class
     }

@@ -13,7 +13,6 @@ use crate::traffic::spec::Window;
 pub(crate) struct Plan {
     pub(crate) dst: HostId,
     pub(crate) sl: Sl,
-    /// Statistics class.
     pub(crate) class: u16,
     /// Payload bytes of a message.
     pub(crate) message: u32,
@@ -119,7 +118,6 @@ impl Fixed {
         }
     }
 
-    /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class
     }

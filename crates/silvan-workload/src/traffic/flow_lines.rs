@@ -57,7 +57,6 @@ pub struct FlowLine {
 }
 
 impl FlowLine {
-    /// An error in this line.
     pub(crate) fn error(&self, message: String, hint: &'static str) -> FlowLineError {
         FlowLineError {
             line: self.line,
@@ -96,7 +95,6 @@ const STARTS: [(&str, Option<&str>); 6] = [
     ("start_ps", Some("ps")),
 ];
 
-/// Places of the columns.
 struct Columns {
     from: usize,
     to: usize,

@@ -17,7 +17,6 @@ use crate::traffic::spec::Window;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowListPlan {
     pub(crate) sl: Sl,
-    /// Statistics class.
     pub(crate) class: u16,
     /// Largest payload of a packet in bytes.
     pub(crate) mtu: u32,
@@ -28,7 +27,6 @@ pub(crate) struct FlowListPlan {
     pub(crate) whole: bool,
 }
 
-/// Starts of flows.
 #[derive(Clone, Debug)]
 pub(crate) enum Starts {
     /// By themselves.
@@ -169,7 +167,6 @@ impl FlowList {
         }
     }
 
-    /// Statistics class.
     pub(crate) fn class(&self) -> u16 {
         self.plan.class
     }
@@ -217,7 +214,6 @@ impl FlowList {
         self.plan.mtu
     }
 
-    /// The flows of a list.
     pub(crate) fn listed(&self) -> Option<&[ListedFlow]> {
         match &self.supply {
             FlowSupply::Listed(flows, _) => Some(flows),

@@ -61,10 +61,9 @@ impl Targets {
     }
 }
 
-/// Instants at which several hosts send to one host, as seen by one of the senders.
-///
-/// Each host computes separately at which instants it takes part: a permutation chosen by the number of the incast
-/// orders the senders, and the first of them take part.
+/// Instants at which several hosts send to one host, as seen by one of the senders. Each host computes separately at
+/// which instants it takes part: a permutation chosen by the number of the incast orders the senders, and the first of
+/// them take part.
 #[derive(Clone, Debug)]
 pub(crate) struct Incasts {
     /// The instants, equal at all hosts.

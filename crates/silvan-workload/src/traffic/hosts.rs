@@ -32,10 +32,9 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Returns `Ok` if a packet can start now, else the earliest possible start.
-    ///
-    /// Separate from [`emit`](Self::emit), so that answers stay in registers. A packet in a chain of results is copied
-    /// through memory each time, which costs more than all the rest.
+    /// Returns `Ok` if a packet can start now, else the earliest possible start. Separate from [`emit`](Self::emit), so
+    /// that answers stay in registers. A packet in a chain of results is copied through memory each time, which costs
+    /// more than all the rest.
     #[inline]
     fn ready<G: Gate>(
         &mut self,

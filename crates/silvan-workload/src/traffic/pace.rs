@@ -19,10 +19,8 @@ pub enum Spacing {
 
 use crate::traffic::rng::{Stream, exponential};
 
-/// Bits behind the binary point of the instants in this module: 2^-32 ps.
-///
-/// So a rate holds over any run, although its gap between messages is no whole number of
-/// picoseconds.
+/// Bits behind the binary point of the instants in this module: 2^-32 ps. So a rate holds over any
+/// run, although its gap between messages is no whole number of picoseconds.
 const FRACTION_BITS: u32 = 32;
 
 /// The arrival process of one source.

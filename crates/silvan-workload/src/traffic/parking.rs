@@ -67,10 +67,9 @@ pub(crate) struct Parking {
     held: Box<Held>,
 }
 
-/// Throttled queues, in the order of their throttling.
-///
-/// A source may have hundreds of them and be polled for each packet. So a poll checks sets, and only queues whose
-/// answer may have changed. Each place is in one of the first three sets.
+/// Throttled queues, in the order of their throttling. A source may have hundreds of them and be polled for each
+/// packet. So a poll checks sets, and only queues whose answer may have changed. Each place is in one of the first
+/// three sets.
 #[derive(Clone, Debug, Default)]
 struct Held {
     /// Queues to query again.

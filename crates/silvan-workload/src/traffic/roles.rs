@@ -19,10 +19,8 @@ pub enum Role {
 }
 
 /// Returns the number of `hosts` hosts for each of the `fractions`: the whole part of fraction *
-/// hosts.
-///
-/// Remaining hosts go one by one to the largest remainders, on a tie to the earlier fraction. The
-/// counts sum to `hosts` if the fractions sum to 1.
+/// hosts. Remaining hosts go one by one to the largest remainders, on a tie to the earlier
+/// fraction. The counts sum to `hosts` if the fractions sum to 1.
 pub(crate) fn largest_remainder<const N: usize>(fractions: [f64; N], hosts: usize) -> [usize; N] {
     let quotas = fractions.map(|fraction| fraction * hosts as f64);
     let mut counts = quotas.map(|quota| quota.floor() as usize);
@@ -47,10 +45,9 @@ pub(crate) fn placement_order(hosts: usize, placement_seed: u64) -> Vec<HostId> 
 }
 
 /// Deals `members` out to as many subsets as there are hotspots, so that the sizes differ by one at
-/// most; `members[i]` ends up in subset i modulo their number.
-///
-/// A hotspot in its own subset changes places with a member of the next subset. It stays only if
-/// there is a single hotspot or a single member.
+/// most; `members[i]` ends up in subset i modulo their number. A hotspot in its own subset changes
+/// places with a member of the next subset. It stays only if there is a single hotspot or a single
+/// member.
 pub(crate) fn deal(members: &mut [HostId], hotspots: &[u32]) {
     let subsets = hotspots.len();
     if subsets < 2 || members.len() < 2 {

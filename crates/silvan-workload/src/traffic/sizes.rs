@@ -210,7 +210,6 @@ impl<'de> Deserialize<'de> for SizeMix {
     }
 }
 
-/// Sizes to draw from.
 #[derive(Clone, Debug)]
 pub(crate) enum Sizes {
     Fixed(u64),

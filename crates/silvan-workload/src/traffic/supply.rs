@@ -121,9 +121,8 @@ pub(crate) enum Supply {
 }
 
 impl Supply {
-    /// Makes a new message that can start now the current message of `spread`.
-    ///
-    /// Otherwise returns the earliest instant of a new message, without the queues of `spread`.
+    /// Makes a new message that can start now the current message of `spread`. Otherwise returns
+    /// the earliest instant of a new message, without the queues of `spread`.
     #[inline]
     pub(crate) fn draw<G: Gate>(
         &mut self,

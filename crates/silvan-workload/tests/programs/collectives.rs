@@ -9,10 +9,8 @@ use silvan_workload::programs::{Group, Looped, Op, Steps};
 
 use crate::common::{job, messaging, run, sequence};
 
-/// Returns the ranks whose data has reached each rank at the end.
-///
-/// Interprets the operations with contents and without time: a message carries the knowledge of its sender at the start
-/// of the send.
+/// Returns the ranks whose data has reached each rank at the end. Interprets the operations with contents and without
+/// time: a message carries the knowledge of its sender at the start of the send.
 fn knowledge(programs: &[Vec<Op>]) -> Vec<BTreeSet<u32>> {
     let n = programs.len();
     let mut known: Vec<BTreeSet<u32>> = (0..n as u32).map(|rank| [rank].into()).collect();
@@ -204,9 +202,8 @@ fn bytes_are_the_closed_form() {
     }
 }
 
-/// In an allreduce along a binomial tree, a rank sends the vector to its parent, and to each child.
-///
-/// The root has ceil(log2 n) children; a rank at place p has one at each distance below the lowest bit of p.
+/// In an allreduce along a binomial tree, a rank sends the vector to its parent, and to each child. The root has
+/// ceil(log2 n) children; a rank at place p has one at each distance below the lowest bit of p.
 #[test]
 fn bytes_of_a_tree_follow_from_children() {
     for n in 2..=33_u32 {
@@ -227,9 +224,8 @@ fn bytes_of_a_tree_follow_from_children() {
     }
 }
 
-/// Bytes between each two ranks: a ring uses neighbours only, a direct operation all pairs equally.
-///
-/// In a hierarchical operation only ranks of one index send to other servers, (M - 1) / M of a part of the L-th.
+/// Bytes between each two ranks: a ring uses neighbours only, a direct operation all pairs equally. In a hierarchical
+/// operation only ranks of one index send to other servers, (M - 1) / M of a part of the L-th.
 #[test]
 fn bytes_between_ranks_are_the_closed_form() {
     let (n, local) = (12_u64, 4_u64);

@@ -19,7 +19,6 @@ pub fn cable() -> LinkKind {
     )
 }
 
-/// Hosts at one switch.
 pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
     let mut builder = FabricBuilder::new();
     let switch = builder.add_switch("S".to_owned(), hosts).unwrap();

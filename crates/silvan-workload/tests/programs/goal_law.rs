@@ -15,9 +15,8 @@ const MOST_OPS: usize = 64;
 const MOST_COMPUTING: Span = Span::from_ms(1);
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A text is a schedule, or one mistake with its place.
-///
-/// A schedule that is written and read again is equal. A small schedule ends, or ends in a fault; it does not hang.
+/// A text is a schedule, or one mistake with its place. A schedule that is written and read again is equal. A small
+/// schedule ends, or ends in a fault; it does not hang.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match goal::parse(&text) {

@@ -18,10 +18,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// Plain implementation of the standard: all pairs are tried in the order of messages and receives, until there is no
-/// change.
-///
-/// MPI 4.0, section 3.5: a message is taken by the first posted receive that fits, a receive takes the first message
-/// that fits.
+/// change. MPI 4.0, section 3.5: a message is taken by the first posted receive that fits, a receive takes the first
+/// message that fits.
 fn all_at_once(events: &[Event]) -> Vec<(usize, usize)> {
     let mut posted = Vec::new();
     let mut arrived = Vec::new();
@@ -45,9 +43,8 @@ fn all_at_once(events: &[Event]) -> Vec<(usize, usize)> {
 }
 
 proptest! {
-    /// Matching does not depend on the order of arrival and posting.
-    ///
-    /// With all receives posted before the messages, the pairs are equal.
+    /// Matching does not depend on the order of arrival and posting. With all receives posted before the messages, the
+    /// pairs are equal.
     #[test]
     fn pairs_are_those_of_the_standard(events in proptest::collection::vec(event(), 0..60)) {
         let mut matcher = Matcher::default();

@@ -141,9 +141,8 @@ fn hosts_are_not_in_lockstep() {
     }
 }
 
-/// Returns the uniform bytes of a B node at p = 0.75, relative to a host's injection in 1 ms.
-///
-/// The node has no credits for 1 ms and can then use its uniform class alone for 1 ms.
+/// Returns the uniform bytes of a B node at p = 0.75, relative to a host's injection in 1 ms. The
+/// node has no credits for 1 ms and can then use its uniform class alone for 1 ms.
 fn uniform_after_a_blocked_ms(catch_up: Limit<Span>) -> f64 {
     let ms = Span::from_ms(1);
     let mut traffic = b_traffic(0.75, catch_up, None, 4);

@@ -491,7 +491,6 @@ fn sizes_of_yaps_are_in_packets() {
 }
 
 /// Oracle: the sums by hand. Homa's files of DCTCP count packets of 1,460 bytes, and some shares in one of them fall.
-///
 /// Homa's draw takes the first size whose share reaches a random number (`MsgSizeDistributions.cc`).
 #[test]
 fn sizes_may_be_in_packets() {

@@ -45,7 +45,6 @@ pub fn refs(hosts: impl IntoIterator<Item = usize>) -> Vec<HostRef> {
     hosts.into_iter().map(|index| host(index).into()).collect()
 }
 
-/// Returns hosts as a selection.
 pub fn given(hosts: impl IntoIterator<Item = usize>) -> Selection {
     Selection::Given(refs(hosts))
 }

@@ -15,9 +15,8 @@ use crate::mock::{
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Packets carry no message number, so the order shows in their sizes.
-    ///
-    /// With messages of two full packets and a short packet, any mix-up within a queue pair breaks the pattern.
+    /// Packets carry no message number, so the order shows in their sizes. With messages of two full packets and a
+    /// short packet, any mix-up within a queue pair breaks the pattern.
     #[test]
     fn messages_of_a_queue_pair_do_not_mix(
         seed: u64,
@@ -72,9 +71,7 @@ fn a_throttled_destination_costs_a_v_node_nothing() {
 }
 
 /// Returns the messages of a V node of three hosts after the release of host 1, without the rest of a message in
-/// progress.
-///
-/// The host was throttled until its backlog of 5 was full.
+/// progress. The host was throttled until its backlog of 5 was full.
 fn after_a_full_backlog(seed: u64) -> Vec<Sent> {
     let spec = TrafficSection {
         backlog: 5,

@@ -126,7 +126,6 @@ impl ResponseFunction for Response {
     }
 }
 
-/// Checks Rmin.
 fn checked_min_rate(min_rate: f64) -> Result<f64, EcnError> {
     if min_rate > 0.0 && min_rate < 1.0 {
         Ok(min_rate)

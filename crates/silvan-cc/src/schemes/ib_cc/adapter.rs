@@ -413,7 +413,6 @@ impl IbAdapter {
         }
     }
 
-    /// A flow with state sends.
     fn send_throttled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let key = self.key(flow);
         let host = flow.source.index();

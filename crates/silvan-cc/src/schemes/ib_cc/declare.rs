@@ -43,7 +43,6 @@ impl FromKey<f64> for CctEntry {
     }
 }
 
-/// The key of a field.
 pub(super) fn key_of(field: &str) -> String {
     field.replace('_', "-")
 }
@@ -57,15 +56,13 @@ pub(super) fn keys_of(fields: &[&str]) -> String {
     }
 }
 
-/// Declares the settings of switch ports and of adapter ports.
-///
-/// A setting is written `Variant field: K as T`. `K` is the type of its keys in a scenario, and `T`, which implements
-/// [`FromKey<K>`], the type of its values. The first line of its comment documents it in `port` and `change`, all lines
-/// in its section. `datagrams` names the fields of management attributes that carry it, if any. For switches, they are
-/// fields of SwitchCongestionSetting, with the bit of Control_Map, and of SwitchPortCongestionSetting; for adapters, of
-/// CACongestionSetting. `search` states the values that `tune` and the arena try. `others` are keys of the section that
-/// are no settings of single ports. A mask selects ports in the section, and is one bit of a port elsewhere, which
-/// `of_port` documents.
+/// Declares the settings of switch ports and of adapter ports. A setting is written `Variant field: K as T`. `K` is the
+/// type of its keys in a scenario, and `T`, which implements [`FromKey<K>`], the type of its values. The first line of
+/// its comment documents it in `port` and `change`, all lines in its section. `datagrams` names the fields of
+/// management attributes that carry it, if any. For switches, they are fields of SwitchCongestionSetting, with the bit
+/// of Control_Map, and of SwitchPortCongestionSetting; for adapters, of CACongestionSetting. `search` states the values
+/// that `tune` and the arena try. `others` are keys of the section that are no settings of single ports. A mask selects
+/// ports in the section, and is one bit of a port elsewhere, which `of_port` documents.
 macro_rules! settings {
     (
         $d:tt
@@ -392,11 +389,10 @@ macro_rules! settings {
             $($entry_variant $entry)*
         } }
 
-        /// Calls a macro with the settings that management datagrams carry.
-        ///
-        /// Groups of a switch port's settings come with their fields in SwitchCongestionSetting, the bit of Control_Map
-        /// that selects them, and their fields in SwitchPortCongestionSetting. Then come the masks, and the settings of
-        /// an adapter with their fields in CACongestionSetting.
+        /// Calls a macro with the settings that management datagrams carry. Groups of a switch port's settings come
+        /// with their fields in SwitchCongestionSetting, the bit of Control_Map that selects them, and their fields in
+        /// SwitchPortCongestionSetting. Then come the masks, and the settings of an adapter with their fields in
+        /// CACongestionSetting.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! setting_datagrams {

@@ -97,7 +97,6 @@ pub(super) fn weight(value: u8, key: KeyPath) -> Result<ThresholdWeight, SchemeE
     ThresholdWeight::try_new(value).map_err(|error| refused(key, &error))
 }
 
-/// A parameter that the scheme refuses.
 pub(super) fn refused(key: KeyPath, error: &ParameterError) -> SchemeError {
     SchemeError::new(key, error.to_string(), error.hint())
 }

@@ -37,9 +37,8 @@ impl Interface {
         self.detector.is_congested()
     }
 
-    /// Returns the part of the link's rate in the congested state, at constant credits.
-    ///
-    /// It is one flit in 1 + f(c) cycles, or the part of random numbers that are at least f(c) (pft2021, figure 1).
+    /// Returns the part of the link's rate in the congested state, at constant credits. It is one flit in 1 + f(c)
+    /// cycles, or the part of random numbers that are at least f(c) (pft2021, figure 1).
     pub(super) fn limit(&self, parameters: &PftParameters) -> Option<f64> {
         let value = parameters.shift.of(self.used) as f64;
         self.is_congested().then(|| match parameters.sending {
@@ -210,9 +209,7 @@ impl Interface {
     }
 
     /// Returns the cycles from `next` on in which a flit could go, within the group of 64 and before `end`, and the end
-    /// of these cycles.
-    ///
-    /// If no group has such a cycle, the end is `end`.
+    /// of these cycles. If no group has such a cycle, the end is `end`.
     #[inline]
     fn open_cycles(&self, draws: &Draws, bits: u8, bound: u64, end: u64) -> (u64, u64) {
         if bound >> bits != 0 {

@@ -96,9 +96,8 @@ fn pulls_leave_at_their_part_of_the_links_rate() {
     assert_eq!(found, expected);
 }
 
-/// Four windows of eight packets arrive at the rate of the link.
-///
-/// Before the windows are in, only pulls that fit into the base round trip ahead have time.
+/// Four windows of eight packets arrive at the rate of the link. Before the windows are in, only pulls that fit into
+/// the base round trip ahead have time.
 #[test]
 fn a_burst_of_windows_is_let_in_before_more_is_pulled() {
     let mut credits = credits(8, Order::RoundRobin);

@@ -11,7 +11,6 @@ use super::inputs::Inputs;
 pub(super) enum Group {
     /// Packets whose path behind this output leads through these outputs; the last output is the root.
     Path(Vec<PortId>),
-    /// Packets to a host.
     Destination(HostId),
 }
 
@@ -35,9 +34,8 @@ impl Group {
     }
 }
 
-/// Sender of a message upstream: a line of an output by its lane, or the output itself as a root.
-///
-/// The destination is that of the packet that caused the message.
+/// Sender of a message upstream: a line of an output by its lane, or the output itself as a root. The destination is
+/// that of the packet that caused the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     pub output: PortId,

@@ -5,7 +5,6 @@ use silvan_core::{HostId, PortId, Sl, Time};
 use super::lines::Sender;
 use crate::hooks::{Flow, PortMessage};
 
-/// Content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// To the output upstream: set a queue aside for packets through a root, whose path is that to the sender's

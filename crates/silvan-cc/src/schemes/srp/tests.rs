@@ -227,10 +227,8 @@ fn lhrp_sends_again_when_the_switch_says() {
 }
 
 proptest! {
-    /// All packets are sent in the end, for any order of discards and grants.
-    ///
-    /// Reservations are used up once no packet is discarded any more, and no flow waits for a grant that it has not
-    /// requested.
+    /// All packets are sent in the end, for any order of discards and grants. Reservations are used up once no packet
+    /// is discarded any more, and no flow waits for a grant that it has not requested.
     #[test]
     fn no_flow_waits_without_end(
         is_small in any::<bool>(),

@@ -257,9 +257,8 @@ impl Case {
         self
     }
 
-    /// Sets PFC with thresholds after two packets, and one read of an input buffer or one overtaking at a time.
-    ///
-    /// Each host has a flow to each other host that always has packets.
+    /// Sets PFC with thresholds after two packets, and one read of an input buffer or one overtaking at a time. Each
+    /// host has a flow to each other host that always has packets.
     pub fn paused_and_crowded(self) -> Self {
         let mut case = self.paused();
         let wire = case.config.packet.mtu + case.config.packet.header;

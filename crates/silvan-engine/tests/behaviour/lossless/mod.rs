@@ -206,9 +206,8 @@ fn lookahead_engine_equals_general_engine() {
     }
 }
 
-/// Oracle: the general engine, with InfiniBand's congestion control.
-///
-/// It compares marks, notifications in and out of band, their charges, and their effects on the flows.
+/// Oracle: the general engine, with InfiniBand's congestion control. It compares marks, notifications in and out of
+/// band, their charges, and their effects on the flows.
 #[test]
 fn lookahead_engine_with_congestion_control_equals_general_engine() {
     let (becns, charged) = (Cell::new(0), Cell::new(0));
@@ -271,9 +270,8 @@ fn lookahead_engines_that_tell_of_deliveries_equal_general_engine() {
     assert!(told.get() > 10_000, "{} deliveries", told.get());
 }
 
-/// Oracle: the general engine, on fabrics of every kind that has windows.
-///
-/// They have lanes, links of different speed, chosen paths, and ports of a switch with immediate effects on each other.
+/// Oracle: the general engine, on fabrics of every kind that has windows. They have lanes, links of different speed,
+/// chosen paths, and ports of a switch with immediate effects on each other.
 #[test]
 fn general_lookahead_engine_equals_general_engine() {
     let (served, reordered, longer) = (Cell::new(0), Cell::new(0), Cell::new(0));
@@ -482,7 +480,6 @@ fn general_lookahead_engine_with_full_buffers_equals_general_engine() {
     );
 }
 
-/// A short cable.
 fn cable(speed: Speed) -> LinkKind {
     LinkKind::new(Width::X4, speed, Length::from_mm(1000))
 }

@@ -169,9 +169,8 @@ fn swift_keeps_the_round_trip_at_its_target() {
     equals_python(&output, "swift");
 }
 
-/// The receiver's queue never exceeds its grants, and the link is always busy.
-///
-/// The limit is more than the link carries while a grant and its packet are in progress.
+/// The receiver's queue never exceeds its grants, and the link is always busy. The limit is more than the link carries
+/// while a grant and its packet are in progress.
 #[test]
 fn a_receiver_gets_what_it_grants_at_the_rate_of_its_link() {
     let custom = Custom {

@@ -15,10 +15,8 @@ use crate::programs::op::{Group, Op};
 /// Tag of the messages of collective operations: beyond those that programs use.
 pub const TAG: u32 = 0xffff_0000;
 
-/// Passes the collective operations to a macro.
-///
-/// Each has a name in scenarios, a default algorithm, a sentence on a program that repeats it, and a sentence on its
-/// effect.
+/// Passes the collective operations to a macro. Each has a name in scenarios, a default algorithm, a sentence on a
+/// program that repeats it, and a sentence on its effect.
 macro_rules! with_operations {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
@@ -306,9 +304,8 @@ fn exchange(out: &mut Vec<Op>, to: u32, from: u32, sent: u64, received: u64) {
     out.push(Op::Wait);
 }
 
-/// Appends an operation backwards: the last step first, and each message in the other direction.
-///
-/// So a broadcast becomes a reduction, and an allgather a reduce-scatter.
+/// Appends an operation backwards: the last step first, and each message in the other direction. So a broadcast becomes
+/// a reduction, and an allgather a reduce-scatter.
 fn reversed(out: &mut Vec<Op>, forwards: impl FnOnce(&mut Vec<Op>)) {
     let mut ops = Vec::new();
     forwards(&mut ops);

@@ -9,14 +9,11 @@ use winnow::token::take_while;
 
 use crate::programs::schedule::Action;
 
-/// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// Number of ranks.
     Ranks(u32),
     /// A rank's block starts.
     Rank(u32),
-    /// A block ends.
     End,
     /// An operation.
     Op {

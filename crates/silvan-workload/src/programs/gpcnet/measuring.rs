@@ -85,7 +85,6 @@ impl Test {
     }
 }
 
-/// A rank that measures.
 #[derive(Debug)]
 pub(super) struct Measuring {
     pub keys: GpcnetSection,
@@ -180,7 +179,6 @@ impl Measuring {
         Group::range(self.slice * self.size, self.size)
     }
 
-    /// Steps of a test.
     fn length(&self, test: Test) -> u64 {
         match test {
             Test::Allreduce => 1,

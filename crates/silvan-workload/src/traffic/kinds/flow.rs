@@ -55,7 +55,6 @@ pub struct Flow {
     pub sl: Sl,
 }
 
-/// The source of a flow.
 pub(crate) struct FlowSource {
     /// The sender.
     pub(crate) from: HostId,

@@ -20,10 +20,8 @@ use crate::traffic::spec::Window;
 use crate::traffic::supply::{Mixed, Spread, Supply};
 use crate::traffic::values::{Hotspots, RoleShare, SeedSource};
 
-/// Messages that a class of a B node may run ahead of its share by default.
-///
-/// They are enough for chance to order the messages: a 50th of a percent of the shortest averaging window of gran2012
-/// (0.1 s).
+/// Messages that a class of a B node may run ahead of its share by default. They are enough for chance to order the
+/// messages: a 50th of a percent of the shortest averaging window of gran2012 (0.1 s).
 const DEFAULT_RUN_AHEAD_MESSAGES: u64 = 8;
 
 /// V, C and B nodes and their hotspots (gran2012, sections III to V and Frame I); all of them always have

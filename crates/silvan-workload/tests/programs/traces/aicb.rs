@@ -130,9 +130,8 @@ fn simai(head: &str, layers: &[&str]) -> Vec<u8> {
     format!("{head}\n{}\n{}\n", layers.len(), layers.join("\n")).into_bytes()
 }
 
-/// Two layers by hand: forwards 1 and 2 us, backwards 3 and 4 us for inputs and weights of each.
-///
-/// The update takes 5 us, and no step waits for it. All operations are of 1000 bytes and take less than that.
+/// Two layers by hand: forwards 1 and 2 us, backwards 3 and 4 us for inputs and weights of each. The update takes 5 us,
+/// and no step waits for it. All operations are of 1000 bytes and take less than that.
 #[test]
 fn layers_go_forwards_and_backwards() {
     let layers = [
@@ -315,9 +314,8 @@ fn ranks_are_compared_with_places() {
     assert_eq!(error.place, TracePlace::Ranks);
 }
 
-/// Groups of all ranks and pipelines of one rank each, in as many steps as ranks.
-///
-/// Every rank sends to the next rank. In a barrier by dissemination, it sends to the rank at each power of two.
+/// Groups of all ranks and pipelines of one rank each, in as many steps as ranks. Every rank sends to the next rank. In
+/// a barrier by dissemination, it sends to the rank at each power of two.
 #[test]
 fn many_ranks_and_sections_are_read() {
     const RANKS: u32 = 4096;

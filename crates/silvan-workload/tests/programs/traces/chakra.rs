@@ -22,7 +22,6 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A field with a number.
 fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
@@ -221,10 +220,8 @@ fn all(ranks: usize, kind: u64, size: u64) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Bytes that each rank sends in an operation of 1 MB of n ranks.
-///
-/// The size is that of the vector; for an allgather that of a rank's part; for an all-to-all that of all messages of a
-/// rank.
+/// Bytes that each rank sends in an operation of 1 MB of n ranks. The size is that of the vector; for an allgather that
+/// of a rank's part; for an all-to-all that of all messages of a rank.
 #[test]
 fn sizes_of_collectives_are_those_of_the_format() {
     let size = 1 << 20;

@@ -235,9 +235,8 @@ fn mistakes_are_located() {
     assert_eq!(error.place, TracePlace::Line(2));
 }
 
-/// A barrier with as many activators as waiters takes a wait for each of them instead of for each pair.
-///
-/// All waiters start at the end of the last activator.
+/// A barrier with as many activators as waiters takes a wait for each of them instead of for each pair. All waiters
+/// start at the end of the last activator.
 #[test]
 fn a_barrier_of_many_connections_costs_as_much_as_it_has_lines() {
     let activators: u64 = 20_000;

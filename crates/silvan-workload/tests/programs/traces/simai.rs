@@ -46,9 +46,8 @@ fn warnings(head: &str, layers: &[&str]) -> Vec<String> {
 /// Time that covers a small collective operation, and is less than any computation here.
 const SHORT: Span = Span::from_us(8);
 
-/// Weights first, and no gradients of the first layer's inputs: 100 + 200 + 40 + 70 + 30 us.
-///
-/// Only the first layer's allreduce is exposed. Updates delay the end of an allreduce, and are no work.
+/// Weights first, and no gradients of the first layer's inputs: 100 + 200 + 40 + 70 + 30 us. Only the first layer's
+/// allreduce is exposed. Updates delay the end of an allreduce, and are no work.
 #[test]
 fn data_parallel_layers_start_with_gradients_of_weights() {
     let layers = [
@@ -94,10 +93,9 @@ fn micro_has_operations_only() {
     assert_eq!((computed, bytes), (0, 2 * 3 * 1000 + 3 * 1000));
 }
 
-/// All ranks join the forward pass and the gradients of inputs, except for the first layer.
-///
-/// Operations on gradients of inputs overlap gradients of weights. So 100 + 200 us and 50 + 30 + 70 + 40 us are
-/// exposed, except for two forward operations.
+/// All ranks join the forward pass and the gradients of inputs, except for the first layer. Operations on gradients of
+/// inputs overlap gradients of weights. So 100 + 200 us and 50 + 30 + 70 + 40 us are exposed, except for two forward
+/// operations.
 #[test]
 fn model_parallel_gradients_of_inputs_overlap() {
     let layers = [
@@ -167,9 +165,8 @@ fn hybrids_follow_the_dimensions_of_the_network() {
     assert_eq!(warnings("HYBRID_CUSTOMIZED", &layers).len(), 1);
 }
 
-/// The all-to-all of embeddings overlaps the bottom layers: 10 us of layer 1 hide it.
-///
-/// So the step has 10 + 10 + 10 us forwards and 10 + 20 + 10 + 20 + 10 us backwards.
+/// The all-to-all of embeddings overlaps the bottom layers: 10 us of layer 1 hide it. So the step has 10 + 10 + 10 us
+/// forwards and 10 + 20 + 10 + 20 + 10 us backwards.
 #[test]
 fn embeddings_are_exchanged_beside_the_bottom_layers() {
     let layers = [

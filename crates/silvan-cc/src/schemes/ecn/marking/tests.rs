@@ -113,9 +113,7 @@ impl Resident for Switch {
 }
 
 /// Plays arrivals: local packets 0 and 1 at inputs 1 and 2, and packet 2 for another output at
-/// input 2.
-///
-/// Then remote packets 3 to 6 fill input 0, and packet 7 comes too late.
+/// input 2. Then remote packets 3 to 6 fill input 0, and packet 7 comes too late.
 fn scene<S: SwitchControl>(control: &mut S) -> Switch {
     let mut switch = Switch::default();
     for (input, output) in [

@@ -119,10 +119,8 @@ fn delay_of(rate: f64) -> f64 {
     1.0 / rate - 1.0
 }
 
-/// Returns the step up from an inter-packet delay.
-///
-/// If several acknowledgements are needed, their number is the packets that the discrete rate sends in the time of the
-/// continuous rate.
+/// Returns the step up from an inter-packet delay. If several acknowledgements are needed, their number is the packets
+/// that the discrete rate sends in the time of the continuous rate.
 fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
     let Some(faster) = ipd.checked_sub(1) else {
         return Increase {

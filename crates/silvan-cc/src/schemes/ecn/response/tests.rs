@@ -101,9 +101,8 @@ fn lipd_steps_by_one() {
     assert_eq!(tables.increase(0).next, 0);
 }
 
-/// A flow takes about as long from the lowest rate to the highest in discrete steps as along the curve.
-///
-/// The difference is rounding to whole acknowledgements, and down to a discrete rate.
+/// A flow takes about as long from the lowest rate to the highest in discrete steps as along the
+/// curve. The difference is rounding to whole acknowledgements, and down to a discrete rate.
 #[test]
 fn discrete_rates_recover_as_fast_as_continuous_ones() {
     for function in functions() {

@@ -97,9 +97,8 @@ fn becns_raise_the_index_and_the_delay_follows() {
     assert_eq!(adapter.counters(HostId::new(1)), AdapterCounters::default());
 }
 
-/// gran2012, section II.2: "Each time the timer expires, the CCTI is decremented by one for all associated flows".
-///
-/// Each SL has a separate timer; at zero there is no delay.
+/// gran2012, section II.2: "Each time the timer expires, the CCTI is decremented by one for all associated flows". Each
+/// SL has a separate timer; at zero there is no delay.
 #[test]
 fn the_timer_lowers_all_flows_of_its_sl() {
     let mut adapter = build(entry(150, 2), 127, ControlLevel::QueuePair, 4);
@@ -492,9 +491,7 @@ fn adapters_take_tables_and_levels_of_their_own() {
 }
 
 /// Limits are the index of each flow above CCTI 0, and the part of the link's rate with the table's delay between
-/// packets.
-///
-/// At SL level one limit holds for all destinations.
+/// packets. At SL level one limit holds for all destinations.
 #[test]
 fn limits_are_those_of_the_flows() {
     let host = HostId::new(0);

@@ -6,7 +6,6 @@ use crate::schemes::ib_cc::cct::CctEntry;
 use crate::schemes::ib_cc::list::EffectivePortSetting;
 use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
-/// Bytes per unit of Packet_Size.
 const PACKET_SIZE_UNIT: u16 = 64;
 
 /// Hot-loop data of a Port VL, half a cache line.

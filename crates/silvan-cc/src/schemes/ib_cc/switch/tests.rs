@@ -125,9 +125,8 @@ fn weight_zero_marks_nothing() {
     );
 }
 
-/// gran2012, section II.1: packets smaller than Packet_Size (here 8 * 64 bytes) do not get FECN.
-///
-/// They are not eligible, so they do not count for Marking_Rate.
+/// gran2012, section II.1: packets smaller than Packet_Size (here 8 * 64 bytes) do not get FECN. They are not eligible,
+/// so they do not count for Marking_Rate.
 #[test]
 fn small_packets_pass_unmarked_and_uncounted() {
     let mut switch = build(&parameters(15, 8, 1));
@@ -207,10 +206,8 @@ proptest! {
     }
 }
 
-/// Oracle: the geometric distribution.
-///
-/// Over a cycle of the table, gaps are at least `n` with probability (1 - p)^n, p = 1 / (Marking_Rate + 1), up to one
-/// quantile in 1,024. Their mean is Marking_Rate.
+/// Oracle: the geometric distribution. Over a cycle of the table, gaps are at least `n` with probability (1 - p)^n, p =
+/// 1 / (Marking_Rate + 1), up to one quantile in 1,024. Their mean is Marking_Rate.
 #[test]
 fn dithered_gaps_are_geometric() {
     for rate in [0u16, 1, 2, 3, 15, 128, 2_048] {
@@ -241,10 +238,8 @@ fn dithered_gaps_are_geometric() {
     }
 }
 
-/// Oracle: the binomial distribution, because inputs served in turn are independent of geometric gaps.
-///
-/// Of `n` marks, each of `k` inputs has n / k, within five standard deviations. The counter gives all marks to one
-/// input.
+/// Oracle: the binomial distribution, because inputs served in turn are independent of geometric gaps. Of `n` marks,
+/// each of `k` inputs has n / k, within five standard deviations. The counter gives all marks to one input.
 #[test]
 fn dithered_marks_fall_on_all_inputs_served_in_turn() {
     for (rate, inputs) in [
@@ -280,10 +275,9 @@ fn dithered_marks_fall_on_all_inputs_served_in_turn() {
     }
 }
 
-/// Oracle: the binomial distribution, within five standard deviations, with a fixed seed.
-///
-/// Marks among n eligible packets have mean n p and variance n p (1 - p), p = 1 / (Marking_Rate + 1). Unmarked gaps are
-/// geometric with mean Marking_Rate and variance (1 - p) / p^2.
+/// Oracle: the binomial distribution, within five standard deviations, with a fixed seed. Marks among n eligible
+/// packets have mean n p and variance n p (1 - p), p = 1 / (Marking_Rate + 1). Unmarked gaps are geometric with mean
+/// Marking_Rate and variance (1 - p) / p^2.
 #[test]
 fn random_marking_has_the_stated_mean() {
     const PACKETS: u32 = 200_000;

@@ -13,7 +13,6 @@ use super::{Lane, SetAside};
 use crate::hooks::PortMessage;
 
 impl SetAside {
-    /// Sends a message.
     pub(super) fn send(&mut self, now: Time, to: PortId, content: Content) {
         let message = content.message(now.saturating_add(self.message_delay), to);
         match &mut self.sent {
@@ -29,9 +28,8 @@ impl SetAside {
         self.plan();
     }
 
-    /// Plans the next reception of all outputs' messages, if messages are not exchanged.
-    ///
-    /// It comes early enough that answers are known before they arrive.
+    /// Plans the next reception of all outputs' messages, if messages are not exchanged. It comes early enough that
+    /// answers are known before they arrive.
     fn plan(&mut self) {
         let half = Span::from_ps(self.message_delay.as_ps() / 2);
         let first = self.expecting.peek().filter(|_| self.sent.is_none());

@@ -106,13 +106,11 @@ impl Groups {
     }
 }
 
-/// A collective operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CollectiveStep {
     pub operation: Operation,
     /// Size, as the operation defines it.
     pub bytes: u64,
-    /// Place of the root.
     pub root: u32,
     pub groups: Groups,
     /// The step that waits for it.
@@ -132,12 +130,10 @@ pub(crate) enum Waiter {
     End,
 }
 
-/// Kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
     /// Computes.
     Compute(Span),
-    /// A collective operation.
     Collective(CollectiveStep),
     /// Waits for collective operations that go on beside other steps.
     Join,

@@ -28,7 +28,6 @@ const AICB: [&str; 5] = [
 
 const HINT: &str = "see SimAI's description of workload files";
 
-/// Reads a section for each stage.
 pub(super) fn read(text: &str, settings: &TraceSettings) -> Result<Vec<Section>, TraceError> {
     let mut lines = (1..).zip(text.lines());
     let Some((_, first)) = lines.next() else {

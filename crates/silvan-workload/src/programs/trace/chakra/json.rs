@@ -30,7 +30,6 @@ pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Reads the trace of a rank.
 pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     let breaks = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();

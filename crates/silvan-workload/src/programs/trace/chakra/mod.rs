@@ -154,7 +154,6 @@ impl Node {
     }
 }
 
-/// Work of a node.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum NodeWork {
@@ -162,7 +161,6 @@ enum NodeWork {
     Metadata,
     /// Takes a time on the accelerator, or on the host.
     Compute { micros: u64, ops: u64, host: bool },
-    /// Sends a message.
     Send { to: u32, bytes: u64, tag: u32 },
     /// Receives a message.
     Receive { from: u32, bytes: u64, tag: u32 },
@@ -177,7 +175,6 @@ enum NodeWork {
     },
 }
 
-/// Hint for a wrong node.
 const NODE_HINT: &str = "correct the node, or leave it out";
 
 /// Refuses unknown versions. Chakra's converters leave the version empty and write an attribute `schema` instead.

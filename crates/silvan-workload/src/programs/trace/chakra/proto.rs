@@ -136,7 +136,6 @@ impl<'a> Messages<'a> {
 
 const HINT: &str = "the file is no Chakra trace, or damaged";
 
-/// Reads the trace of a rank.
 pub(super) fn read(bytes: &[u8], ranks: &mut Ranks) -> Result<(), TraceError> {
     let mut messages = Messages { bytes, at: 0 };
     let decoded = |error: DecodeError, at: u64| {

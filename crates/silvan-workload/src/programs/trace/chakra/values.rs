@@ -36,7 +36,6 @@ pub(super) enum Json {
     Object(Option<Box<Json>>),
 }
 
-/// Content of a list.
 #[derive(Debug, Default)]
 pub(super) struct List {
     /// True if an element is false or 0.

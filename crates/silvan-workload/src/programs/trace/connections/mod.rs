@@ -92,7 +92,6 @@ impl TraceFormat for Connections {
     }
 }
 
-/// Start of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Start {
     At(Span),
@@ -224,7 +223,6 @@ fn number(words: &[&str], place: usize, line: u32, what: &str) -> Result<u64, Tr
     })
 }
 
-/// The id of a trigger.
 fn trigger_id(words: &[&str], place: usize, line: u32) -> Result<u32, TraceError> {
     let id = number(words, place, line, "the id of a trigger")?;
     u32::try_from(id).map_err(|_| {

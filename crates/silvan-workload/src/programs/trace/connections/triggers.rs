@@ -62,9 +62,8 @@ struct Ends {
     waiters: Vec<u32>,
 }
 
-/// Dependencies in as many steps as the file has words.
-///
-/// Connections that wait for several others wait for their trigger, and the trigger waits for the others.
+/// Dependencies in as many steps as the file has words. Connections that wait for several others wait for their
+/// trigger, and the trigger waits for the others.
 pub(super) struct Triggers {
     /// Pairs of numbers, what waits and what it waits for: connections, and after them the shared triggers.
     pub edges: Vec<(u32, u32)>,

@@ -108,10 +108,8 @@ pub(super) struct Parallelism {
     /// Ranks of the network's first dimension.
     server: u32,
     /// True if the size of an allgather is that of the whole vector, as in SimAI (`MockNcclGroup.cc` divides it by the
-    /// ranks).
-    ///
-    /// In ASTRA-sim (`Ring.cc`) it is the part of a rank. In both, the size of a reduce-scatter is that of the whole
-    /// vector.
+    /// ranks). In ASTRA-sim (`Ring.cc`) it is the part of a rank. In both, the size of a reduce-scatter is that of the
+    /// whole vector.
     pub is_simai: bool,
     /// The last layer before the layer that joins dense and sparse features.
     pub last_bottom: usize,

@@ -106,10 +106,8 @@ fn places_of(layers: &[Layer<'_>], name: &str) -> impl Iterator<Item = usize> {
     (0..layers.len()).filter(move |place| layers[*place].name == name)
 }
 
-/// Returns the first layers of the parts of a micro-batch, and its end.
-///
-/// Parts have as many layers of the second name, with which a transformer's layer begins. If that number is not
-/// divisible, they have about as many layers, or none.
+/// Returns the first layers of the parts of a micro-batch, and its end. Parts have as many layers of the second name,
+/// with which a transformer's layer begins. If that number is not divisible, they have about as many layers, or none.
 fn cuts(layers: &[Layer<'_>], parts: usize) -> Vec<usize> {
     let name = layers.get(1).unwrap_or(&layers[0]).name;
     let starts: Vec<usize> = places_of(layers, name).collect();
