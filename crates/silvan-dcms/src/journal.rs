@@ -321,7 +321,10 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     if header.version != VERSION {
         return Err(JournalError::Content {
             line: 1,
-            why: format!("version {}, this silvan knows {VERSION}", header.version),
+            why: format!(
+                "version {}; this silvan reads version {VERSION}",
+                header.version
+            ),
         });
     }
     let mut changes = BTreeMap::new();

@@ -189,7 +189,7 @@ impl Metrics {
         let dcms = self.registry.sub_registry_with_prefix("silvan_dcms");
         dcms.register(
             "port_low",
-            "Whether the Marking_Rate of a port is held low",
+            "1 if the Marking_Rate of a port is held low",
             self.low.clone(),
         );
         dcms.register(
@@ -225,22 +225,22 @@ impl Metrics {
         );
         dcms.register(
             "acting",
-            "Whether the manager may change anything",
+            "1 if the manager may make changes",
             self.acting.clone(),
         );
         dcms.register(
             "standby",
-            "Whether the manager waits until no other instance is in charge",
+            "1 while another instance is in charge",
             self.standby.clone(),
         );
         dcms.register(
             "sm_found",
-            "Whether a subnet manager answers",
+            "1 if a subnet manager answers",
             self.sm_found.clone(),
         );
         dcms.register(
             "sm_awaited",
-            "Whether the manager waits for the first answer of a subnet manager",
+            "1 while the manager waits for the first answer of a subnet manager",
             self.sm_awaited.clone(),
         );
         dcms.register("switches", "Switches that answer", self.switches.clone());
@@ -253,7 +253,7 @@ impl Metrics {
         dcms.register("sweeps", "Sweeps of the counters", self.sweeps.clone());
         dcms.register_with_unit(
             "sweep_duration",
-            "What the last sweep took",
+            "Duration of the last sweep",
             Unit::Seconds,
             self.sweep_seconds.clone(),
         );

@@ -145,7 +145,7 @@ fn manager(findings: &mut HealthList, facts: &SurveyFacts) {
     let advice = "start OpenSM or the switches' subnet manager; sminfo shows which one answers";
     match facts.manager {
         ManagerState::Unknown => {
-            let what = "The local port knows no subnet manager".to_owned();
+            let what = "The local port has no LID of a subnet manager".to_owned();
             findings.add(Severity::Warning, what, advice);
         }
         ManagerState::Silent(lid) => {

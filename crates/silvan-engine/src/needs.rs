@@ -76,7 +76,7 @@ impl CompiledFabric {
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each stands for one hook; they are independent"
+    reason = "each is for one hook; they are independent"
 )]
 pub struct Needs {
     pub queues: bool,

@@ -188,7 +188,7 @@ impl From<&FabricError> for Refusal {
             E::BadLid { .. } => (whole(), "leave out the LID".into()),
             E::DuplicateLid { .. } | E::DuplicateGuid { .. } => (
                 whole(),
-                "give each node one of its own, or leave it out".into(),
+                "give each node a different one, or leave it out".into(),
             ),
             E::LidsExhausted { .. } => (
                 whole(),

@@ -280,7 +280,7 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
             &["start_ps", "end_ps"],
             "Start of the program, and end of its last rank.",
         ),
-        (&["finished"], "Whether all ranks have ended."),
+        (&["finished"], "True if all ranks have ended."),
         (&["completion_ps"], "`end_ps` - `start_ps`."),
         (
             &["ideal_ps"],
@@ -307,7 +307,7 @@ pub(crate) const RANKS: TableSchema = TableSchema {
         (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (&["host"], "Row of `hosts`."),
-        (&["finished"], "Whether the rank has ended."),
+        (&["finished"], "True if the rank has ended."),
         (&["end_ps"], "Its end."),
         (&["sends", "sent_bytes"], "Messages sent, and their bytes."),
         (&["receives"], "Messages received."),
@@ -329,7 +329,7 @@ pub(crate) const PROGRAM_MARKS: TableSchema = TableSchema {
     columns: &[
         (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
-        (&["label"], "What is measured."),
+        (&["label"], "Label of the measurement."),
         (
             &["index"],
             "Number of the measurement among those with this label.",

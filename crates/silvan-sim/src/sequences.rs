@@ -59,7 +59,7 @@ pub(crate) const SEQUENCES: TableSchema = TableSchema {
             &["iterations"],
             "Passes through the list that were completed.",
         ),
-        (&["finished"], "Whether all iterations were completed."),
+        (&["finished"], "True if all iterations were completed."),
         (&["start_ps"], "Start of the sequence."),
         (
             &["last_delivery_ps"],

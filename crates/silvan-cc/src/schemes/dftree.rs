@@ -79,7 +79,7 @@ impl Scheme for Dftree {
         if setup.data_vls <= SLOW {
             return Err(SchemeError::new(
                 "threshold",
-                "there is one data lane, and hotspots need one of their own",
+                "there is one data lane, and hotspots need a separate lane",
                 "set vl.data-vls to 2 or more",
             ));
         }

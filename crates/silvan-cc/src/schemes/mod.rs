@@ -180,8 +180,8 @@ register! {
         srp::Srp = "srp", "SRP, SMSRP and LHRP: speculative packets that switches discard, and reservations (Jiang et al. 2012, 2015).";
         reps::Reps = "reps", "REPS: packets take paths again that have delivered unmarked packets (Bonato et al. 2025).";
         vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination or output, without control (vFtree, DBBM, Flow2SL, VOQnet, OBQA, VOQsw).";
-        dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a lane of their own (Guay et al. 2011).";
-        congestion_isolation::CongestionIsolation = "congestion-isolation", "Congestion isolation: congesting flows move to a lane of their own, hop by hop (IEEE 802.1Qcz).";
+        dftree::Dftree = "dftree", "dFtree: flows to a hotspot move to a separate lane (Guay et al. 2011).";
+        congestion_isolation::CongestionIsolation = "congestion-isolation", "Congestion isolation: congesting flows move to a separate lane, hop by hop (IEEE 802.1Qcz).";
         recn::Recn = "recn", "RECN and FBICM: packets through a congested point move to a queue that is set aside, hop by hop (Duato et al. 2005).";
         pair_backpressure::PairBackpressure = "pair-backpressure", "Backpressure on pairs that congest an endpoint, in the manner of Slingshot (De Sensi et al. 2020).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";

@@ -172,7 +172,7 @@ impl Scheme for Srp {
         if setup.data_vls <= SPECULATIVE {
             return Err(SchemeError::new(
                 "protocol",
-                "there is one data lane, and speculative packets need one of their own",
+                "there is one data lane, and speculative packets need a separate lane",
                 "set vl.data-vls to 2 or more, and give lane 0 priority: vl.high = [[0, 255]], vl.low = [[1, 255]]",
             ));
         }

@@ -165,7 +165,7 @@ impl FabricFacts<'_> {
     /// The reason for schemes that choose among paths, where there are none to choose among.
     pub fn lacks_choice(&self, is_possible: fn(&dyn OtherRoutes) -> bool) -> Option<Unsuited> {
         let why = if self.chooses_paths {
-            "the fabric has a choice of paths of its own"
+            "the fabric already has a choice of paths"
         } else if self.switches == 1 {
             "the fabric has a single switch, and no paths to choose among"
         } else if !is_possible(self.other_routes) {

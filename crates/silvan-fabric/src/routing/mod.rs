@@ -178,7 +178,7 @@ register! {
     }
     given {
         Explicit = "explicit", "Given switch by switch in `fabric.tables` or `fabric.linear-tables`.";
-        None = "none", "No tables, whatever is given of them: switches discard all packets until a subnet manager sets\nroutes in the live fabric.";
+        None = "none", "No tables, given ones included: switches discard all packets until a subnet manager sets\nroutes in the live fabric.";
         Lfts = "lfts", "Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or\n`opensm.fdbs`.";
     }
 }

@@ -85,7 +85,7 @@ fn name_hosts(fabric: &mut Fabric, names: &[(String, String)]) -> Result<(), Sce
     fabric.rename_hosts(chosen).map_err(|(index, name)| {
         let message = format!("there are two nodes {name:?}");
         let error = ScenarioError::new(at("fabric.host-names").index(index), message);
-        error.with_hint("give each host a name of its own")
+        error.with_hint("give each host a different name")
     })
 }
 
@@ -292,7 +292,7 @@ fn with_lists(routing: Routing, lists: GuidLists) -> Result<Routing, ScenarioErr
     } = lists;
     let name = routing.name().name();
     let unused = |key: &str, what: &str, hint: &str| {
-        let message = format!("there is a file of {what}, but the routing {name:?} has none");
+        let message = format!("there is a file of {what}, but the routing {name:?} reads no file");
         Err(ScenarioError::new(at("fabric").key(key), message).with_hint(hint))
     };
     let both = |key: &str, what: &str| {

@@ -195,7 +195,8 @@ impl<'a> Places<'a> {
         if let Selection::Random(count) = entry.hosts {
             let (count, free) = (count as usize, chosen.len());
             if count > free || count == 0 {
-                let message = format!("{count} hosts wanted, {free} that no other program uses");
+                let message =
+                    format!("{count} hosts requested, {free} are not used by other programs");
                 let error = ScenarioError::new(key.key("hosts"), message);
                 return Err(error.with_hint(
                     "ask for 1 to that many; \"all\" of another program uses every host",
@@ -495,7 +496,7 @@ fn check_servers(
 ) -> Result<(), ScenarioError> {
     let (ranks, local) = (settings.places, settings.local);
     let message = match local {
-        1 => "each rank is a server of its own: no hierarchy".to_owned(),
+        1 => "each rank is a separate server: no hierarchy".to_owned(),
         _ if ranks % local > 0 => format!("servers of {local} ranks do not divide {ranks} ranks"),
         _ => return Ok(()),
     };

@@ -257,11 +257,11 @@ fn roots_and_compute_nodes_are_read_from_files() {
     for (fabric, expected) in [
         (
             format!("{roots}\nrouting = \"d-mod-k\""),
-            "fabric.root-guid-file: there is a file of roots, but the routing \"d-mod-k\" has none (hint: ",
+            "fabric.root-guid-file: there is a file of roots, but the routing \"d-mod-k\" reads no file (hint: ",
         ),
         (
             format!("{both}\nrouting = \"up-down\""),
-            "fabric.cn-guid-file: there is a file of compute nodes, but the routing \"up-down\" has none (hint: ",
+            "fabric.cn-guid-file: there is a file of compute nodes, but the routing \"up-down\" reads no file (hint: ",
         ),
         (
             format!("{roots}\nrouting = \"up-down\"\nroots = [\"spine\"]"),

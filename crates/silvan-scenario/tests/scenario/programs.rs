@@ -67,7 +67,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"allreduce\"\nalgorithm = \"hierarchical\"",
-            "server-ranks: each rank is a server of its own: no hierarchy (hint: write how many ranks",
+            "server-ranks: each rank is a separate server: no hierarchy (hint: write how many ranks",
         ),
         (
             "kind = \"allreduce\"\nalgorithm = \"hierarchical\"\nserver-ranks = 3",
@@ -75,7 +75,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"allreduce\"\nalgorithm = \"hierarchical\"\nplacement = \"random\"\nserver-ranks = 2",
-            "server-ranks: each rank is a server of its own: no hierarchy (hint: use the placement block",
+            "server-ranks: each rank is a separate server: no hierarchy (hint: use the placement block",
         ),
         (
             "kind = \"alltoallv\"\nchannels = 2\nsizes = [[\"1 B\"]]",
@@ -132,7 +132,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"barrier\"\nhosts = 300",
-            "hosts: 300 hosts wanted, ",
+            "hosts: 300 hosts requested, ",
         ),
         (
             "kind = \"barrier\"\nhosts = [\"host-0000\", \"host-0001\", \"host-0000\"]",

@@ -153,7 +153,7 @@ pub(crate) const FLOWS: TableSchema = TableSchema {
         (&["from", "to"], "Names of the sender and the receiver."),
         (&["bytes"], "Payload of the flow."),
         (&["delivered_bytes"], "Payload that was delivered."),
-        (&["finished"], "Whether all of it was delivered."),
+        (&["finished"], "True if all of it was delivered."),
         (
             &["start_ps", "end_ps"],
             "Start of the flow, and delivery of its last byte.",
@@ -172,7 +172,7 @@ pub(crate) const FLOWS: TableSchema = TableSchema {
             &["marked_packets"],
             "Packets that were delivered with FECN.",
         ),
-        (&["measured"], "Whether it started after the warm-up."),
+        (&["measured"], "True if it started after the warm-up."),
     ],
     has_counters: false,
 };

@@ -111,7 +111,7 @@ pub enum Reason {
     #[error("{0} would send to itself")]
     ToItself(HostId),
     /// More hosts asked for than there are.
-    #[error("{wanted} hosts wanted, {available} available")]
+    #[error("{wanted} hosts requested, {available} available")]
     TooFewHosts {
         /// Number asked for.
         wanted: usize,

@@ -71,7 +71,7 @@ settings! {
             /// Ports that enter the congestion state even without credits (Victim_Mask).
             VictimMask victim_mask as victim {
                 default: PortSelection::ToHosts,
-                of_port: "Whether the port enters the congestion state even without credits.",
+                of_port: "True to let the port enter the congestion state even without credits.",
                 datagrams: victim_mask by VICTIM_MASK,
             }
             /// Ports that starve their neighbour of credits (Credit_Mask).
@@ -80,7 +80,7 @@ settings! {
             /// name. The packets in the buffer count, including the leaving packet.
             CreditMask credit_mask as credit {
                 default: PortSelection::None,
-                of_port: "Whether the port starves its neighbour of credits.",
+                of_port: "True to let the port starve its neighbour of credits.",
                 datagrams: credit_mask by CREDIT_MASK,
             }
         }

@@ -22,8 +22,8 @@ macro_rules! with_formats {
     ($next:ident $($rest:tt)*) => {
         $next! { $($rest)* {
             goal::Goal = "goal", "A GOAL schedule (LogGOPSim, ATLAHS), as text or as `txt2bin` writes it.";
-            chakra::Chakra = "chakra", "What Chakra execution traces say (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.";
-            aicb::Aicb = "aicb", "What a list of AICB says, comma-separated or in SimAI's form.";
+            chakra::Chakra = "chakra", "Chakra execution traces (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.";
+            aicb::Aicb = "aicb", "A list of AICB, comma-separated or in SimAI's form.";
             connections::Connections = "connections", "The connections of a connection matrix of htsim.";
         } }
     };

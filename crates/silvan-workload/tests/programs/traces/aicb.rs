@@ -217,7 +217,7 @@ fn mistakes_are_located() {
         (
             one(&[row("isend", "pp_group", 1, 1, "send_next")]),
             3,
-            "rank 0 sends to rank 1 1 times, but that does not receive as often from it: 0 times",
+            "rank 0 sends to rank 1 1 times, but rank 1 does not receive as often from it: 0 times",
         ),
         (
             one(&[computation("abc")]),
@@ -286,7 +286,7 @@ fn mistakes_are_located() {
     let error = read(&Aicb {}, &files, None, &settings(2)).unwrap_err();
     assert_eq!(
         error.message,
-        "rank 1 receives from rank 0 1 times, but that does not send as often to it: 0 times"
+        "rank 1 receives from rank 0 1 times, but rank 0 does not send as often to it: 0 times"
     );
     assert_eq!(error.place, TracePlace::Line(6));
 }

@@ -448,7 +448,7 @@ fn check_partner(
             let partner = first.max(i64::from(section.first));
             let rank = partner - distance;
             let message = format!(
-                "rank {rank} {word} rank {partner} {ours} times, but that {other}: {theirs} times"
+                "rank {rank} {word} rank {partner} {ours} times, but rank {partner} {other}: {theirs} times"
             );
             return Err(TraceError::line(line, message, hint));
         }

@@ -40,7 +40,7 @@ pub(super) fn check(matrix: &Matrix) -> Result<(), TraceError> {
             let message = format!(
                 "trigger {id} is a multishot that {found} connections activate, each of which would start its connections again"
             );
-            let hint = "write a oneshot, and connections of its own, for each activation";
+            let hint = "write a oneshot, and separate connections, for each activation";
             return Err(TraceError::line(trigger.line, message, hint));
         }
         if is_awaited && found != trigger.count {
