@@ -62,7 +62,7 @@ class GroupRates:
     Attributes
     ----------
     everyone, hotspots, others : ndarray of float
-        Of all hosts, of the hotspots, of the others; both windows by seeds.
+        Rates of all hosts, of the hotspots, of the others; both windows by seeds.
     """
 
     everyone: Quantity

@@ -39,9 +39,9 @@ def seeds_of(control: str, *, stated: bool, is_ratio: bool = False) -> int:
         ``off`` or ``on``. With congestion control and fixed hotspots rates differ by less than 1 %
         from placement to placement, so one seed is enough.
     stated : bool
-        Whether the paper states a number that rests on the point without congestion control.
+        True if the paper states a number that rests on the point without congestion control.
     is_ratio : bool
-        Whether this number is a ratio of both: then both have the same seeds.
+        True if this number is a ratio of both: then both have the same seeds.
     """
     if control == "off":
         return OFF_SEEDS if stated else _OTHER_OFF_SEEDS

@@ -43,7 +43,7 @@ class Pruning:
     bound_ms : float
         Smallest time in which they can reach it; infinite if the timer is faster than the BECNs.
     backlog_mib : float
-        What waits in the tree before it shrinks.
+        Data that waits in the tree before it shrinks.
     gone_ms : float
         Time from which on no Port VL of a switch is in a tree but its root; infinite if this
         takes longer than the run.

@@ -40,7 +40,7 @@ def slowest_us(result: Result, *, steady: bool = False) -> float:
     result : Result
         A run of a job; the victim is its first program.
     steady : bool
-        Whether the first half of the iterations is left out.
+        True if the first half of the iterations is left out.
 
     Returns
     -------

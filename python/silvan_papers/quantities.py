@@ -67,7 +67,7 @@ class Rates:
     total : ndarray of float
         Sum over all hosts, in Gbit/s.
     tmax : ndarray of float
-        What the others could receive at most, in Gbit/s.
+        Upper bound of the others' rate, in Gbit/s.
     """
 
     everyone: Quantity
@@ -209,7 +209,7 @@ def farthest(quantities: Mapping[int, Quantity], value: float) -> tuple[FloatArr
     quantities : Mapping
         A quantity per point.
     value : float
-        What all should be.
+        Value that all should have.
 
     Returns
     -------

@@ -50,9 +50,9 @@ class Recovery:
     simulated, formula : ndarray of float
         Packets delivered until then, and the integral of the rate over time.
     time_ms : float
-        When the rate of the formula is Rmax.
+        Time at which the rate of the formula is Rmax.
     simulated_ms : float
-        When the simulation has delivered as many packets as the formula has sent by then.
+        Time at which the simulation has delivered as many packets as the formula has sent by then.
     """
 
     times_ms: FloatArray

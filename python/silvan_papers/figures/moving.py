@@ -37,7 +37,7 @@ def draw_moving(
     Parameters
     ----------
     storms : Mapping
-        What was measured, by the traffic's name.
+        Measured values, by the traffic's name.
     stated : Mapping
         The paper's values, if there is one kind of traffic.
     windows : tuple of str

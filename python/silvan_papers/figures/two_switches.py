@@ -44,7 +44,7 @@ class Panel:
     Attributes
     ----------
     title : str
-        What it shows.
+        Title.
     unit : str
         Label of the vertical axis.
     lines : Mapping
@@ -126,7 +126,7 @@ def draw_curves(
     Parameters
     ----------
     panels : sequence of Panel
-        What to draw.
+        Panels to draw.
     title : str
         Title of the figure.
     axis : str
@@ -136,7 +136,7 @@ def draw_curves(
     stem : str
         Name of the files, without suffix.
     log : bool
-        Whether the horizontal axes are logarithmic.
+        True if the horizontal axes are logarithmic.
 
     Returns
     -------
