@@ -28,7 +28,7 @@ FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
 }
-"""What makes each forest of the study that Table II's traffic is the default of."""
+"""Settings of each forest of the study, whose default is the traffic of Table II."""
 
 
 def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> tuple[Case, ...]:

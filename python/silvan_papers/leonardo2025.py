@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it was measured slower than 1.3 times its quiet base."""
+        """True if it was measured slower than 1.3 times its quiet base."""
         return self.measured_us > SLOW * self.base_us
 
     @property

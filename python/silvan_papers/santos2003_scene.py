@@ -91,7 +91,7 @@ def scene(
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What the groups of flows get, as fractions of the bandwidth of a link, headers included.
+    """Shares of the groups of flows, as fractions of the bandwidth of a link, headers included.
 
     Attributes
     ----------

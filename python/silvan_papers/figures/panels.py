@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
 
 _MARK_NAME = "stated in the paper"
-# Of the caption's small type.
+# Letters of the caption's small type per inch.
 _LETTERS_PER_INCH = 16.5
 _LATE_DASHES = (0, (2.2, 1.6))
 
@@ -72,7 +72,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes.
+    """A pair of axes.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from silvan.results.receive_rates import FloatArray
     from silvan_papers.santos2003_scene import Shares
 
-# Each has a colour of its own on the page of a report, too: the two links dark, flows in colour.
+# On the page of a report, too, each has a separate colour: the two links dark, flows in colour.
 _COLOURS = {
     "root link": "#000000",
     "inter-switch link": style.VIOLET,
@@ -39,7 +39,7 @@ _DASHED = ("discrete", "not persistent")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes.
+    """A pair of axes.
 
     Attributes
     ----------
