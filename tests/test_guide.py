@@ -1,4 +1,4 @@
-"""What README and the user guide show runs from an empty folder, page by page.
+"""All commands of README and the user guide run from an empty folder, page by page.
 
 The blocks of a page run in order, in one folder. Files come from ``silvan example`` only. A block
 that is not run has its reason here.

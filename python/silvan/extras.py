@@ -24,7 +24,7 @@ def require_extra(extra: str, purpose: str) -> None:
     extra : str
         A key of `EXTRAS`.
     purpose : str
-        What needs it, as the subject of a sentence in the plural.
+        Feature that needs the extra, as the subject of a sentence in the plural.
 
     Raises
     ------

@@ -12,13 +12,13 @@ const NO_ROW: u32 = u32::MAX;
 /// A host or a switch.
 #[derive(Clone, Debug, Serialize)]
 pub struct MapNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// Whether it is a host.
+    /// True for a host.
     pub is_host: bool,
     /// host, router, aggregation or switch.
     pub kind: &'static str,
-    /// Its LID.
+    /// LID of the node.
     pub lid: u16,
 }
 
@@ -85,8 +85,9 @@ impl SubnetMap {
         }
     }
 
-    /// Load, part of the time waiting, and part of the time congested of all ports: three columns of 32-bit
-    /// floats, little-endian; not a number where nothing is known.
+    /// Writes load, part of the time waiting, and part of the time congested of all ports.
+    ///
+    /// The columns are 32-bit floats, little-endian; unknown values are not a number.
     pub fn loads(&self, observation: &Observation) -> Vec<u8> {
         let column = |of: fn(&PortLoad) -> Option<f64>| {
             let value = move |&port: &PortId| {

@@ -20,15 +20,15 @@ const LEAST_LOSS: f64 = 0.005;
 pub struct Input<'a> {
     /// Nodes and cables.
     pub fabric: &'a Fabric,
-    /// Its forwarding tables, if they are known.
+    /// Forwarding tables of the subnet, if known.
     pub tables: Option<&'a ForwardingTables>,
     /// Shortest paths, in case they are not.
     pub assumed: &'a ForwardingTables,
-    /// What both ends of each link support, where that is known.
+    /// Rates that both ends of each link support, if known.
     pub capable: &'a IdVec<PortId, Option<Rate>>,
     /// Two sweeps compared.
     pub observation: &'a Observation,
-    /// What a live survey has found besides.
+    /// Further facts of a live survey.
     pub facts: Option<&'a SurveyFacts>,
 }
 
@@ -41,7 +41,7 @@ pub struct Report {
     pub hosts: usize,
     /// Number of ports with a cable.
     pub ports: usize,
-    /// Of these, ports whose load or waiting time is not known.
+    /// Ports among them whose load or waiting time is unknown.
     pub unknown_ports: usize,
     /// Seconds between the sweeps.
     pub interval_s: f64,
@@ -64,13 +64,13 @@ pub struct Report {
 /// A tick of PortXmitWait.
 #[derive(Clone, Debug, Serialize)]
 pub struct TickReport {
-    /// Its length in nanoseconds.
+    /// Length of the tick in nanoseconds.
     pub ns: f64,
     /// Number of cabled ports that have it.
     pub ports: usize,
 }
 
-/// What a live survey has sent.
+/// Datagrams of a live survey.
 #[derive(Clone, Debug, Serialize)]
 pub struct Datagrams {
     /// Requests, retries included.
@@ -88,26 +88,26 @@ pub struct Datagrams {
 pub struct TreeReport {
     /// The port where congestion starts.
     pub root: String,
-    /// The same by its number in the fabric.
+    /// Number of the root port in the fabric.
     #[serde(skip)]
     pub root_port: PortId,
     /// The port at the other end of its cable.
     pub peer: String,
     /// incast, overload, degraded link or slow receiver.
     pub cause: &'static str,
-    /// What that means, as a sentence with numbers.
+    /// Meaning of the verdict, as a sentence with numbers.
     pub explanation: String,
     /// low, medium or high.
     pub confidence: &'static str,
-    /// What the counters do not say.
+    /// Facts that the counters do not show.
     pub cannot_know: Vec<&'static str>,
     /// Part of the link that is in use.
     pub load: Option<f64>,
     /// Ports that wait because of it.
     pub branches: Vec<BranchReport>,
-    /// Who sends through the root, the largest first.
+    /// Hosts that send through the root, the largest first.
     pub contributors: Vec<HostReport>,
-    /// Who is slowed down.
+    /// Hosts that are slowed down.
     pub victims: Vec<HostReport>,
 }
 
@@ -116,7 +116,7 @@ pub struct TreeReport {
 pub struct BranchReport {
     /// The port.
     pub port: String,
-    /// The same by its number in the fabric.
+    /// Number of the port in the fabric.
     #[serde(skip)]
     pub id: PortId,
     /// The port that it waits for.
@@ -130,9 +130,9 @@ pub struct BranchReport {
 /// A host in a tree.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostReport {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// What it sends that matters here, estimated, in Gbit/s.
+    /// Relevant rate of the host, estimated, in Gbit/s.
     pub gbps: f64,
     /// Why it is listed.
     pub reason: String,
@@ -145,7 +145,7 @@ pub struct Loss {
     pub port: String,
     /// Part of the time for which it waits.
     pub wait: f64,
-    /// What its link could carry in this time, in Gbit/s.
+    /// Rate that the link could carry in this time, in Gbit/s.
     pub lost_gbps: f64,
 }
 

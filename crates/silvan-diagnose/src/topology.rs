@@ -1,4 +1,4 @@
-//! What a live subnet consists of: nodes, cables, forwarding tables, what its links support, and its settings.
+//! Topology of a live subnet: nodes, cables, forwarding tables, supported rates of links, and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,13 +42,13 @@ pub struct LiveSubnet {
     pub control: BTreeMap<String, SwitchControl>,
     /// By host name, if a switch marks packets.
     pub adapters: BTreeMap<String, Result<BTreeSet<AdapterControl>, Failure>>,
-    /// Whether discovery got all answers, without contradictions.
+    /// True if discovery got all answers, without contradictions.
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
     pub without_table: Vec<String>,
     /// Counters of each node.
     pub counters: IdVec<NodeId, CounterCapabilities>,
-    /// What decides the tick of PortXmitWait of each port.
+    /// Facts that determine the tick of PortXmitWait of each port.
     pub tick_facts: TickFacts,
     /// Data rate of the local port's link.
     pub local_rate: Option<Rate>,
@@ -133,7 +133,7 @@ impl LiveSubnet {
             .collect()
     }
 
-    /// Whether nodes, LIDs and cables are the same as those of another reading.
+    /// Returns true if nodes, LIDs and cables equal those of another reading.
     pub fn is_same_fabric(&self, other: &Self) -> bool {
         let (own, other) = (&self.fabric, &other.fabric);
         own.nodes.iter().eq(other.nodes.iter()) && own.ports.iter().eq(other.ports.iter())
@@ -293,7 +293,7 @@ fn unreachable(fabric: &Fabric, tables: &ForwardingTables, local: Lid) -> BTreeS
         .collect()
 }
 
-/// Whether the tables lead from a node to another.
+/// Returns true if the tables lead from a node to another node.
 fn leads(fabric: &Fabric, tables: &ForwardingTables, from: NodeId, to: NodeId) -> bool {
     let lid = fabric.nodes[to].lid;
     let mut at = from;
@@ -453,7 +453,7 @@ fn congestion_get(node: u32, lid: Lid, attribute: ManagementAttribute) -> Query 
     Query::congestion(node, lid, Method::GET, 0, attribute, 0)
 }
 
-/// How hosts react to notifications.
+/// Reads the reaction of hosts to notifications.
 fn adapters<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,

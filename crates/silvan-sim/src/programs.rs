@@ -1,4 +1,4 @@
-//! What programs have done, as tables.
+//! Results of programs, as tables.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,12 @@ use silvan_workload::programs::{
 
 use crate::table::{Table, TableSchema};
 
-/// How far programs have come.
 pub(crate) enum ProgramState {
-    /// There are none to wait for, or they are at work.
+    /// There are no programs to wait for, or they are in progress.
     Running,
     /// All that the run waits for have ended.
     Finished,
-    /// One of them cannot go on.
+    /// A program cannot continue.
     Failed(Fault),
 }
 
@@ -212,7 +211,7 @@ fn bandwidths(
     .collect()
 }
 
-/// How long all ranks together took for each measurement, where a job measures one thing.
+/// Returns the time of all ranks together for each measurement, if a job has a single label.
 fn rounds(programs: &Programs, ranks: &[RankRecord], job: usize) -> Vec<Span> {
     let (jobs, _) = places(ranks);
     let is_single = programs
@@ -321,7 +320,7 @@ pub(crate) const PROGRAMS: TableSchema = TableSchema {
             &["start_ps", "end_ps"],
             "Start of the program, and end of its last rank.",
         ),
-        (&["finished"], "Whether all ranks have ended."),
+        (&["finished"], "True if all ranks have ended."),
         (&["completion_ps"], "`end_ps` - `start_ps`."),
         (
             &["ideal_ps"],
@@ -352,7 +351,7 @@ pub(crate) const RANKS: TableSchema = TableSchema {
         (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
         (&["host"], "Row of `hosts`."),
-        (&["finished"], "Whether the rank has ended."),
+        (&["finished"], "True if the rank has ended."),
         (&["end_ps"], "Its end."),
         (&["sends", "sent_bytes"], "Messages sent, and their bytes."),
         (&["receives"], "Messages received."),
@@ -374,7 +373,7 @@ pub(crate) const PROGRAM_MARKS: TableSchema = TableSchema {
     columns: &[
         (&["program"], "Row of `programs`."),
         (&["rank"], "Number of the rank."),
-        (&["label"], "What is measured."),
+        (&["label"], "Label of the measurement."),
         (
             &["index"],
             "Number of the measurement among those with this label.",

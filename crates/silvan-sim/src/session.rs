@@ -16,7 +16,7 @@ use crate::schedule::{EndCheck, Schedule};
 /// Simulated time between two checks whether anything moves.
 const CHECK: Span = Span::from_ms(1);
 
-/// When nothing has moved for this long, nothing will.
+/// Time without any movement after which the simulation is stalled.
 const STALLED: Span = Span::from_secs(1);
 
 /// Why a call that runs the simulation has returned.
@@ -30,7 +30,7 @@ pub enum Pause {
     Interrupted,
 }
 
-/// What a session has done so far.
+/// Totals of a session so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTotals {
     /// Events processed.
@@ -47,8 +47,9 @@ pub struct SessionTotals {
 
 /// A simulation that a [`Driver`] steers.
 ///
-/// The fabric, the congestion control with its changes at given times, the DCMS, and the load are those of the scenario;
-/// its warm-up, duration and probes have no effect. The scenario's own load runs next to what the driver requests.
+/// The fabric, the congestion control with its changes at given times, the DCMS, and the load are those of the
+/// scenario; its warm-up, duration and probes have no effect. The scenario's own load runs next to the driver's
+/// requests.
 ///
 /// ```
 /// use silvan_core::{HostId, Span, Time};
@@ -124,7 +125,7 @@ impl Session {
         self.engine.now()
     }
 
-    /// What has been done so far.
+    /// Returns the totals so far.
     pub fn totals(&self) -> SessionTotals {
         let programs = self.engine.programs();
         SessionTotals {
@@ -259,8 +260,7 @@ pub fn request<S: Simulation + ?Sized>(
     Ok(())
 }
 
-/// Whether packets from one host to another have a route, which they have in all scenarios but those that allow missing
-/// routes.
+/// Returns true if packets from one host to another have a route. Only scenarios that allow missing routes lack routes.
 pub fn has_route(scenario: &Scenario, from: HostId, to: HostId) -> bool {
     if scenario.routes().unreachable == 0 || from == to {
         return true;

@@ -160,7 +160,7 @@ def diagnose(
     from silvan.live.host_jobs import HostJobs
 
     if topology is None and before is not None and before.suffix == _DATABASE:
-        # It has nodes and cables as well as counters.
+        # The database has nodes and cables as well as counters.
         topology = before
     files = {"--routes": routes, "--before": before, "--after": after}
     _check(

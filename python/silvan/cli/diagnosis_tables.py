@@ -113,11 +113,11 @@ class RootSummary:
     root : str
         The port.
     first_ns, last_ns : int
-        When it was seen for the first and for the last time, in nanoseconds since 1970.
+        Times of the first and the last moment with it, in nanoseconds since 1970.
     moments : int
         In how many moments.
     causes : dict
-        How often it had which cause.
+        Number of moments with each cause.
     contributors, victims : dict
         The sum of what each host sent in these moments, in Gbit/s.
     """

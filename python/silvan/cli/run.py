@@ -72,7 +72,7 @@ _LATENCIES = {
 
 
 class Records(StrEnum):
-    """What a run can be asked to record in addition."""
+    """Additional records of a run."""
 
     VIEW = "view"
 
@@ -191,7 +191,7 @@ def run(
         if size is not None:
             note(size)
         for index, result in finished:
-            # What is printed is small, and a thousand results may be too large to keep.
+            # The printed text is small, and a thousand results may be too large for memory.
             reports[index] = _report(jobs[index], result, whole=as_json)
             shown = result
     ordered = [reports[index] for index in range(len(jobs))]
@@ -238,7 +238,7 @@ def run(
 
 
 def _leaps(scenario: Scenario, summaries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Say in a line how much of some runs was leapt over, or why nothing was if that is asked."""
+    """Return a line on the leaps of some runs, or on the reason for none if requested."""
     reasons = {summary["no_leaps"] for summary in summaries} - {None}
     if reasons and scenario.to_dict()["run"].get("fast-forward") == "on":
         return f"note: run.fast-forward has no effect: {'; '.join(sorted(reasons))}"
@@ -625,7 +625,7 @@ def some_flows(result: Result, most: int) -> dict[str, Any]:
     result : Result
         A run with the table ``flows``.
     most : int
-        How many flows to list.
+        Number of flows to list.
 
     Returns
     -------

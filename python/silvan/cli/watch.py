@@ -1,4 +1,4 @@
-"""What ``silvan diagnose --watch`` does: sweep after sweep, into a ring file, until Ctrl-C."""
+"""Loop of ``silvan diagnose --watch``: sweep after sweep, into a ring file, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Show = Callable[[Moment], None]
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a subnet is watched.
+    """Options of watching a subnet.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class WatchOptions:
     interval : str
         Time between two sweeps.
     address : tuple of str and int, optional
-        Where the live page is served, if it is.
+        Address of the live page, if it is served.
     dcms_log : Path, optional
         The log of a DCMS, for the live page.
     as_json : bool
@@ -187,7 +187,7 @@ def _put_line(text: str) -> None:
 
 @contextmanager
 def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
-    """Serve the live page from the first moment on, in a thread of its own."""
+    """Serve the live page from the first moment on, in a separate thread."""
     if options.address is None:
         yield lambda _moment: None
         return

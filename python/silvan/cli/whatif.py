@@ -103,9 +103,9 @@ def what_if(
 ) -> None:
     """Judge a fabric under each routing engine of OpenSM.
 
-    OpenSM routes the fabric by each engine. Each row of the table states whether the routes connect
-    all hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
-    bandwidth, and the rates next to a hotspot in a short simulation. Where OpenSM refuses, a line
+    OpenSM routes the fabric by each engine. Each row of the table states if the routes connect all
+    hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
+    bandwidth, and the rates next to a hotspot in a short simulation. If OpenSM refuses, a line
     states why.
     """
     from silvan.planning.whatif import engines_for, variants
@@ -179,7 +179,7 @@ def _read(
     hotspots: Sequence[str],
     files: GuidFiles,
 ) -> tuple[Scenario, Scenario | None]:
-    """Read the fabric without routes and, where it has routes of its own, with them."""
+    """Read the fabric without routes and, if it has routes, also with them."""
     from silvan.inputs.toml_text import parse_assignments
     from silvan.planning.changes import read_fabric, stated
     from silvan.planning.whatif import ANY_ROUTES, with_hotspots

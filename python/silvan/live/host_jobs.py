@@ -1,4 +1,4 @@
-"""Which jobs run on which hosts: from a file or from Slurm."""
+"""Jobs of hosts: from a file or from Slurm."""
 
 from __future__ import annotations
 

@@ -788,7 +788,7 @@ def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES
     name : str
         The name.
     where : str
-        Where it is written, for the error.
+        Place of the value, for the error.
     known : sequence of str, optional
         Names to choose from; by default all measures.
 
