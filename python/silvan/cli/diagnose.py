@@ -91,6 +91,15 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Write a scenario that behaves as the subnet does, and a record next to it: "
+            "silvan whatif tries changes on it.",
+            show_default=False,
+        ),
+    ] = None,
     ring: Annotated[
         Path,
         typer.Option(
@@ -175,7 +184,11 @@ def diagnose(
             "not with --topology": (["--watch"] * watch + ["--from"] * (from_ring is not None))
             if topology
             else [],
-            "not with --watch": (["--from"] * (from_ring is not None) + ["--html"] * bool(html))
+            "not with --watch": (
+                ["--from"] * (from_ring is not None)
+                + ["--html"] * bool(html)
+                + ["--scenario"] * bool(scenario)
+            )
             if watch
             else [],
         }
@@ -209,6 +222,7 @@ def diagnose(
             "--port": port or None,
             "--jobs": jobs,
             "--html": html,
+            "--scenario": scenario,
             "--ring": ring,
             "--keep": keep,
             "--dcms-log": dcms_log,
@@ -259,6 +273,13 @@ def diagnose(
         warn([f"{number} not in the subnet, such as {strangers[0]}"])
     for one in moments:
         on_hosts.add_to(one.report)
+    if scenario is not None:
+        from silvan.live.twin.scenario import make_twin
+
+        hosts = (node["name"] for node in moments[-1].subnet.nodes if node["is_host"])
+        twin = make_twin(moments[-1], on_hosts.of(hosts), name=scenario.stem)
+        twin.write(scenario)
+        moments[-1].report["twin"] = {"scenario": str(scenario), **twin.summary}
     is_stored = from_ring is not None
     _print(moments, html, is_stored=is_stored, whole=is_stored and at is None, as_json=as_json)
     if any(one.report["trees"] for one in moments):
@@ -318,7 +339,13 @@ def _print(
     moments: Sequence[Moment], html: Path | None, *, is_stored: bool, whole: bool, as_json: bool
 ) -> None:
     """Print the report, and write the page if there is to be one."""
-    from silvan.cli.diagnosis_tables import report_tables, span_report, span_tables, stamp
+    from silvan.cli.diagnosis_tables import (
+        report_tables,
+        span_report,
+        span_tables,
+        stamp,
+        twin_table,
+    )
 
     last = moments[-1]
     if html is not None:
@@ -336,5 +363,7 @@ def _print(
         put(f"The {'' if summary is None else 'last '}sweep of {stamp(last.at_ns)}:")
     for table in report_tables(last.report):
         put_table(table)
+    if "twin" in last.report:
+        put_table(twin_table(last.report["twin"]))
     if html is not None:
         put(str(html))

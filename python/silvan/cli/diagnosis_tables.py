@@ -104,6 +104,41 @@ def report_tables(report: Report) -> list[Table]:
     return tables
 
 
+def twin_table(twin: dict[str, Any]) -> Table:
+    """Lay out what a twin explains, and what it does not have."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=f"Twin: {twin['scenario']}",
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=None,
+        padding=(0, 2),
+    )
+    rank = "not computed" if twin["rank"] is None else f"{twin['rank']:,}"
+    kind = "as few as possible" if twin["is_sparse"] else "of largest entropy"
+    table.add_row(
+        "flows",
+        f"{twin['flows']:,} {kind}; the counters decide {twin['decided_flows']:,} of them",
+    )
+    table.add_row(
+        "counters",
+        f"rank {rank} of {twin['equations']:,} loaded ports for {twin['pairs']:,} pairs of hosts; "
+        f"{twin['unexplained']:.1%} of the load is not explained",
+    )
+    if fit := twin["agreement"]:
+        table.add_row(
+            "agreement",
+            f"simulated loads differ by {fit['median']:.1%} (median), {fit['p95']:.1%} "
+            f"(95th percentile); waiting times by {fit['wait']:.1%} of the time",
+        )
+    for place, text in enumerate(twin["missing"]):
+        table.add_row("missing" if place == 0 else "", Text(text, "dim"))
+    return table
+
+
 @dataclass
 class RootSummary:
     """A root over the span of a ring file.
