@@ -128,7 +128,10 @@ def read_record(scenario: Path) -> dict[str, Any] | None:
         raise DiagnosisError(f"{path}: the record of the twin cannot be read", hint) from error
     if not isinstance(record, dict) or record.get("version") != _VERSION:
         raise DiagnosisError(f"{path}: no record of a twin of version {_VERSION}", hint)
-    wanted = {"hosts": dict, "roots": list, "victims": list, "contributors": list, "cables": list}
+    wanted: dict[str, type] = dict.fromkeys(
+        ("roots", "receivers", "victims", "contributors", "cables", "flows", "missing"), list
+    )
+    wanted |= {"hosts": dict, "ports": dict}
     for key, kind in wanted.items():
         if not isinstance(record.get(key), kind):
             raise DiagnosisError(f"{path}: the record of the twin has no {key}", hint)
@@ -490,6 +493,22 @@ def _duration_ms(subnet: Subnet) -> float:
     return max(_LEAST_DURATION_MS, float(np.ceil(_PACKETS * 4122 * 8 / slowest / 1e6)))
 
 
+def _roles(moment: Moment, traffic: Traffic) -> list[str]:
+    """Tell of each flow whether it contributes to a tree, is a victim's, or neither."""
+    paths = traffic.paths
+    rows = moment.subnet.rows
+    roots, branches = np.zeros(paths.ports), np.zeros(paths.ports)
+    for tree in moment.report["trees"]:
+        if tree["root"] in rows:
+            roots[rows[tree["root"]]] = 1
+        for one in tree["branches"]:
+            if one["port"] in rows:
+                branches[rows[one["port"]]] = 1
+    contributes = paths.most(roots) > 0
+    suffers = ~contributes & (paths.most(branches) > 0)
+    return np.where(contributes, "contributor", np.where(suffers, "victim", "other")).tolist()
+
+
 def _record(
     moment: Moment, traffic: Traffic, jobs: Mapping[str, Sequence[str]], missing: list[str]
 ) -> dict[str, Any]:
@@ -502,6 +521,7 @@ def _record(
     for name, row in subnet.rows.items():
         load, wait = float(loads[0, row]), float(loads[1, row])
         ports[name] = {
+            "link_gbps": float(subnet.ports[row, 3]),
             "gbps": None if np.isnan(load) else round(load * float(subnet.ports[row, 3]), 6),
             "wait": None if np.isnan(wait) else round(wait, 6),
         }
@@ -513,14 +533,16 @@ def _record(
             "lowest_gbps": round(float(low), 6),
             "highest_gbps": round(float(high), 6),
             "is_decided": bool(decided),
+            "role": role,
         }
-        for source, destination, rate, low, high, decided in zip(
+        for source, destination, rate, low, high, decided, role in zip(
             traffic.paths.sources,
             traffic.paths.destinations,
             traffic.rates,
             traffic.lowest,
             traffic.highest,
             traffic.decided,
+            _roles(moment, traffic),
             strict=True,
         )
     ]
@@ -543,6 +565,10 @@ def _record(
         "is_sparse": traffic.is_sparse,
         "missing": missing,
         "roots": [tree["root"] for tree in trees],
+        "receivers": [
+            peer if peer in names[: subnet.hosts] else None
+            for peer in (str(tree["peer"]).rpartition(":")[0] for tree in trees)
+        ],
         "contributors": sorted({one["host"] for tree in trees for one in tree["contributors"]}),
         "victims": sorted({one["host"] for tree in trees for one in tree["victims"]}),
         "hosts": {name: list(jobs.get(name, ())) for name in names[: subnet.hosts]},
