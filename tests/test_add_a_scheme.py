@@ -28,6 +28,9 @@ ALLOWED = {
     "crates/silvan-model/src/meter.rs": {"ib-cc"},
     "crates/silvan-scenario/src/checks/dcms.rs": {"ib-cc"},
     "crates/silvan-cc/src/dcms/section.rs": {"ib-cc"},
+    # A subnet's congestion control is InfiniBand's.
+    "python/silvan/live/twin/scenario.py": {"ib-cc"},
+    "python/silvan/comparing/remedies.py": {"ib-cc"},
     # Links with PFC have no credits, which these schemes read and delay.
     "crates/silvan-scenario/src/checks/pfc.rs": {"ib-cc", "pft", "dcqcn"},
     # No control is the scheme of programs without another load, and has separate engines.
