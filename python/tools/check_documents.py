@@ -79,7 +79,7 @@ def wrong_ceiling(words: int, most: int = MOST_WORDS) -> Iterator[str]:
 
 
 def main() -> int:
-    """Check all documents; print what is wrong, and fail if anything is."""
+    """Check all documents, print the errors, and fail if there is one."""
     tracked = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
     )

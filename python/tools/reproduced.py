@@ -1,4 +1,4 @@
-"""How many statements of the papers hold, from the record of ``make check-papers``."""
+"""Number of the papers' statements that hold, from the record of ``make check-papers``."""
 
 from __future__ import annotations
 
