@@ -13,6 +13,7 @@ import pytest
 import silvan
 from silvan.errors import DiagnosisError
 from silvan.execution.simulation import simulate
+from silvan.inputs.quantities import Quantity
 from silvan.live.moments import Moment, Subnet
 from silvan.live.twin.agreement import agreement, counters
 from silvan.live.twin.paths import Router
@@ -221,6 +222,24 @@ def test_hosts_that_notifications_throttle_have_more_to_send(tmp_path: Path) -> 
     throttled = loads(control_of(calm, becn_per_s={"a HCA-1": 900.0}))
     assert throttled["a HCA-1"] == "saturating"
     assert throttled["b HCA-1"] != "saturating"
+
+
+def test_demand_is_what_a_host_sends_when_nothing_holds_it_back(tmp_path: Path) -> None:
+    """Oracle: the traffic. Host 6 has 1 Gbit/s to send, of which a third gets out."""
+    calm_folder, busy_folder = tmp_path / "calm", tmp_path / "busy"
+    for folder in (calm_folder, busy_folder):
+        folder.mkdir()
+    busy = diagnosed(busy_folder, silvan.Scenario.from_toml(TWO_JOBS))
+    incast = TWO_JOBS[TWO_JOBS.index("[[traffic.incast") : TWO_JOBS.index("[[traffic.flow")]
+    calm = diagnosed(calm_folder, silvan.Scenario.from_toml(TWO_JOBS.replace(incast, "")))
+
+    def of_host_6(history: list[Moment]) -> list[str]:
+        flows = make_twin(busy, history=history).scenario.to_dict()["traffic"]["flow"]
+        return [flow["load"] for flow in flows if flow["from"] == "host-0006"]
+
+    assert "saturating" in of_host_6([])
+    loads = [Quantity(load).bits_per_s for load in of_host_6([calm])]
+    assert sum(loads) == pytest.approx(1e9, rel=0.02)
 
 
 def without_counters(moment: Moment, ports: list[str]) -> Moment:
