@@ -362,10 +362,13 @@ def test_thousands_of_ports_take_seconds() -> None:
     assert len(moment.subnet.ports) == 2592
     began = time.process_time()
     (traffic, *_) = infer_traffic(moment)
-    assert time.process_time() - began < 60
+    assert time.process_time() - began < 30
     assert traffic.pairs > 400_000
-    assert traffic.unexplained < 0.02
-    assert traffic.rank is not None
+    assert traffic.unexplained < 0.001
+    # By hand: each leaf and each spine receives what it sends, which makes 54 sums the same.
+    assert traffic.rank == 2592 - 54
+    found = dict(zip(traffic.paths.sources, traffic.paths.destinations, strict=True))
+    assert found == {host: (host - 37) % 648 for host in range(648)}
 
 
 def test_a_twin_is_the_same_each_time(tmp_path: Path) -> None:
