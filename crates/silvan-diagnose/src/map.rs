@@ -77,7 +77,7 @@ impl SubnetMap {
         let link = |&id: &PortId| {
             let link = &fabric.links[fabric.ports[id].link?];
             let capable = capable[id].map(|rate| rate.bits_per_sec() as f64 / 1e9);
-            Some((link.width, link.speed, capable))
+            Some((link.kind.width, link.kind.speed, capable))
         };
         let routes = tables.map_or_else(Vec::new, |tables| {
             let of_switch = |switch| {

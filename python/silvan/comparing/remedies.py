@@ -219,8 +219,8 @@ def try_changes(
         The twin as it is, then the changes, the best first; those that could not be tried last.
     """
     with ThreadPoolExecutor(cores()) as executor:
-        rates = _rates(twin, twin.scenario, seeds)
-        base = Outcome("", AS_IS, *rates)
+        victims, contributors = _rates(twin, twin.scenario, seeds)
+        base = Outcome("", AS_IS, victims, contributors)
 
         def tried(change: Change) -> Outcome:
             try:

@@ -542,7 +542,8 @@ def _roles(moment: Moment, traffic: Traffic) -> list[str]:
                 branches[rows[one["port"]]] = 1
     contributes = paths.most(roots) > 0
     suffers = ~contributes & (paths.most(branches) > 0)
-    return np.where(contributes, "contributor", np.where(suffers, "victim", "other")).tolist()
+    roles = np.where(contributes, "contributor", np.where(suffers, "victim", "other"))
+    return [str(role) for role in roles]
 
 
 def _record(

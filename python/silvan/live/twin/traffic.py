@@ -35,6 +35,7 @@ MOST_PAIRS = 4_000_000
 
 _TOLERANCE = 0.004
 _LEAST_TOLERANCE = 0.0005
+_STORED_BYTES = 128 << 10
 _MOST_PORTS_OF_RANK = 4096
 _BOUND_ROUNDS = 60
 _INDEPENDENT = 1e-9
@@ -134,7 +135,9 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
         )
     router = Router(subnet)
     rates = np.where(loads < IDLE, 0.0, loads * links)
-    tolerance = np.maximum(_TOLERANCE * rates, _LEAST_TOLERANCE * links)
+    # Packets in buffers have been counted before them, and not behind them.
+    stored_gbps = _STORED_BYTES * 8 / 1e9 / max(float(moment.report["interval_s"]), 1e-9)
+    tolerance = np.maximum(_TOLERANCE * rates, _LEAST_TOLERANCE * links) + stored_gbps
     paths, notes = _candidates(moment, router, rates, seed)
     if not len(paths):
         return []
