@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages format lint reference viewer figures lock install system clean
+	check-nightly check-drawn check-diagnose check-twin check-tools check-fuzz check-mutants coverage check-papers pages format lint reference viewer figures lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,11 @@ FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/targets/*.rs)))
 # The second range of seeds was drawn when the thresholds of the diagnosis were fixed.
 check-diagnose: ## Print how often the diagnosis of drawn live fabrics is right (20 minutes)
 	cargo run --quiet --release --locked -p silvan-emulator --example check_diagnose -- 1 200 20261125001 40
+
+TWINS ?= 1 200
+check-twin: install ## Print how well twins of drawn live fabrics agree with them (hours; TWINS="1 20" for some)
+	$(BIN)/python python/tools/check_twin.py $(TWINS) live
+	$(BIN)/python python/tools/check_twin.py $(TWINS) off history
 
 check-tools: install ## Print which programs see what the live fabric has; needs opensm, infiniband-diags, ibverbs-utils
 	$(BIN)/python python/tools/check_tools.py

@@ -13,6 +13,7 @@ import pytest
 import silvan
 from silvan.errors import DiagnosisError
 from silvan.execution.simulation import simulate
+from silvan.inputs.quantities import Quantity
 from silvan.live.moments import Moment, Subnet
 from silvan.live.twin.agreement import agreement, counters
 from silvan.live.twin.paths import Router
@@ -224,6 +225,24 @@ def test_hosts_that_notifications_throttle_have_more_to_send(tmp_path: Path) -> 
     assert throttled["b HCA-1"] != "saturating"
 
 
+def test_demand_is_what_a_host_sends_when_nothing_holds_it_back(tmp_path: Path) -> None:
+    """Oracle: the traffic. Host 6 has 1 Gbit/s to send, of which a third gets out."""
+    calm_folder, busy_folder = tmp_path / "calm", tmp_path / "busy"
+    for folder in (calm_folder, busy_folder):
+        folder.mkdir()
+    busy = diagnosed(busy_folder, silvan.Scenario.from_toml(TWO_JOBS))
+    incast = TWO_JOBS[TWO_JOBS.index("[[traffic.incast") : TWO_JOBS.index("[[traffic.flow")]
+    calm = diagnosed(calm_folder, silvan.Scenario.from_toml(TWO_JOBS.replace(incast, "")))
+
+    def of_host_6(history: list[Moment]) -> list[str]:
+        flows = make_twin(busy, history=history).scenario.to_dict()["traffic"]["flow"]
+        return [flow["load"] for flow in flows if flow["from"] == "host-0006"]
+
+    assert "saturating" in of_host_6([])
+    loads = [Quantity(load).bits_per_s for load in of_host_6([calm])]
+    assert sum(loads) == pytest.approx(1e9, rel=0.02)
+
+
 def without_counters(moment: Moment, ports: list[str]) -> Moment:
     values = moment.loads.copy()
     for port in ports:
@@ -344,10 +363,13 @@ def test_thousands_of_ports_take_seconds() -> None:
     assert len(moment.subnet.ports) == 2592
     began = time.process_time()
     (traffic, *_) = infer_traffic(moment)
-    assert time.process_time() - began < 60
+    assert time.process_time() - began < 30
     assert traffic.pairs > 400_000
-    assert traffic.unexplained < 0.02
-    assert traffic.rank is not None
+    assert traffic.unexplained < 0.001
+    # By hand: each leaf and each spine receives what it sends, which makes 54 sums the same.
+    assert traffic.rank == 2592 - 54
+    found = dict(zip(traffic.paths.sources, traffic.paths.destinations, strict=True))
+    assert found == {host: (host - 37) % 648 for host in range(648)}
 
 
 def test_a_twin_is_the_same_each_time(tmp_path: Path) -> None:

@@ -296,7 +296,8 @@ def diagnose(
     if scenario is not None:
         from silvan.live.twin.scenario import make_twin
 
-        twin = make_twin(last, on_hosts.of(hosts), name=scenario.stem)
+        jobs_of = on_hosts.of(hosts)
+        twin = make_twin(last, jobs_of, history=moments[:-1], name=scenario.stem)
         twin.write(scenario)
         last.report["twin"] = {"scenario": str(scenario), **twin.summary}
     if old is not None:

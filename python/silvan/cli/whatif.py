@@ -34,15 +34,22 @@ FabricPath = Annotated[
     Path,
     typer.Argument(
         metavar="FABRIC",
-        help="A scenario file (.toml), the output of ibnetdiscover, or a twin that silvan diagnose "
-        "--scenario has written.",
+        help="A scenario file (.toml), or the output of ibnetdiscover.",
         show_default=False,
     ),
 ]
 
 
 def what_if(
-    fabric: FabricPath,
+    fabric: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FABRIC",
+            help="A scenario file (.toml), the output of ibnetdiscover, or a twin that silvan "
+            "diagnose --scenario has written.",
+            show_default=False,
+        ),
+    ],
     engine: Annotated[
         list[str] | None,
         typer.Option(

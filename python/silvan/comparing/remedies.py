@@ -15,6 +15,7 @@ from silvan.comparing.tuning.opensm_conf import OpensmSettings
 from silvan.errors import DiagnosisError, ScenarioError, SilvanError
 from silvan.execution.processes import cores
 from silvan.execution.simulation import simulate
+from silvan.inputs.quantities import Quantity
 from silvan.inputs.scenario import Scenario
 from silvan.live.live_programs import has_opensm
 from silvan.live.opensm_routing import NO_FILES, GuidFiles, opensm_tables, with_tables
@@ -218,8 +219,8 @@ def try_changes(
         The twin as it is, then the changes, the best first; those that could not be tried last.
     """
     with ThreadPoolExecutor(cores()) as executor:
-        rates = _rates(twin, twin.scenario, seeds)
-        base = Outcome("", AS_IS, *rates)
+        victims, contributors = _rates(twin, twin.scenario, seeds)
+        base = Outcome("", AS_IS, victims, contributors)
 
         def tried(change: Change) -> Outcome:
             try:
@@ -361,7 +362,7 @@ def _throttle(twin: CongestedTwin, root: str, places: Sequence[int], share: floa
 
 def _demand(flow: Mapping[str, Any]) -> float:
     load = str(flow.get("load", "saturating"))
-    return float("inf") if load == "saturating" else float(load.split()[0])
+    return float("inf") if load == "saturating" else Quantity(load).bits_per_s / 1e9
 
 
 def _through(twin: CongestedTwin, root: str) -> list[int]:

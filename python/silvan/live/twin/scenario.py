@@ -17,7 +17,7 @@ from silvan.inputs.toml_text import TomlInput
 from silvan.live.moments import Moment, Report, Subnet
 from silvan.live.twin.agreement import Agreement, agreement, delivered_gbps
 from silvan.live.twin.paths import Values
-from silvan.live.twin.traffic import Traffic, infer_traffic
+from silvan.live.twin.traffic import IDLE, Traffic, infer_traffic
 
 RECORD = ".twin.json"
 """What replaces the suffix of a scenario in the name of its record."""
@@ -29,7 +29,7 @@ _PAYLOAD = 4096 / 4122
 _MOST_FLOWS = 50_000
 _LEAST_RATE = 0.0005
 _NEARLY = 0.9
-_PACKETS = 3000
+_PACKETS = 4000
 _LEAST_DURATION_MS = 2.0
 _NO_PEER = 2**32 - 1
 _VERSION = 1
@@ -38,7 +38,7 @@ _CORRECTED = 2
 _CORRECTIONS = 4
 _GOOD = 0.02
 _APART = 0.03
-_MORE = 0.02
+_MORE = 0.05
 _DEGRADED = 0.99
 _RATES = {
     (width, speed): lanes * lane
@@ -139,7 +139,11 @@ def read_record(scenario: Path) -> dict[str, Any] | None:
 
 
 def make_twin(
-    moment: Moment, jobs: Mapping[str, Sequence[str]] | None = None, *, name: str = "twin"
+    moment: Moment,
+    jobs: Mapping[str, Sequence[str]] | None = None,
+    *,
+    history: Sequence[Moment] = (),
+    name: str = "twin",
 ) -> Twin:
     """Make a scenario that behaves as a subnet does.
 
@@ -149,6 +153,8 @@ def make_twin(
         The subnet, and two sweeps of its counters compared.
     jobs : Mapping, optional
         Jobs by host.
+    history : sequence of Moment
+        Other moments of the subnet: what a host sent when nothing held it back is its demand.
     name : str
         Name of the scenario.
 
@@ -170,7 +176,7 @@ def make_twin(
             "on no path",
             "diagnose the subnet while it is busy, with forwarding tables of the same day",
         )
-    fitted = _Fitting(moment, name).best(found)
+    fitted = _Fitting(moment, history, name).best(found)
     record = _record(moment, fitted.traffic, jobs or {}, fitted.missing)
     fit = fitted.fit
     record["agreement"] = fit and {"median": fit.median, "p95": fit.p95, "wait": fit.wait}
@@ -199,8 +205,9 @@ class _Fitted:
 class _Fitting:
     """Choice and correction of the traffic by short simulations."""
 
-    def __init__(self, moment: Moment, name: str) -> None:
+    def __init__(self, moment: Moment, history: Sequence[Moment], name: str) -> None:
         self._moment = moment
+        self._free = _free_rates(moment, history)
         self._name = name
         self._fabric = _fabric(moment.subnet)
         self._measured = (moment.loads[0].astype(np.float64), moment.loads[1].astype(np.float64))
@@ -210,7 +217,9 @@ class _Fitting:
 
         Flows that get through more than they did in the subnet have less demand.
         """
-        fitted = [self._tried(traffic, _demand(self._moment, traffic)) for traffic in found]
+        fitted = [
+            self._tried(traffic, _demand(self._moment, traffic, self._free)) for traffic in found
+        ]
         fitted.sort(key=lambda one: one.cost)
         best = fitted[0]
         for one in fitted[:_CORRECTED]:
@@ -385,7 +394,8 @@ def _flows(moment: Moment, traffic: Traffic, demand: Values, missing: list[str])
     above = int(np.count_nonzero(np.isinf(demand) & worth))
     if above:
         missing.append(
-            f"demand of {above} flows above what got through: taken as more than the link"
+            f"demand of {above} flows above what got through: taken as more than the link, so that "
+            "predicted gains are upper limits"
         )
     return [
         {
@@ -397,12 +407,13 @@ def _flows(moment: Moment, traffic: Traffic, demand: Values, missing: list[str])
     ]
 
 
-def _demand(moment: Moment, traffic: Traffic) -> Values:
+def _demand(moment: Moment, traffic: Traffic, free: Values) -> Values:
     """Estimate the demand of each flow, in Gbit/s of payload; infinite for more than the link.
 
     A host that sends or waits all the time always has packets. It serves its flows in turn, so that
     the largest ones have more demand than they get, and smaller ones have what they get. A host
-    that notifications throttle has more to send through the roots.
+    that notifications throttle has more to send through the roots. ``free`` has what hosts sent at
+    other times, when nothing held them back.
     """
     paths = traffic.paths
     own = paths.steps[paths.starts[:-1]]
@@ -418,7 +429,32 @@ def _demand(moment: Moment, traffic: Traffic) -> Values:
         roots[[rows[tree["root"]] for tree in moment.report["trees"] if tree["root"] in rows]] = 1
         is_throttled = np.array([node["name"] in throttled for node in moment.subnet.nodes])
         saturates |= is_throttled[paths.sources] & (paths.most(roots) > 0)
-    return np.where(saturates, np.inf, traffic.rates * _PAYLOAD)
+    demand = np.where(saturates, np.inf, traffic.rates * _PAYLOAD)
+    sent = np.bincount(paths.sources, traffic.rates, moment.subnet.hosts)
+    # The flows that were held back have the rest of what the host sends at other times.
+    held = np.bincount(paths.sources, np.where(saturates, traffic.rates, 0), moment.subnet.hosts)
+    rest = free - sent + held
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = np.where(rest > held, rest / held, np.nan)[paths.sources]
+    is_known = saturates & np.isfinite(more)
+    demand[is_known] = (traffic.rates * more)[is_known] * _PAYLOAD
+    return demand
+
+
+def _free_rates(moment: Moment, history: Sequence[Moment]) -> Values:
+    """Return the most that each host sent without being held back; NaN where that is not known."""
+    rows = moment.subnet.rows
+    names = [f"{node['name']}:1" for node in moment.subnet.nodes[: moment.subnet.hosts]]
+    free = np.full(len(names), np.nan)
+    for one in history:
+        loads, waits = one.loads[0].astype(float), one.loads[1].astype(float)
+        for host, name in enumerate(names):
+            row = one.subnet.rows.get(name)
+            if row is None or name not in rows or not np.isfinite(loads[row] + waits[row]):
+                continue
+            if loads[row] >= IDLE and loads[row] + waits[row] < BACKLOGGED:
+                free[host] = np.fmax(free[host], loads[row] * float(one.subnet.ports[row, 3]))
+    return free
 
 
 def _throttled(report: Report) -> set[str]:
@@ -506,7 +542,8 @@ def _roles(moment: Moment, traffic: Traffic) -> list[str]:
                 branches[rows[one["port"]]] = 1
     contributes = paths.most(roots) > 0
     suffers = ~contributes & (paths.most(branches) > 0)
-    return np.where(contributes, "contributor", np.where(suffers, "victim", "other")).tolist()
+    roles = np.where(contributes, "contributor", np.where(suffers, "victim", "other"))
+    return [str(role) for role in roles]
 
 
 def _record(

@@ -35,16 +35,18 @@ MOST_PAIRS = 4_000_000
 
 _TOLERANCE = 0.004
 _LEAST_TOLERANCE = 0.0005
+_STORED_BYTES = 128 << 10
 _MOST_PORTS_OF_RANK = 4096
 _BOUND_ROUNDS = 60
-_ENTROPY_ROUNDS = 400
+_INDEPENDENT = 1e-9
+_SCALINGS = 400
 _CONVERGED = 0.002
 _MOST_PAIRS_OF_PROGRAMMES = 3000
-_PROGRAMMES = 60
+_PROGRAMMES = 200
 _WEIGHTINGS = 5
-_MOST_STARTS = 16
-_MOST_SETS = 6
-_NEARLY_AS_FEW = 3.0
+_MOST_STARTS = 40
+_MOST_SETS = 16
+_NEARLY_AS_FEW = 6.0
 _MISMATCH = 30.0
 _NOISE = 0.003
 _PARSIMONY = 0.005
@@ -133,7 +135,9 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
         )
     router = Router(subnet)
     rates = np.where(loads < IDLE, 0.0, loads * links)
-    tolerance = np.maximum(_TOLERANCE * rates, _LEAST_TOLERANCE * links)
+    # Packets in buffers have been counted before them, and not behind them.
+    stored_gbps = _STORED_BYTES * 8 / 1e9 / max(float(moment.report["interval_s"]), 1e-9)
+    tolerance = np.maximum(_TOLERANCE * rates, _LEAST_TOLERANCE * links) + stored_gbps
     paths, notes = _candidates(moment, router, rates, seed)
     if not len(paths):
         return []
@@ -151,15 +155,11 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
         loads = None
         sets = [_matched(paths, rates, tolerance, evidence, lowest, highest, random)]
     limit = max((rank or int(used.sum())) * _FEW, 8)
-    is_sparse = True
-    sets = [
-        one
-        for one in sets
-        if _unexplained(paths, rates, one) <= _EXPLAINED and np.count_nonzero(one) <= limit
-    ]
-    if not sets:
-        is_sparse = False
-        sets = [_entropy(paths, rates, evidence, lowest, highest)]
+    sets = [one for one in sets if _unexplained(paths, rates, one) <= _EXPLAINED]
+    if not sets or np.count_nonzero(sets[0]) > limit:
+        dense = _entropy(paths, rates, evidence, lowest, highest)
+        # Many flows may be few of a set of many, or many indeed.
+        sets = [dense, *sets] if loads is not None else [dense]
     if loads is not None:
         lowest, highest = loads.bounds(sets[0], lowest, highest)
     found = []
@@ -177,7 +177,7 @@ def infer_traffic(moment: Moment, seed: int = 1) -> list[Traffic]:
                 int(used.sum()),
                 rank,
                 _unexplained(paths, rates, one),
-                is_sparse,
+                int(np.count_nonzero(one)) <= int(used.sum()),
                 tuple(notes),
             )
         )
@@ -283,6 +283,8 @@ def _bounds(paths: Paths, rates: Values, tolerance: Values) -> tuple[Values, Val
 
 def _rank(paths: Paths, used: npt.NDArray[np.bool_]) -> int | None:
     """Count the independent equations."""
+    from scipy.linalg import lapack
+
     count = int(used.sum())
     if count > _MOST_PORTS_OF_RANK:
         return None
@@ -298,8 +300,10 @@ def _rank(paths: Paths, used: npt.NDArray[np.bool_]) -> int | None:
             both = (columns[:, one] >= 0) & (columns[:, other] >= 0)
             places = columns[both, one] * count + columns[both, other]
             gram += np.bincount(places, minlength=count * count)
-    values = np.linalg.eigvalsh(gram.reshape(count, count))
-    return int((values > 1e-9 * max(float(values.max(initial=0.0)), 1.0)).sum())
+    # Cholesky with pivoting stops where no independent equation is left.
+    largest = max(float(gram.max(initial=0.0)), 1.0)
+    matrix = gram.reshape(count, count)
+    return int(lapack.dpstrf(matrix, tol=_INDEPENDENT * largest)[2]) if count else 0
 
 
 def _unexplained(paths: Paths, rates: Values, found: Values) -> float:
@@ -413,14 +417,14 @@ def _matched(
         if not open_.all():
             part, active, room = part.chosen(open_), active[open_], room[open_]
         gap = residual[part.steps] - np.repeat(room, part.hops)
-        exact = np.add.reduceat((gap <= tolerance[part.steps]).astype(np.float64), part.starts[:-1])
-        ends = gap[part.starts[:-1]] <= tolerance[part.steps[part.starts[:-1]]]
-        last = part.starts[1:] - 1
-        ends &= gap[last] <= tolerance[part.steps[last]]
-        score = exact / part.hops + ends + bonus[active] + 0.1 * room / room.max()
+        # How exactly the flow explains what is left at each port.
+        near = np.maximum(1 - gap / tolerance[part.steps], 0.0)
+        exact = np.add.reduceat(near, part.starts[:-1]) / part.hops
+        ends = np.minimum(near[part.starts[:-1]], near[part.starts[1:] - 1])
+        score = exact + ends + bonus[active] + 0.1 * room / room.max()
         score += random.random(len(score)) * 0.01
         order = np.argsort(-score)
-        limit = score[order[0]] - 0.2
+        limit = score[order[0]] - 0.05
         touched: set[int] = set()
         taken = 0
         for flow in order[: max(1, len(order) // 4)].tolist():
@@ -436,6 +440,11 @@ def _matched(
             taken += 1
         if not taken:
             break
+    kept = found > 0
+    if not kept.any():
+        return found
+    few = paths.chosen(kept)
+    found[kept] = _scaled(few, rates, found[kept], lowest[kept], highest[kept])
     return found
 
 
@@ -454,13 +463,20 @@ def _entropy(
         found[flow] = max(found[flow], rate)
     found = np.where(evidence.has_reason, found, found * _REASON)
     found = np.clip(found, np.maximum(lowest, 1e-9), np.maximum(highest, 1e-9))
-    for _ in range(_ENTROPY_ROUNDS):
+    return _scaled(paths, rates, found, lowest, highest)
+
+
+def _scaled(paths: Paths, rates: Values, found: Values, lowest: Values, highest: Values) -> Values:
+    """Scale flows until their sums are the loads."""
+    known = np.isfinite(rates)
+    total = max(float(rates[known].sum()), 1e-9)
+    for _ in range(_SCALINGS):
         loads = paths.loads(found)
+        if np.abs(loads - rates)[known].sum() < _CONVERGED * total:
+            break
         ratios = np.ones_like(loads)
         counted = known & (loads > 0) & (rates > 0)
         ratios[counted] = rates[counted] / loads[counted]
         factor = np.exp(paths.sums(np.log(ratios)) / paths.hops)
         found = np.clip(found * factor, np.maximum(lowest, 1e-12), np.maximum(highest, 1e-12))
-        if np.abs(ratios[counted] - 1.0).max(initial=0.0) < _CONVERGED:
-            break
     return found
