@@ -123,7 +123,7 @@ def run(
         typer.Option(
             "--record",
             metavar="view",
-            help="What to record in addition: view records all that silvan view shows "
+            help="Additional records: view records all data of silvan view "
             "(samples of ports, congestion trees, latencies by host).",
             show_default=False,
         ),

@@ -499,7 +499,7 @@ def _picked(found: Found, pick: int | None, out: Path) -> Trial:
             raise SilvanError("all trials failed", f"the scenarios are in {failed}")
         raise SilvanError(
             "no trial has a value of every objective",
-            "is there a hotspot, where an objective has its rate? A formula may divide by 0, too",
+            "an objective with the hotspots' rate needs a hotspot; a formula may divide by 0, too",
         )
     if pick is None:
         return found.best
