@@ -11,6 +11,7 @@ EXTRAS = {
     "figures": ("matplotlib", "PIL"),
     "live": ("websockets",),
     "schemes": ("numba",),
+    "twin": ("scipy",),
     "tune": ("optuna",),
 }
 """The modules that each extra installs."""

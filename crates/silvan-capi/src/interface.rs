@@ -12,7 +12,7 @@ use silvan_fabric::Fabric;
 use silvan_model::LATEST;
 use silvan_scenario::{Override, Scenario, read_scenario};
 use silvan_sim::has_route;
-use silvan_workload::programs::Request;
+use silvan_workload::programs::{LARGEST_MESSAGE, Request};
 
 use crate::failure::{Failure, guard, last_error};
 use crate::open::{close, find, open};
@@ -282,9 +282,9 @@ pub extern "C" fn silvan_send(
                 "there is no route from {source:?} to {target:?}"
             )));
         }
-        if bytes > LARGEST {
+        if bytes > LARGEST_MESSAGE {
             return Err(Failure::argument(format!(
-                "a message of {bytes} bytes: at most {LARGEST} are supported"
+                "a message of {bytes} bytes: at most {LARGEST_MESSAGE} are supported"
             )));
         }
         let message = Message {
@@ -310,9 +310,6 @@ fn unknown_name(fabric: &Fabric, name: &str, what: &str) -> Failure {
     });
     Failure::argument(format!("{name:?} is no {what}{hint}"))
 }
-
-/// Largest message: those that are pending together have their bytes counted in 64 bits.
-const LARGEST: u64 = 1 << 48;
 
 fn too_many() -> Failure {
     Failure::argument("4,294,967,294 messages and timers are pending: no more are possible")

@@ -524,7 +524,7 @@ pub fn diagnose_files(
         observation: &observation,
         facts: None,
     });
-    let map = SubnetMap::new(&fabric, tables.as_ref());
+    let map = SubnetMap::new(&fabric, tables.as_ref(), &capable);
     let loads = map.loads(&observation);
     Ok(DumpDiagnosis {
         report,

@@ -69,7 +69,8 @@ impl ManagedSubnet {
     pub fn new(subnet: Arc<Subnet>) -> Result<Self, FabricError> {
         let imported = import_without_tables(&subnet);
         let fabric = imported.build(LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO))?;
-        let mut map = SubnetMap::new(&fabric, None);
+        let unknown = IdVec::filled(None, fabric.ports.len());
+        let mut map = SubnetMap::new(&fabric, None, &unknown);
         let without_lid: BTreeSet<&str> = imported
             .nodes
             .iter()

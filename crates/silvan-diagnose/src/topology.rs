@@ -36,6 +36,8 @@ pub struct LiveSubnet {
     pub assumed: ForwardingTables,
     /// The rate that both ends of each link support.
     pub capable: IdVec<PortId, Option<Rate>>,
+    /// Fewest data lanes in use at a switch port; `None` if no port states them.
+    pub data_vls: Option<u8>,
     /// The subnet manager.
     pub manager: ManagerState,
     /// By switch name.
@@ -89,6 +91,7 @@ impl LiveSubnet {
         Ok(Self {
             assumed: assumed(&fabric, Some(&tables).filter(|_| has_tables))?,
             capable: capable(client, &fabric, &subnet)?,
+            data_vls: data_vls(&subnet),
             manager: manager_state(client, subnet.local.sm_lid)?,
             control,
             adapters,
@@ -360,6 +363,18 @@ fn active(port: &SwitchPort) -> (Width, Speed) {
         info.link_speed_ext2_active.get(),
     );
     (width(info.link_width_active), speed)
+}
+
+/// The fewest data lanes in use at an Active switch port (OperationalVLs, IBA 14.2.5.6).
+fn data_vls(subnet: &Subnet) -> Option<u8> {
+    let ports = subnet.switches.iter().flat_map(|switch| &switch.ports);
+    let active = ports.filter(|port| port.is_active);
+    let lanes = active.filter_map(|port| match port.info.operational_vls.get() {
+        code @ 1..=4 => Some(1 << (code - 1)),
+        5 => Some(15),
+        _ => None,
+    });
+    lanes.min()
 }
 
 /// The rate that both ends of each link support.

@@ -184,7 +184,9 @@ impl Watching {
         let is_known = |map: &&(Arc<LiveSubnet>, SubnetMap)| Arc::ptr_eq(&map.0, topology);
         let is_new = self.map.as_ref().filter(is_known).is_none();
         if is_new {
-            let map = SubnetMap::new(&topology.fabric, topology.known_tables());
+            let tables = topology.known_tables();
+            let mut map = SubnetMap::new(&topology.fabric, tables, &topology.capable);
+            map.data_vls = topology.data_vls;
             self.map = Some((Arc::clone(topology), map));
         }
         let loads = self.map.as_ref().map(|(_, map)| map.loads(&observation));

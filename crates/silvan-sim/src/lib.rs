@@ -466,7 +466,8 @@ impl<'a> Run<'a> {
                     }),
                 },
             )?;
-            tables.extend(programs::tables(programs, &alone, self.engine.now()));
+            let plans = self.scenario.programs().map_or(&[][..], |plan| &plan.jobs);
+            tables.extend(programs::tables(programs, plans, &alone, self.engine.now()));
         }
         Ok(RunOutput { tables, summary })
     }

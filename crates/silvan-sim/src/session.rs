@@ -26,6 +26,8 @@ pub enum Pause {
     Reached,
     /// The driver has requested it.
     Stopped,
+    /// The caller's check has refused to go on.
+    Interrupted,
 }
 
 /// Totals of a session so far.
@@ -150,7 +152,7 @@ impl Session {
     ///
     /// [`RunError`]; further calls return one, too.
     pub fn run_until_idle(&mut self) -> Result<Pause, RunError> {
-        self.run(Time::MAX, true)
+        self.run(None, &mut || true)
     }
 
     /// Runs until `end`; what happens at `end` itself belongs to the next call.
@@ -159,13 +161,26 @@ impl Session {
     ///
     /// As [`run_until_idle`](Self::run_until_idle).
     pub fn run_until(&mut self, end: Time) -> Result<Pause, RunError> {
-        if end >= LATEST {
-            return Err(RunError::Engine(EngineError::TooLate(end)));
-        }
-        self.run(end, false)
+        self.run(Some(end), &mut || true)
     }
 
-    fn run(&mut self, end: Time, when_idle: bool) -> Result<Pause, RunError> {
+    /// Runs until `end` as [`run_until`](Self::run_until) does, or without one as
+    /// [`run_until_idle`](Self::run_until_idle) does. After each millisecond of simulated time at most, `goes_on` decides
+    /// between going on and [`Pause::Interrupted`].
+    ///
+    /// # Errors
+    ///
+    /// As [`run_until_idle`](Self::run_until_idle).
+    pub fn run(
+        &mut self,
+        end: Option<Time>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Pause, RunError> {
+        let when_idle = end.is_none();
+        let end = end.unwrap_or(Time::MAX);
+        if end >= LATEST && !when_idle {
+            return Err(RunError::Engine(EngineError::TooLate(end)));
+        }
         self.engine
             .change_programs(&mut |programs, _| programs.start_call(when_idle));
         self.moved = (self.engine.events(), self.now());
@@ -178,6 +193,9 @@ impl Session {
             let now = engine.now();
             if now >= end {
                 return Ok(Pause::Reached);
+            }
+            if !goes_on() {
+                return Ok(Pause::Interrupted);
             }
             let next = now.saturating_add(CHECK).min(end);
             let ran = self.schedule.advance(engine, next, EndCheck::Full);

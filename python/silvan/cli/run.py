@@ -498,10 +498,15 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
+    # As nccl-tests prints them.
+    collective = any(program["busbw_gb_per_s"] is not None for program in programs)
+    for heading in ("algbw, GB/s", "busbw, GB/s") if collective else ():
+        table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
         # A rank without operations ends at the start: other ranks may still write into its memory.
         first = min((end for end in ends if end > program["start_ps"]), default=None)
+        bandwidths = (program["algbw_gb_per_s"], program["busbw_gb_per_s"])
         table.add_row(
             program["name"],
             str(program["ranks"]),
@@ -513,6 +518,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
             "" if program["slowdown"] is None else f"{program['slowdown']:.3f}",
             _or_blank(program["iteration_mean_ps"], lambda ps: f"{ps / 1e6:.3f}"),
             _or_blank(program["exposed_share"], lambda share: f"{share:.3%}"),
+            *(_or_blank(one, lambda rate: f"{rate:.2f}") for one in bandwidths if collective),
         )
     return table
 

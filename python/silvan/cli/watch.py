@@ -86,7 +86,7 @@ def watch_subnet(
     device, port, tick, link_percent, clock
         See :class:`silvan.live.diagnosis.SubnetWatcher`.
     """
-    keep_ns, interval_s = _hours_ns(options.keep), span_ps("interval", options.interval) / 1e12
+    keep_ns, interval_s = keep_span_ns(options.keep), span_ps("interval", options.interval) / 1e12
     if options.address is not None:
         from silvan.extras import require_extra
 
@@ -129,7 +129,7 @@ def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-def _hours_ns(text: str) -> int:
+def keep_span_ns(text: str) -> int:
     """Read a time with the units of days and hours."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h|d)", text.strip())
     nanoseconds = round(float(found[1]) * _SECONDS[found[2]] * 1e9) if found else 0

@@ -304,6 +304,10 @@ def _programs(result: Result) -> Values:
         values = [row[column] / scale for row in rows if row[column] is not None]
         if values:
             found[name] = max(values)
+    for name in ("algbw_gb_per_s", "busbw_gb_per_s"):
+        values = [row[name] for row in rows if row[name] is not None]
+        if values:
+            found[name] = min(values)
     return found
 
 
@@ -585,6 +589,24 @@ GROUPS: tuple[Group, ...] = (
                 "the program with the largest.",
                 "less",
                 4,
+            ),
+            Measure(
+                "algbw_gb_per_s",
+                "algbw",
+                "GB/s",
+                "Bytes of a collective operation per time of an iteration, as nccl-tests defines "
+                "it, of the program with the least.",
+                "more",
+                2,
+            ),
+            Measure(
+                "busbw_gb_per_s",
+                "busbw",
+                "GB/s",
+                "`algbw` times the part of the bytes that a rank's links must carry, as "
+                "nccl-tests defines it, of the program with the least.",
+                "more",
+                2,
             ),
         ),
         _programs,

@@ -13,6 +13,9 @@ use silvan_core::{HostId, Sl, Span, Time};
 use crate::programs::ranks::{Programs, TimerKind};
 use crate::programs::spec::{JobSpec, Script};
 
+/// Bytes of a driver's largest message: 64 bits count those of all that are pending.
+pub const LARGEST_MESSAGE: u64 = 1 << 48;
+
 /// Request of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {

@@ -229,6 +229,24 @@ impl Collective {
         }
     }
 
+    /// Bytes of the operation among `ranks`, and of these the part that crosses the links of its busiest rank by the best
+    /// algorithm without aggregation in the network: the sizes behind `algbw` and `busbw` of nccl-tests
+    /// (`doc/PERFORMANCE.md`). `None` for a barrier.
+    pub fn bandwidth_bytes(&self, ranks: u32) -> Option<(f64, f64)> {
+        let (bytes, n) = (self.bytes as f64, f64::from(ranks));
+        let others = (n - 1.0) / n;
+        match self.operation {
+            Operation::Barrier => None,
+            Operation::Allreduce => Some((bytes, 2.0 * others * bytes)),
+            Operation::ReduceScatter | Operation::Allgather => Some((bytes, others * bytes)),
+            Operation::Broadcast | Operation::Reduce => Some((bytes, bytes)),
+            // `bytes` is the size of one message, of which a rank keeps its own.
+            Operation::Alltoall | Operation::Incast | Operation::Scatter => {
+                Some((n * bytes, (n - 1.0) * bytes))
+            }
+        }
+    }
+
     /// Appends the operations of the rank at place `me`.
     pub fn append(&self, out: &mut Vec<Op>, group: Group, me: u32) {
         if group.size < 2 {
