@@ -498,7 +498,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
-    # As nccl-tests prints them.
+    # In the units of nccl-tests.
     collective = any(program["busbw_gb_per_s"] is not None for program in programs)
     for heading in ("algbw, GB/s", "busbw, GB/s") if collective else ():
         table.add_column(heading, justify="right")

@@ -126,7 +126,7 @@ class TuneResult:
         True if the seed places hosts, so that other seeds are other placements. Otherwise it only
         shifts when hosts start.
     verdicts : dict
-        How the tuned settings compare with the ``"start"`` and with congestion control ``"off"``:
+        Comparison of the tuned settings with the ``"start"`` and with congestion control ``"off"``:
         for each objective ``"better"``, ``"equal"``, ``"worse"``, or ``"unknown"`` if a run failed.
         On the seeds held out, if there are any.
     comparisons : tuple of str
