@@ -134,8 +134,7 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest silvan._silvan
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python python/tools/check_documents.py
-	$(BIN)/python python/tools/check_language.py
-	$(BIN)/python python/tools/check_abbreviations.py
+	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/python python/tools/generate_reference.py --check
 	$(BIN)/python python/tools/viewer_digest.py
 
@@ -205,7 +204,7 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
 
-# What is built is committed, so that nobody needs npm to install silvan (docs/decisions/0026-the-viewer.md).
+# What is built is committed, so that users need no npm to install silvan (docs/decisions/0026-the-viewer.md).
 viewer: ## Build the browser page from viewer/ into python/silvan/viewer/assets; needs npm
 	cd viewer && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
 	$(PYTHON) python/tools/viewer_digest.py --write

@@ -47,7 +47,7 @@ def test_adding_a_scheme_to_an_arena_costs_only_its_own_runs(
     assert "4 runs made" in done.stderr, done.stderr
     done = command(*words, "hpcc,half.py", cwd=folder)
     assert "2 runs made" in done.stderr, done.stderr
-    # The parameters are those of its own runs.
+    # The added scheme has the parameters of its separate runs.
     step = ("--set", "control.python.parameters.step=0.5")
     done = command(*words, "hpcc,half.py", *step, cwd=folder)
     assert "2 runs made" in done.stderr, done.stderr

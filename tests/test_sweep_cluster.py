@@ -109,7 +109,7 @@ def test_workers_with_another_build_are_refused(
     monkeypatch.setattr(module, "build_id", another_build)
     with pytest.raises(silvan.SchedulerError, match="has silvan") as caught:
         silvan.sweep(silvan.Scenario.from_toml(INCAST), scheduler=dask.scheduler_address, seeds=2)
-    assert caught.value.hint == "install the same silvan wherever a worker runs"
+    assert caught.value.hint == "install the same silvan on all machines with workers"
 
 
 def another_build() -> str:

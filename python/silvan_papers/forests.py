@@ -56,7 +56,7 @@ def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> 
 def tabulate_forests(
     results: Results, schemes: Mapping[str, Mapping[str, TomlValue]], *, whole: bool = False
 ) -> PointTable:
-    """Set the schemes side by side.
+    """Compare the schemes.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def tabulate_forests(
     Returns
     -------
     PointTable
-        Receive rates in Gbit/s and Jain's index of those that are no hotspots. Where hotspots
+        Receive rates in Gbit/s and Jain's index of those that are no hotspots. If hotspots
         move, every host is one in its turn: all count as others, and none as a hotspot.
     """
     rows = [

@@ -12,7 +12,6 @@ use std::time::Instant;
 
 use silvan::{Message, Simulation, Statistics, Status};
 
-/// Messages that each host has on their way.
 const ON_THEIR_WAY: u32 = 2;
 
 /// State of the callbacks.

@@ -314,7 +314,6 @@ mod tests {
         }
     }
 
-    /// Growth of PortXmitWait and PortXmitData.
     fn of_wait_and_data(growth: CounterGrowth) -> (Option<u64>, Option<u64>) {
         let of = |name| growth.counters[PortCounters::index(name)];
         (of("xmit_wait"), of("xmit_bytes"))

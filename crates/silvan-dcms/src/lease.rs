@@ -19,7 +19,6 @@ const FREE: &str = "free";
 /// More than a holder writes.
 const LONGEST: u64 = 256;
 
-/// A term that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Term {
     number: u64,

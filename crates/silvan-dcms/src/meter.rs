@@ -106,7 +106,6 @@ pub enum Observed {
     Growth(CounterGrowth),
 }
 
-/// A counter that is exported.
 #[derive(Clone, Copy, Debug)]
 struct MeteredCounter {
     /// Index in [`silvan_core::PortCounters::ALL`].

@@ -210,7 +210,6 @@ impl<'a> Candidates<'a> {
         (left.abs() / self.links[port] - SAME).max(0.0)
     }
 
-    /// Adds to the rate of a flow.
     fn add(&self, state: &mut State, flow: usize, change: f64) {
         let path = (self.paths)(flow);
         for &port in path {

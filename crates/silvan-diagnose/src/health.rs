@@ -366,7 +366,6 @@ fn links(
     );
 }
 
-/// Returns true for ports of cables between switches.
 fn is_between(fabric: &Fabric, port: PortId) -> bool {
     let ends = [Some(port), fabric.ports[port].peer];
     ends.into_iter()

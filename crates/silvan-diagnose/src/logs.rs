@@ -73,7 +73,6 @@ impl Logs {
         Ok(logs)
     }
 
-    /// Reads the logs of all adapters once.
     fn read_adapters<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -130,7 +129,6 @@ impl Logs {
         }
     }
 
-    /// Adds what other logs have.
     pub(crate) fn add(&mut self, other: &Self) {
         add(&mut self.rounds, &other.rounds);
         add(&mut self.ports, &other.ports);

@@ -25,7 +25,6 @@ const LEAST_TIGHT: usize = 2;
 pub(crate) struct Peeling<'a> {
     /// Unexplained part of the loads, in bit/s; `None` if unknown.
     pub residual: IdVec<PortId, Option<f64>>,
-    /// The ports of each flow.
     paths: &'a dyn Fn(usize) -> &'a [PortId],
     /// True if a flow is possible and unknown.
     pub open: Vec<bool>,

@@ -143,7 +143,6 @@ impl LiveSubnet {
     }
 }
 
-/// Data rate of the link of a local port.
 pub(crate) fn rate_of(local: &LocalPort) -> Option<Rate> {
     Rate::from_bits_per_sec(local.bytes_per_second * 8)
 }
@@ -296,7 +295,6 @@ fn unreachable(fabric: &Fabric, tables: &ForwardingTables, local: Lid) -> BTreeS
         .collect()
 }
 
-/// Returns true if the tables lead from a node to another node.
 fn leads(fabric: &Fabric, tables: &ForwardingTables, from: NodeId, to: NodeId) -> bool {
     let lid = fabric.nodes[to].lid;
     let mut at = from;

@@ -455,7 +455,6 @@ Unicast lids [0x0-0xe] of switch Lid 2 guid 0x0000000000000002 (right):
 6 valid lids dumped
 "#;
 
-/// Returns the diagnosis of congestion.
 fn verdict(done: &DumpDiagnosis) -> String {
     format!("{:?} {:?}", done.report.trees, done.report.losses)
 }

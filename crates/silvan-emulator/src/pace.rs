@@ -26,7 +26,6 @@ pub(crate) struct Pace {
     wall: Instant,
     simulated: Time,
     paused: bool,
-    /// True while simulated time catches up.
     catching_up: bool,
     /// Step of the data plane that takes about [`SLICE`], in ps.
     step: u64,

@@ -189,7 +189,6 @@ fn directed_routes_arrive_and_tell_the_way_back() {
     }
 }
 
-/// Sets a port of the node behind these ports.
 fn set_port(clients: &mut Clients, me: u16, ports: &[u8], number: u32, info: PortInfo) -> Mad {
     let request = smp(Method::SET, directed(ports), number, info);
     ask(clients, me, 0xffff, &request)

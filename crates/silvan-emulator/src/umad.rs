@@ -75,7 +75,6 @@ impl Hello {
     }
 }
 
-/// An ioctl of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ioctl {
     Register(Registration),
@@ -94,7 +93,6 @@ pub(crate) struct Registration {
     pub oui: u32,
     /// The methods whose requests it receives, a bit each.
     pub methods: [u64; 2],
-    /// Flags that are not known.
     pub unknown_flags: bool,
 }
 

@@ -18,7 +18,6 @@ use silvan_core::Lid;
 use silvan_mad::MAD_LEN;
 
 pub(crate) const CONTROL_LEN: usize = 80;
-/// Bytes of data in a control message.
 pub(crate) const CONTROL_DATA: usize = 64;
 pub(crate) const DATA_LEN: usize = 288;
 

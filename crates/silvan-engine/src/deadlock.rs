@@ -191,7 +191,6 @@ impl Plane {
         }
     }
 
-    /// Local inputs with a packet for this lane.
     fn waiting_inputs(&self, lane: usize) -> impl Iterator<Item = u32> + '_ {
         let record = &self.lanes[lane];
         (0..u32::from(record.words) * 64).filter(|&input| record.has_input(input))

@@ -41,7 +41,6 @@ enum Stage {
     Changed,
     /// The starts of one host are noted.
     Watching,
-    /// The state is compared with an earlier one.
     Comparing(Box<Earlier>),
     /// The fabric repeats what it does.
     Repeating(Box<Period>),
@@ -120,7 +119,6 @@ impl Leaps {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Returns true if this engine has code for leaps.
     #[inline(always)]
     pub(crate) fn has_leaps() -> bool {
         W::RECURS && F::LOOKAHEAD && !S::ACTIVE && !C::ACTIVE

@@ -287,7 +287,6 @@ where
     }
 }
 
-/// Windows between two checks of the clock.
 const WINDOWS_PER_CHECK: usize = 16;
 
 /// Parts that a thread may use.

@@ -239,7 +239,6 @@ impl Lane {
         lost
     }
 
-    /// Returns the counts of effects before now.
     fn counts(&self, link: &Link, now: u64) -> PauseCounts {
         let (mut frames, mut total, mut since) = (self.frames, self.paused, self.paused_since);
         let mut state = self.replayed;

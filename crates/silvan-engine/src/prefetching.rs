@@ -23,7 +23,6 @@ use silvan_core::prefetch::{prefetch, prefetch_item};
 pub(crate) enum WorkingSet {
     /// Records fit into the first-level cache: prefetching costs more than it saves.
     FitsFirstCache,
-    /// Records fit into the second-level cache.
     FitsSecondCache,
     /// Records fit into neither.
     ExceedsCaches,

@@ -81,7 +81,6 @@ impl RouteView for SetRoutes<'_> {
 }
 
 impl Plane {
-    /// Lets a scheme know the routes of all switches.
     pub(crate) fn notify_routes<S: SwitchControl>(&self, switch: &mut S) {
         if !S::ACTIVE || !switch.needs_routes() {
             return;

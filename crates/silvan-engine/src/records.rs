@@ -164,7 +164,6 @@ pub(crate) enum Sender {
 pub(crate) struct InPort {
     /// Output port that feeds this input.
     pub upstream: u32,
-    /// The element it belongs to.
     pub element: u32,
     /// Index into the table of credit delays.
     pub credit_delay: u16,
@@ -195,7 +194,6 @@ pub(crate) const FARTHEST: u64 = 1 << (62 - BLOCK_BITS);
 /// Credits that have arrived are collected at least as often as this, in simulated time: 2^54 ps, about 5 hours.
 pub(crate) const COLLECTED_EVERY: u64 = 1 << (62 - BLOCK_BITS);
 
-/// Returns true if an entry comes after another entry.
 #[inline(always)]
 fn is_after(entry: u64, other: u64) -> bool {
     (entry.wrapping_sub(other) as i64) > 0

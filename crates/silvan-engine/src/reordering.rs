@@ -81,7 +81,6 @@ const FREE: Newest = Newest {
 /// Places of a host that has received something.
 const FIRST_PLACES: usize = 8;
 
-/// A flow at its destination.
 #[derive(Clone, Debug, Default)]
 struct FlowOrder {
     /// Send time of the last packet that was delivered in order.
@@ -108,7 +107,6 @@ impl Receiver {
         place
     }
 
-    /// Counts an arrival. Returns the place of its flow.
     #[inline]
     fn count(&mut self, arrival: &Arrival, in_order: bool) -> usize {
         let place = self.place(arrival.class, arrival.source, in_order);

@@ -132,7 +132,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         may_send
     }
 
-    /// A flow has started a packet.
     #[inline(never)]
     pub(crate) fn notify_started(&mut self, now: u64, flow: Flow, offer: &Offer) {
         let mut grants = std::mem::take(&mut self.grants);

@@ -5,7 +5,6 @@ use silvan_core::Vl;
 
 use silvan_model::VlArbitration;
 
-/// The tables of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VlTables {
     high: Vec<Entry>,

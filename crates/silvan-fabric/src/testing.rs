@@ -10,7 +10,6 @@ use crate::{Fabric, FabricBuilder, ForwardingTables, LinkKind, Speed, Width};
 
 pub(crate) const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Qdr, Length::from_mm(1_000));
 
-/// Returns the input of a routing algorithm for a topology.
 pub(crate) fn routing_input<'a>(fabric: &'a Fabric, topology: &'a Topology) -> RoutingInput<'a> {
     RoutingInput {
         fabric,

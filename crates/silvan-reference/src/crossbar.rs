@@ -35,7 +35,6 @@ pub(crate) struct Crossbar {
     pub(crate) routes: IdVec<HostId, Option<usize>>,
 }
 
-/// An output of a crossbar.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) transmitter: TransmitterId,
@@ -85,7 +84,6 @@ impl OutputLane {
         });
     }
 
-    /// Lets a packet be sent from now on.
     pub(crate) fn make_eligible(&mut self, input: usize, packet: PacketId, now: Time) {
         let mut queue = self.queues[input].iter_mut();
         let queued = queue.find(|queued| queued.packet == packet);

@@ -28,7 +28,6 @@ pub(crate) struct Host {
 pub(crate) struct FlowState {
     pub(crate) destination: HostId,
     pub(crate) sl: Sl,
-    /// Virtual lane on the link of the host.
     pub(crate) vl: Vl,
     pub(crate) payload: Bytes,
     pub(crate) gap: Span,

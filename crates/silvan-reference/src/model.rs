@@ -385,7 +385,6 @@ impl FlitModel {
         self.leave(output, id, 0);
     }
 
-    /// A flit boundary passes an output.
     fn leave(&mut self, output: TransmitterId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         let transmitter = &mut self.transmitters[output];
@@ -514,7 +513,6 @@ impl FlitModel {
         }
     }
 
-    /// A flit boundary reaches a receiver.
     fn arrive(&mut self, at: ReceiverId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         let receiver = &mut self.receivers[at];

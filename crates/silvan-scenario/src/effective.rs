@@ -71,7 +71,6 @@ pub(crate) fn fill_lanes(file: &mut ScenarioFile) {
         .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());
 }
 
-/// Fills in what the scheme needs of the feedback.
 fn fill_feedback(control: &mut ControlSection) {
     let defaults = control.scheme.scheme().defaults();
     control.feedback.carrier.get_or_insert(defaults.carrier);

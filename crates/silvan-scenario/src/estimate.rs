@@ -130,7 +130,6 @@ fn hosts_of(job: &JobSpec) -> BTreeSet<HostId> {
     job.ranks.iter().map(|(host, _)| *host).collect()
 }
 
-/// The operations that a job holds in memory.
 fn operations(job: &JobSpec) -> f64 {
     let scripts = job.ranks.iter().map(|(_, script)| script);
     let counts = scripts.map(|script| match script {

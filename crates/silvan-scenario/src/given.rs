@@ -151,7 +151,6 @@ impl Given {
 
 /// The origins of values of the scheme that are not given.
 pub(crate) struct Origins<'a> {
-    /// Keys that have published settings.
     pub published: &'a [KeyPath],
     /// The variant whose settings these are.
     pub variant: &'a str,
@@ -254,7 +253,6 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the given part of a value in one line.
 fn given_part(value: &Value, given: &Given) -> Value {
     match (value, given) {
         (Value::InlineTable(table), Given::Table(_)) => {

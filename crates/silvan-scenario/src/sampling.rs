@@ -21,7 +21,6 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// The sampling of a run.
     pub(crate) fn of(probe: &ProbeSection, run: &RunSection) -> Self {
         match probe.interval {
             Some(interval) => Self::Every(interval),

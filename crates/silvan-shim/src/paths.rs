@@ -130,7 +130,6 @@ pub(crate) fn current() -> Option<Vec<u8>> {
     name.map(<[u8]>::to_vec)
 }
 
-/// Returns the location of a relative path.
 fn below_current(path: &[u8]) -> Option<Location> {
     let mut whole = current()?;
     let path = match path {

@@ -84,7 +84,6 @@ pub(crate) fn assemble_alone(
 /// window has some hundred events.
 const RATE_PER_THREAD: f64 = 5e12;
 
-/// Returns the number of threads that simulate a scenario.
 fn threads(scenario: &Scenario) -> usize {
     match scenario.threads() {
         Threads::Count(count) => usize::from(count.get()),
@@ -128,7 +127,6 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
     }
 }
 
-/// Name of the class of a driver's packets.
 const DRIVER_CLASS: &str = "external";
 
 /// The traffic and the programs of a scenario, and a driver next to them if there is one.

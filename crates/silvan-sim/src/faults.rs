@@ -9,7 +9,6 @@ use silvan_model::{FabricChange, Simulation};
 use silvan_scenario::Scenario;
 use silvan_scenario::faults::{Fault, FaultTimes};
 
-/// The faults that come during a run.
 #[derive(Debug)]
 pub(crate) struct RunFaults {
     times: FaultTimes,

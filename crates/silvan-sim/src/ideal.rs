@@ -20,7 +20,6 @@ struct Stage {
     /// Rate of the packet for which the output waits, so as not to run dry. Equal to `rate`, except at a crossbar that
     /// cuts through.
     passing: Rate,
-    /// True for a crossbar that cuts through.
     cuts_through: bool,
     /// The output is busy until then.
     free: u64,

@@ -53,7 +53,6 @@ struct Life {
     root: PortVl,
     destination: Option<HostId>,
     birth: Time,
-    /// Time of the look before the birth.
     before_birth: Time,
     death: Option<Time>,
     last_seen: Time,

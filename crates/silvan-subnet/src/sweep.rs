@@ -298,7 +298,6 @@ pub struct NodeAnswers {
     pub has_answered: bool,
 }
 
-/// A request of a sweep.
 #[derive(Clone, Copy)]
 enum Request {
     Identity,

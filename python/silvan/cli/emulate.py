@@ -77,7 +77,7 @@ Faults = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.toml",
-        help="Faults that come about at instants of simulated time.",
+        help="Faults at instants of simulated time.",
         show_default=False,
     ),
 ]

@@ -92,7 +92,7 @@ SockName = Annotated[
 Bind = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS:PORT", help="Where --live serves the page; port 0 is any free port."
+        metavar="ADDRESS:PORT", help="Address of the page with --live; port 0 is any free port."
     ),
 ]
 WaitTick = Annotated[

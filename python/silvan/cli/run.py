@@ -123,7 +123,7 @@ def run(
         typer.Option(
             "--record",
             metavar="view",
-            help="What to record in addition: view records all that silvan view shows "
+            help="Additional records: view records all data of silvan view "
             "(samples of ports, congestion trees, latencies by host).",
             show_default=False,
         ),
@@ -498,7 +498,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         table.add_column(heading, justify="right")
     for heading in ("completion, µs", "slowdown", "iteration, µs", "exposed"):
         table.add_column(heading, justify="right")
-    # As nccl-tests prints them.
+    # In the units of nccl-tests.
     collective = any(program["busbw_gb_per_s"] is not None for program in programs)
     for heading in ("algbw, GB/s", "busbw, GB/s") if collective else ():
         table.add_column(heading, justify="right")

@@ -37,7 +37,7 @@ TimeLimit = Annotated[
     typer.Option(
         metavar="DURATION",
         help="Time on the wall clock after which no further trials begin, such as '10 min'. The "
-        "same command goes on later.",
+        "same command continues later.",
         show_default=False,
     ),
 ]

@@ -47,7 +47,7 @@ def tune(
         typer.Option(
             metavar="FORMULA",
             help="maximize or minimize, and a formula of measures, such as 'maximize "
-            "other_receivers_gbps'; those without congestion control begin with off. May be "
+            "other_receivers_gbps'; measures without congestion control begin with off. May be "
             "repeated: several objectives have a Pareto front. By default the rate of receivers "
             "that are no hotspots, less in proportion where hotspots get less than 95 % of "
             "their rate without congestion control.",

@@ -54,8 +54,8 @@ def what_if(
         list[str] | None,
         typer.Option(
             metavar="ENGINE",
-            help="OpenSM's routing engine; may be repeated. By default all that need no file of "
-            "their own, and torus-2QoS on generated meshes and tori.",
+            help="OpenSM's routing engine; may be repeated. By default all that need no file, "
+            "and torus-2QoS on generated meshes and tori.",
             show_default=False,
         ),
     ] = None,

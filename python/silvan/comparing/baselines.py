@@ -83,7 +83,7 @@ class Fitting:
     unsuited : Mapping of str to str
         Reasons of the other schemes with published settings, by their names.
     on_links : frozenset of str
-        Those schemes among them that the kind of links excludes.
+        Names of schemes in ``unsuited`` that the kind of links excludes.
     by_hand : Mapping of str to str
         Advice on variants that need settings that no rule gives, by their names.
     """

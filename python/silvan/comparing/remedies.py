@@ -27,7 +27,7 @@ AS_IS = "as it is"
 """The twin without a change."""
 
 SEEDS = 3
-"""Runs of each change, each with a seed of its own."""
+"""Runs of each change, with different seeds."""
 
 _FAIR = 0.95
 _TUNED = (
@@ -51,7 +51,7 @@ class Change:
     kind : str
         control, routing, throttle, move or cable.
     name : str
-        What is changed, in words.
+        Change, in words.
     make : callable
         Makes the twin with the change; raises an error where that is impossible.
     apply : callable
@@ -79,7 +79,7 @@ class Outcome:
     regained_spread, lost_spread : float
         Standard deviations over the seeds.
     refused : str, optional
-        Why the change could not be tried.
+        Reason why the change could not be tried.
     apply : str
         The change in the form in which it is applied.
     """
@@ -97,12 +97,12 @@ class Outcome:
 
     @property
     def score(self) -> float:
-        """What the victims regain, less what the contributors lose."""
+        """Gain of the victims, less the loss of the contributors."""
         return self.regained_gbps - max(self.lost_gbps, 0.0)
 
     @property
     def helps(self) -> bool:
-        """Whether the victims regain more than the seeds differ by."""
+        """True if the victims regain more than the difference between seeds."""
         return self.score > 0 and self.regained_gbps > 2 * self.regained_spread
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class CongestedTwin:
         return [place for place, one in enumerate(self.roles) if one == role]
 
     def with_flows(self, flows: Sequence[Mapping[str, Any]]) -> Scenario:
-        """Give the twin other flows, in the order of its own."""
+        """Replace the flows of the twin, in the order of the present flows."""
         tables = {**self.tables, "traffic": {**self.tables["traffic"], "flow": list(flows)}}
         return Scenario(**tables)
 

@@ -27,7 +27,7 @@ class Event:
     time : int
         The instant, in picoseconds.
     tag : object
-        What the program gave to :meth:`Network.send` or :meth:`Network.at`.
+        Value that the program gave to :meth:`Network.send` or :meth:`Network.at`.
     src, dst : str or None
         Names of the sending and the receiving host; None for an alarm.
     bytes : int

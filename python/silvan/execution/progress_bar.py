@@ -24,7 +24,7 @@ def progress_bar(label: str) -> Iterator[Update]:
     Parameters
     ----------
     label : str
-        What goes on.
+        Activity.
 
     Yields
     ------

@@ -193,7 +193,7 @@ class _Comparison:
         for ends, gbps in old.items():
             text = _cable(ends)
             if ends not in new:
-                # The cable of a node that is gone is no change of its own.
+                # The loss of a node's cable is no separate change.
                 if all(_node(end) in self._new.nodes for end in ends):
                     self._add("cable gone", text)
             elif new[ends] < gbps * (1 - _SAME_RATE):

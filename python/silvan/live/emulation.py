@@ -440,7 +440,7 @@ def _cut_off(sockname: str, server_user: int | None) -> EmulationError:
             "start it again with silvan emulate, then repeat this command",
         )
     return EmulationError(
-        f"the fabric {sockname!r} has closed the connection, and goes on", "repeat this command"
+        f"the fabric {sockname!r} has closed the connection, but still runs", "repeat this command"
     )
 
 

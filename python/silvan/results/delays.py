@@ -81,6 +81,6 @@ def _owners(result: Result) -> dict[int, str]:
         if other != name:
             raise SilvanError(
                 f"host {rank['host']} has ranks of {other!r} and {name!r}",
-                hint="give each program hosts of its own",
+                hint="give each program separate hosts",
             )
     return owners

@@ -356,10 +356,10 @@ _OF_OTHERS = _percentiles(
 GROUPS: tuple[Group, ...] = (
     Group(
         "Receive rates",
-        "Payload from the warm-up to the end of the run. Where all traffic consists of flows, "
+        "Payload from the warm-up to the end of the run. If all traffic consists of flows, "
         "sequences and programs that end before, up to the last of these ends. Hotspots are hosts "
         "with the role `hotspot`, unless hotspots move, and the roots of programs of the kind "
-        "`incast`. Other receivers are all other hosts that some traffic is sent to. Where the run "
+        "`incast`. Other receivers are all other hosts that some traffic is sent to. If the run "
         "waits for programs, hosts that only run incasts or programs in the background do not "
         "count.",
         (
@@ -385,7 +385,7 @@ GROUPS: tuple[Group, ...] = (
                 "hotspot utilisation",
                 "",
                 "Mean rate of the hotspots over the payload rate of their cable, or over "
-                "`host.sink-rate` where that is less.",
+                "`host.sink-rate` if that is less.",
                 "more",
             ),
             Measure(

@@ -131,7 +131,7 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
         raise SchemeError(
             f"numba cannot compile {name}: {shown(next(wrong, 'no reason').rstrip(':'))}",
             *_place(function, str(error)),
-            hint="use numbers, the state, and what numba knows of Python",
+            hint="use numbers, the state, and Python that numba supports",
         ) from error
 
 

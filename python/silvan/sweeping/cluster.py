@@ -106,7 +106,7 @@ def _require_same_build(client: Client) -> None:
         if isinstance(build, Exception):
             raise SchedulerError(
                 f"the worker at {worker} cannot use silvan: {describe(build)}",
-                hint="install the same silvan wherever a worker runs",
+                hint="install the same silvan on all machines with workers",
             )
         _require_build(worker, build)
 
@@ -115,7 +115,7 @@ def _require_build(worker: str, build: str) -> None:
     if build != build_id():
         raise SchedulerError(
             f"the worker at {worker} has silvan {build}, this is {build_id()}",
-            hint="install the same silvan wherever a worker runs",
+            hint="install the same silvan on all machines with workers",
         )
 
 

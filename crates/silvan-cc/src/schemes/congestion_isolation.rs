@@ -165,7 +165,6 @@ impl Isolator {
         self.messages
     }
 
-    /// The lane of a packet at a switch.
     fn lane_at_switch(&mut self, now: Time, port: PortId, input: PortId, flow: Flow) -> usize {
         let number = self.outputs[input.index()].number;
         let (hold, set_point) = (self.hold, self.set_point);

@@ -87,7 +87,6 @@ parameters! {
     }
 }
 
-/// A rate that is in the source.
 fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_sec(rate * 1_000_000).expect("a rate above zero")
 }

@@ -221,12 +221,10 @@ fn nanoseconds(wait: Span) -> u32 {
     u32::try_from(wait.as_ps().div_ceil(1_000)).map_or(MOST, |ns| ns.min(MOST))
 }
 
-/// The instant after a granted wait.
 fn after(now: Time, granted: u32) -> Time {
     now.saturating_add(Span::from_ns(u64::from(granted)))
 }
 
-/// Time that so many bytes take.
 fn takes(bytes: f64, byte_time: f64) -> Span {
     Span::from_ps((bytes * byte_time).round() as u64)
 }
@@ -308,7 +306,6 @@ impl SwitchControl for Discarder {
 
 impl Settings for Discarder {}
 
-/// A flow at its sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
     /// Payload with a reservation that has not been sent, or has been discarded: in SRP of the block, else of what has been

@@ -434,7 +434,6 @@ impl<'de> de::Deserializer<'de> for TomlNode<'_> {
     }
 }
 
-/// The elements of a list.
 struct Elements<'a> {
     values: std::iter::Enumerate<std::vec::IntoIter<TomlKind<'a>>>,
     path: &'a KeyPath,
@@ -455,7 +454,6 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
     }
 }
 
-/// The entries of a table.
 struct Entries<'a> {
     entries: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,
     next: Option<(&'a str, &'a Item)>,

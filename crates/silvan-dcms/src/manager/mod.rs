@@ -464,7 +464,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.write_status();
     }
 
-    /// Returns the target of a change for a port.
     fn target(&self, port: &WatchedPort) -> Target {
         Target {
             switch: port.guid,

@@ -60,7 +60,6 @@ pub(crate) struct SwitchSetting {
     ports: Vec<SwitchPortCongestionElement>,
 }
 
-/// An adapter's setting as it was set.
 #[derive(Clone, Debug)]
 pub(crate) struct AdapterSetting {
     port_control: u16,

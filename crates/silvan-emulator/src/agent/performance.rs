@@ -27,7 +27,6 @@ use crate::subnet::Subnet;
 
 /// Bytes of an attribute.
 const ROOM: usize = PerformanceAttribute::DATA_LEN;
-/// PortSelect that represents all ports.
 const ALL_PORTS: u8 = 255;
 
 /// Quantity that a field counts.

@@ -141,7 +141,6 @@ impl Subnet {
         outcome
     }
 
-    /// The number that represents the whole node.
     fn set_own(&mut self, node: NodeId, number: usize, wanted: &PortInfo) {
         let info = &mut self.state_mut(node).ports[number].info;
         let before = (info.lid, info.lmc.get());

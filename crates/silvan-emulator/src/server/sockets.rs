@@ -170,7 +170,6 @@ pub(crate) struct Channel {
     pub id: u32,
     /// Messages that the client has not received yet.
     waiting: VecDeque<Message>,
-    /// Events for which the socket is watched.
     pub watched: epoll::EventFlags,
 }
 

@@ -19,7 +19,6 @@ struct NodeLocation {
     is_switch: bool,
 }
 
-/// A port of the fabric.
 #[derive(Clone, Copy, Debug)]
 struct PortLocation {
     node: NodeId,

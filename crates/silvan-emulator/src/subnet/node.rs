@@ -418,7 +418,6 @@ pub(super) fn fastest_speed(enabled: (u32, u32, u32), cable: Speed) -> Option<Sp
     })
 }
 
-/// Sets the active width and speed of a link.
 pub(super) fn set_active(info: &mut PortInfo, width: Width, speed: Speed) {
     let (speed, extended, extended2) = speed_bits(speed);
     info.link_width_active = width_bit(width);

@@ -212,7 +212,6 @@ fn host_names(toml: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs the scenario of a seed and diagnoses it.
 pub fn run(seed: u64, conditions: Conditions) -> (Scene, Survey, Verdict, Truth) {
     let scene = draw(seed, conditions, host_names);
     let scenario = scenario(&scene.toml);

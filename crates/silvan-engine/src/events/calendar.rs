@@ -19,7 +19,6 @@ pub(crate) struct Posted {
     /// Arrival time of the credits.
     pub due: u64,
     pub host: u32,
-    /// The lane of its port.
     pub lane: u32,
 }
 

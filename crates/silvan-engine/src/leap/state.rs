@@ -198,7 +198,6 @@ fn describe_packet(
     word(packet.age(now))
 }
 
-/// Numbers of the bits that are set.
 fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = bits.trailing_zeros() as usize;

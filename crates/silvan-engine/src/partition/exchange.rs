@@ -17,7 +17,6 @@ use crate::packet::Packet;
 pub(crate) struct RemoteCredits {
     /// Time from which the credits can be used.
     pub due: u64,
-    /// The lane of the output.
     pub lane: u32,
     pub output: u32,
     pub blocks: i32,
@@ -28,7 +27,6 @@ pub(crate) struct RemoteCredits {
 pub(crate) struct RemoteDeparture {
     /// Time at which the tail leaves.
     pub tail: u64,
-    /// The lane of the output.
     pub lane: u32,
     pub output: u32,
     /// Bytes of the packet on the wire.

@@ -216,7 +216,6 @@ fn table_output(tables: &Table<u8>, element: Element, destination: u32) -> u32 {
     chosen(element, tables[(element.table + destination) as usize])
 }
 
-/// The output of an element for a packet by a rule.
 #[inline(always)]
 fn computed_output(rule: &ComputedRoutes, element: u32, record: Element, destination: u32) -> u32 {
     let (switch, host) = (element as usize, destination as usize);

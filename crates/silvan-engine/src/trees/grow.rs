@@ -363,7 +363,6 @@ impl Growth<'_> {
         }
     }
 
-    /// The tree of which a lane is the root.
     fn root_at(&self, lane: usize) -> Option<u32> {
         match self.locations[lane] {
             Some(Location { tree, depth: 0, .. }) => Some(tree),

@@ -18,7 +18,6 @@ struct Buffer {
     passed: u32,
 }
 
-/// The buffers of the one switch.
 #[derive(Debug, Default)]
 struct Buffers {
     of_input: BTreeMap<PortId, Buffer>,

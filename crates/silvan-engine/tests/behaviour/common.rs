@@ -107,7 +107,6 @@ pub fn periods(instants: &[Time]) -> Vec<Span> {
 
 pub type PlainEngine = Engine<NoControl, NoControl, Script>;
 
-/// A fabric with its routes.
 #[derive(Clone, Debug)]
 pub struct Routed {
     pub fabric: Fabric,
@@ -182,7 +181,6 @@ impl Routed {
         self.fabric.host_attachment(HostId::new(host)).1
     }
 
-    /// The port of this number on the switch of this name.
     pub fn port(&self, switch: &str, number: u8) -> PortId {
         let node: NodeId = self.fabric.node_by_name(switch).unwrap();
         self.fabric.port(node, PortNumber::new(number)).unwrap()

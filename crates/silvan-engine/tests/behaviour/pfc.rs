@@ -350,7 +350,7 @@ fn a_ring_of_pauses_names_its_cycle() {
     }
 }
 
-/// Each priority has pauses of its own.
+/// Each priority is paused separately.
 #[test]
 fn a_paused_priority_leaves_the_other_untouched() {
     let kind = cable("4x DDR 10 m");

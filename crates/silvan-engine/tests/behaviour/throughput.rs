@@ -225,7 +225,6 @@ fn an_output_buffer_leaves_the_throughput_as_it_is() {
     }
 }
 
-/// Counters agree with the flow's record.
 #[test]
 fn counters_agree_with_the_packets() {
     let kind = cable("4x DDR 2 m");

@@ -39,7 +39,6 @@ pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
 /// Start of a path's section: a switch, and the channel of arrival (`None` from a host).
 type Start = (SwitchId, Option<Channel>);
 
-/// The paths that are followed.
 struct Paths<'f> {
     fabric: &'f Fabric,
     routes: Routes<'f>,

@@ -8,7 +8,6 @@ use crate::{Fabric, ForwardingTables};
 /// One hop of the tree: the output of a switch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// The port it leaves by.
     pub(super) out: PortId,
     /// The switch that comes next and the port it is entered by; `None` at the destination's leaf.
     pub(super) next: Option<(SwitchId, PortId)>,
@@ -49,7 +48,6 @@ pub(super) struct DestinationTree<'f> {
     /// Switches with hosts, and those hosts.
     hosts_at: Vec<(SwitchId, Vec<HostId>)>,
     destination: HostId,
-    /// The port of the destination.
     target: PortId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
@@ -58,7 +56,6 @@ pub(super) struct DestinationTree<'f> {
     /// The switches on any route, each after the one that its packets go to next.
     order: Vec<SwitchId>,
     path: Vec<SwitchId>,
-    /// Sources whose routes pass the switch.
     sources: IdVec<SwitchId, u64>,
     /// True if a missing entry ends a route; otherwise it is an error.
     pub(super) allow_missing: bool,

@@ -113,7 +113,6 @@ impl Grid {
         self.sizes[..dimension].iter().product()
     }
 
-    /// The number of the port to the neighbour in a dimension.
     pub(crate) fn port_towards(&self, dimension: usize, direction: Direction) -> PortNumber {
         let side = match direction {
             Direction::Down => 1,

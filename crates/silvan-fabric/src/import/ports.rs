@@ -24,7 +24,6 @@ use crate::import::line::{
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
-/// An end of a cable.
 struct End<'t> {
     kind: RecordKind,
     lid: &'t str,

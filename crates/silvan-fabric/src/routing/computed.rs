@@ -41,7 +41,6 @@ pub struct ComputedRoutes {
     switches: usize,
 }
 
-/// The row of a switch for a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LevelRow {
     part: u16,

@@ -40,7 +40,6 @@ struct Tables {
     own: u16,
 }
 
-/// The mapping of one switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SwitchLanes {
     ports: usize,

@@ -44,7 +44,6 @@ pub(super) fn spread_main_paths(
     }
 }
 
-/// The number of hosts that count at each switch.
 pub(super) fn hosts_by_switch(
     fabric: &Fabric,
     counts: impl Fn(HostId) -> bool,
@@ -59,7 +58,6 @@ pub(super) fn hosts_by_switch(
 /// A cable that starts a path.
 #[derive(Clone, Copy)]
 struct Cable {
-    /// The port at the start.
     port: PortId,
     number: PortNumber,
     next: SwitchId,
@@ -145,7 +143,6 @@ struct Loads {
     /// True once hosts that are not first count, too.
     are_all_hosts: bool,
     chosen: IdVec<SwitchId, Option<Cable>>,
-    /// True for the switches on the main path.
     is_main: IdVec<SwitchId, bool>,
     /// True for the switches from which cables upwards lead to the main path.
     leads_to_main: IdVec<SwitchId, bool>,

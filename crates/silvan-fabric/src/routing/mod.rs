@@ -436,7 +436,6 @@ fn entry(row: &[u8], column: usize) -> Option<PortNumber> {
     }
 }
 
-/// The column of each host in tables.
 fn columns(fabric: &Fabric) -> IdVec<HostId, u32> {
     let column = |host: HostId| match fabric.has_lids() {
         true => fabric.host(host).lid.index() as u32,

@@ -59,7 +59,6 @@ struct Candidate {
     next: SwitchId,
 }
 
-/// The paths to one leaf.
 pub(super) struct PathsTo {
     leaf: SwitchId,
     /// Every other switch, from the farthest to the nearest, with its ports towards the leaf.

@@ -220,7 +220,6 @@ impl Order {
     }
 }
 
-/// The paths to a leaf.
 pub(super) struct Paths {
     /// Cables from each switch, `UNREACHABLE` where no path is legal.
     pub(super) lengths: IdVec<SwitchId, u32>,

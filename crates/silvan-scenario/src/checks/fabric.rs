@@ -55,7 +55,6 @@ pub(crate) fn build_fabric(
     }
 }
 
-/// Names hosts of a generated fabric by their switches.
 fn name_hosts(fabric: &mut Fabric, names: &[(String, String)]) -> Result<(), ScenarioError> {
     let mut free: HashMap<SwitchId, std::vec::IntoIter<HostId>> = HashMap::new();
     let mut chosen = Vec::with_capacity(names.len());
@@ -149,7 +148,6 @@ fn connect(
         .map_err(|error| refused_in(key, &error))
 }
 
-/// Routes that have been checked.
 pub(crate) struct CheckedRoutes {
     pub tables: ForwardingTables,
     pub lanes: Option<PathLanes>,

@@ -160,7 +160,6 @@ pub(crate) fn import_guids(
     Ok(lists)
 }
 
-/// Replaces a file of tables by the tables.
 pub(crate) fn import_tables(
     section: &mut FabricSection,
     fabric: &Fabric,

@@ -211,7 +211,6 @@ pub(crate) fn check_flows(
     Err(error.with_hint("shorten run.duration, set end or count, or choose larger sizes"))
 }
 
-/// Checks the number of runs that a sweep makes.
 pub(crate) fn check_runs(file: &ScenarioFile) -> Result<(), ScenarioError> {
     let counts = file.sweep.vary.values().map(|values| values.len() as u64);
     let seeds = u64::from(file.sweep.seeds.max(1));

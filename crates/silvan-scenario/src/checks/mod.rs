@@ -49,7 +49,6 @@ pub(crate) fn refused_in(section: &KeyPath, error: impl Into<Refusal>) -> Scenar
     error.into().within(section).into()
 }
 
-/// The host of this name.
 pub(crate) fn host_named(
     fabric: &Fabric,
     name: &str,
@@ -58,7 +57,6 @@ pub(crate) fn host_named(
     node_named(fabric, name, key, "host", Node::as_host)
 }
 
-/// The switch of this name.
 pub(crate) fn switch_named(
     fabric: &Fabric,
     name: &str,

@@ -211,7 +211,6 @@ fn named_ranks<'a>(
     Ok(ranks)
 }
 
-/// Warnings on parts of traces that are ignored.
 pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
     let entries = section.program.iter().enumerate();
     let warnings = entries.flat_map(|(index, entry)| {

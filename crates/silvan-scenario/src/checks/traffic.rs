@@ -105,7 +105,6 @@ pub(crate) fn import_flows(section: &mut TrafficSection, base: &Path) -> Result<
     Ok(())
 }
 
-/// The names of the hosts.
 #[derive(Debug)]
 struct Names {
     fabric: Arc<Fabric>,

@@ -60,7 +60,6 @@ fn headroom_follows_from_the_cable() {
     );
 }
 
-/// The effective scenario reads the same again.
 #[test]
 fn a_scenario_with_pfc_is_read_from_its_own_text() {
     let scenario =

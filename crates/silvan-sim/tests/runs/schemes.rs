@@ -30,7 +30,6 @@ const LONGEST_GAP: Span = Span::from_us(800);
 /// Promises of a scheme, and its setup.
 struct Promise {
     keys: &'static [(&'static str, &'static str)],
-    /// True if the scheme needs several paths.
     needs_paths: bool,
     /// True if packets of a flow keep their order.
     in_order: bool,
@@ -82,7 +81,6 @@ const IB_CC_PFT: &[(&str, &str)] = &[
     PFT[4],
 ];
 
-/// Returns the promises of each variant of a scheme.
 fn promises(scheme: SchemeName) -> Vec<Promise> {
     let one = match scheme.as_str() {
         // The largest index falls to none in 127 steps of the timer.
@@ -385,7 +383,6 @@ fn totals(session: &Session, hosts: usize) -> (u64, u64) {
     })
 }
 
-/// Bytes that wait for a port on any lane.
 fn waiting(session: &Session, port: PortId) -> u64 {
     let lanes = 0..session.scenario().engine_config().data_vls;
     let queued = lanes.map(|vl| session.simulation().queued(port, Vl::try_new(vl).unwrap()));

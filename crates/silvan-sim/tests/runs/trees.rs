@@ -111,7 +111,6 @@ fn looking_for_trees_changes_no_other_table() {
     );
 }
 
-/// The numbers of each sample agree between the tables.
 #[test]
 fn tables_of_trees_agree_with_each_other() {
     let output = output(&scenario(SILENT, &[("run.duration", "2 ms")]));

@@ -22,7 +22,6 @@ pub use nodes::{CounterRates, FakeNode, FakePort};
 const UNIX_START: u64 = 1_700_000_000;
 /// Longest time between two readings of the clock during a wait for datagrams.
 const LONGEST_POLL: Span = Span::from_ms(50);
-/// Round-trip time of a datagram.
 const ROUND_TRIP: Span = Span::from_us(20);
 
 /// Something that happens at an instant.

@@ -79,7 +79,6 @@ fn closed(metrics: &Metrics, reason: &'static str) -> u64 {
         .get()
 }
 
-/// Waits until a condition holds.
 fn until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !condition() {
@@ -94,7 +93,6 @@ fn ask(endpoint: &Endpoint, request: &str) -> (Vec<String>, String) {
     query_accepting(endpoint, request, accept)
 }
 
-/// The answer to a request with this Accept header.
 fn query_accepting(endpoint: &Endpoint, request: &str, accept: &str) -> (Vec<String>, String) {
     let mut stream = connect(endpoint);
     write!(

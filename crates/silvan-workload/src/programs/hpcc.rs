@@ -202,7 +202,6 @@ impl Hpcc {
     }
 }
 
-/// A rank of the benchmark.
 #[derive(Debug)]
 struct Rank {
     spec: Hpcc,

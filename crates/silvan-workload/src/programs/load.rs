@@ -164,7 +164,6 @@ impl Load {
         self.traffic.classes()
     }
 
-    /// Returns true for a class of the programs' packets.
     #[inline]
     fn is_of_programs(&self, class: u16) -> bool {
         class.wrapping_sub(self.first_class) < self.class_count

@@ -115,7 +115,6 @@ impl JobPlan {
         (0..count.min(places)).map(host).collect()
     }
 
-    /// Returns the start of the ranks.
     fn start(&self) -> Time {
         match self.work {
             Work::Collective { start, .. }

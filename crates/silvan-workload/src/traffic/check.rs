@@ -70,7 +70,6 @@ impl Checker<'_> {
         }
     }
 
-    /// The hosts of a list.
     pub(crate) fn hosts_of(
         &self,
         key: &'static str,

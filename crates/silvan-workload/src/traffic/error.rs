@@ -73,7 +73,6 @@ impl Entry {
         }
     }
 
-    /// Returns the default name in the statistics.
     pub(crate) fn default_name(self) -> String {
         format!("{}-{}", self.kind, self.index.unwrap_or_default() + 1)
     }

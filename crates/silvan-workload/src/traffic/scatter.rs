@@ -160,7 +160,6 @@ impl Scatter {
         self.spread.parking.invalidate_releases();
     }
 
-    /// Invalidates the releases of flows to one host.
     pub(crate) fn invalidate_releases_to(&mut self, dst: HostId) {
         self.spread.parking.invalidate_releases_to(dst);
     }

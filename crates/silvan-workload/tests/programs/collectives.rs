@@ -102,7 +102,6 @@ fn everyone(n: u32) -> BTreeSet<u32> {
     (0..n).collect()
 }
 
-/// Every operation by each of its algorithms.
 fn offered() -> impl Iterator<Item = (Operation, Algorithm)> {
     let of = |operation: Operation| {
         let algorithms = operation.algorithms().into_iter();

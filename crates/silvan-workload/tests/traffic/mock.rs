@@ -144,7 +144,6 @@ struct MockGate<'a> {
     awaited: Option<Vl>,
 }
 
-/// The lane of flows to a host.
 fn lane_of(dst: HostId) -> Vl {
     Vl::try_new((dst.index() % 8) as u8).unwrap()
 }
@@ -310,14 +309,12 @@ impl MockHost {
         }
     }
 
-    /// Payload bytes sent in a class.
     pub fn bytes_of_class(&self, class: u16) -> u64 {
         let of_class = self.log.iter().filter(|sent| sent.offer.class == class);
         of_class.map(|sent| u64::from(sent.offer.bytes)).sum()
     }
 }
 
-/// The index of a class by its name.
 pub fn class(traffic: &Traffic, name: &str) -> u16 {
     let found = traffic.classes().iter().position(|class| class == name);
     found.unwrap() as u16

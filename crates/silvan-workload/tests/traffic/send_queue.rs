@@ -31,7 +31,6 @@ fn build(spec: &TrafficSection, hosts: usize, send_queue: SendQueue) -> Traffic 
     Traffic::new(spec, &environment).unwrap()
 }
 
-/// The destinations of so many packets.
 fn destinations(mock: &mut MockHost, send_queue: SendQueue, packets: usize) -> Vec<usize> {
     mock.send_packets(&mut build(&two_flows(), 8, send_queue), packets);
     mock.log.iter().map(|sent| sent.offer.dst.index()).collect()

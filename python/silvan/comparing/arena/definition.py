@@ -75,7 +75,7 @@ class Case:
     def objectives(
         self, measured: Sequence[Measured], off: Sequence[Measured]
     ) -> list[float] | None:
-        """Compute what is to be reached, for each seed.
+        """Compute the objective for each seed.
 
         Parameters
         ----------
@@ -410,7 +410,7 @@ def _require_distinct(cases: Sequence[Case], source: str) -> None:
     for name in names:
         if names.count(name) > 1:
             why = f"two cases have the name {shown(name)}"
-            raise ScenarioError(why, source, hint="give each a name of its own")
+            raise ScenarioError(why, source, hint="give each a different name")
     tuned = [one.group for one in cases if one.is_tuned]
     for group in tuned:
         if tuned.count(group) > 1:

@@ -72,7 +72,7 @@ class FitProblem:
     name : str
         For people.
     scenario : Scenario
-        What the cases change.
+        Scenario that the cases change.
     space : Space
         The parameters.
     start : dict

@@ -117,11 +117,11 @@ def open_runs(
     path : Path
         The folder.
     scenario : Scenario
-        What the runs change.
+        Scenario that the runs change.
     keys : sequence of str
         The keys that they change.
     study : Mapping
-        What the search is about; the same when it goes on.
+        Facts of the search, unchanged when it continues.
     scheduler, workers, limit_s, overwrite
         As for :func:`silvan.sweep`.
     on_failure : callable

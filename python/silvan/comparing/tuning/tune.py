@@ -126,7 +126,7 @@ class TuneResult:
         True if the seed places hosts, so that other seeds are other placements. Otherwise it only
         shifts when hosts start.
     verdicts : dict
-        How the tuned settings compare with the ``"start"`` and with congestion control ``"off"``:
+        Comparison of the tuned settings with the ``"start"`` and with congestion control ``"off"``:
         for each objective ``"better"``, ``"equal"``, ``"worse"``, or ``"unknown"`` if a run failed.
         On the seeds held out, if there are any.
     comparisons : tuple of str
@@ -499,7 +499,7 @@ def _picked(found: Found, pick: int | None, out: Path) -> Trial:
             raise SilvanError("all trials failed", f"the scenarios are in {failed}")
         raise SilvanError(
             "no trial has a value of every objective",
-            "is there a hotspot, where an objective has its rate? A formula may divide by 0, too",
+            "an objective with the hotspots' rate needs a hotspot; a formula may divide by 0, too",
         )
     if pick is None:
         return found.best

@@ -1,4 +1,4 @@
-"""How well the counters of a simulated twin agree with those of the subnet."""
+"""Agreement of a simulated twin's counters with those of the subnet."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Paths:
     sources, destinations : array
         Rows of the hosts, by pair.
     starts : array
-        Where the ports of each pair begin in ``steps``, and the length of ``steps`` at the end.
+        Index of the first port of each pair in ``steps``, and the length of ``steps`` at the end.
     steps : array
         Rows of the ports that packets leave by, pair after pair.
     ports : int

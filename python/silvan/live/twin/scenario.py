@@ -20,7 +20,7 @@ from silvan.live.twin.paths import Values
 from silvan.live.twin.traffic import IDLE, Traffic, infer_traffic
 
 RECORD = ".twin.json"
-"""What replaces the suffix of a scenario in the name of its record."""
+"""Suffix of the record's name, in place of the scenario's suffix."""
 
 BACKLOGGED = 0.9
 """A host that sends or waits for at least this part of the time always has packets to send."""
@@ -78,7 +78,7 @@ class Twin:
 
     @property
     def missing(self) -> list[str]:
-        """What the twin does not have, or assumes."""
+        """Parts that the twin lacks, and assumptions."""
         missing: list[str] = self.record["missing"]
         return missing
 

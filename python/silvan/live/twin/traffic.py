@@ -81,7 +81,7 @@ class Traffic:
     unexplained : float
         Part of all loads that the flows do not explain, or exceed.
     is_sparse : bool
-        Whether few flows explain the loads. If not, the flows are those of largest entropy.
+        True if few flows explain the loads. If not, the flows are those of largest entropy.
     notes : tuple of str
         Facts that are missing.
     """
@@ -99,7 +99,7 @@ class Traffic:
 
     @property
     def decided(self) -> npt.NDArray[np.bool_]:
-        """Whether the counters decide each rate."""
+        """True for each rate that the counters determine."""
         return self.highest - self.lowest <= 2 * DECIDED * self.rates
 
 
@@ -265,7 +265,7 @@ def _bounds(paths: Paths, rates: Values, tolerance: Values) -> tuple[Values, Val
     most = np.where(known, rates + tolerance, np.inf)
     least = np.where(known, np.maximum(rates - tolerance, 0.0), -np.inf)
     highest = paths.least(most)
-    # Without a bound of its own a flow is bounded by no port.
+    # A flow without a bound is bounded by no port.
     highest = np.where(np.isfinite(highest), highest, np.nanmax(np.where(known, most, np.nan)))
     lowest = np.zeros_like(highest)
     for _ in range(_BOUND_ROUNDS):

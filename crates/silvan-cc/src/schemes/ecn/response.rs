@@ -134,7 +134,6 @@ fn checked_min_rate(min_rate: f64) -> Result<f64, EcnError> {
     }
 }
 
-/// Checks the factor m of a multiplicative decrease.
 fn checked_factor(factor: f64) -> Result<f64, EcnError> {
     if factor > 1.0 && factor <= MOST_FACTOR {
         Ok(factor)

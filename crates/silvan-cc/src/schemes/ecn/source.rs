@@ -183,7 +183,6 @@ impl EcnSource {
 }
 
 impl SourceParameters {
-    /// An acknowledgement with a mark.
     fn marked(&self, state: &mut FlowState) {
         state.window_acknowledged = 0;
         if state.window > self.window.min {

@@ -187,7 +187,6 @@ macro_rules! settings {
         }
 
         impl PortSetting {
-            /// The fields of all of them.
             pub(super) const FIELDS: &'static [&'static str] =
                 &[$($(stringify!($field),)*)* $(stringify!($mask),)*];
 
@@ -215,7 +214,6 @@ macro_rules! settings {
         }
 
         impl AdapterSetting {
-            /// The fields of all of them.
             pub(super) const FIELDS: &'static [&'static str] = &[$(stringify!($entry)),*];
         }
 

@@ -22,7 +22,6 @@ const TABLE_1_RATE: Rate = match Rate::from_bits_per_sec(16_000_000_000) {
 /// Largest delay that an entry of the table can have, in packet times.
 const MOST_DELAY: usize = 16_383;
 
-/// Sweeps of the DCMS within a run.
 const DCMS_SWEEPS: u64 = 50;
 /// Sweeps for which a Marking_Rate stays low at most.
 const DCMS_LOW_SWEEPS: u64 = 12;

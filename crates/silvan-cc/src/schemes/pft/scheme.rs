@@ -119,7 +119,6 @@ parameters! {
 /// Four counters, and registers for thresholds, windows, m, n and k.
 const COST: Cost = Cost::new(0, 40, 0, "none");
 
-/// Why it takes no part on links with PFC.
 const READS_CREDITS: &str = "it reads the credits of its host, and links with PFC have none";
 
 /// The settings with the best control factor that we found.

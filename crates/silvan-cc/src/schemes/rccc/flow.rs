@@ -6,7 +6,6 @@ use super::Rules;
 use crate::hooks::Flow;
 use crate::schemes::flows::ps;
 
-/// A flow at its sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
     /// Credit; below zero by less than a packet.
@@ -62,7 +61,6 @@ impl Remote {
     }
 }
 
-/// Key of a flow among those to its receiver.
 pub(super) fn key_of(flow: Flow) -> u32 {
     (flow.source.index() as u32) << 4 | u32::from(flow.sl.as_u8())
 }

@@ -21,7 +21,6 @@ use tokens::fits;
 /// Knowledge of an output about a lane behind it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// Bytes that wait for it.
     bytes: u32,
     /// Packets of its line; of lines that have ended, the [`Output`] knows.
     passed: Passed,

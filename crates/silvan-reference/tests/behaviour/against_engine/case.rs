@@ -33,7 +33,6 @@ struct Trunk {
 }
 
 impl Case {
-    /// Parameters and flows for a fabric from elsewhere.
     pub fn of(parameters: Parameters, mtu: Bytes, flows: Vec<Flow>) -> Self {
         Self {
             trunks: Vec::new(),
@@ -68,7 +67,6 @@ impl Case {
         self
     }
 
-    /// Returns the parameters with the tables of this fabric.
     pub fn parameters(&self, fabric: &Fabric) -> Parameters {
         let mut parameters = self.parameters.clone();
         let Some(kinds) = &self.kinds else {

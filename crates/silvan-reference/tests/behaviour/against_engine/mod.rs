@@ -104,7 +104,6 @@ fn engine_pfc(pfc: Pfc) -> engine::PfcParams {
     }
 }
 
-/// Runs both models to the same instant.
 fn run_model_and_engine(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
     run_with(case, routed, NoControl, until)
 }

@@ -156,7 +156,6 @@ impl Flows {
         }
     }
 
-    /// Checks that the keys are those of the pattern.
     fn check_keys(&self, check: &Checker) -> Result<(), TrafficError> {
         let choice = self.pattern.name();
         let keys = self.pattern.keys();

@@ -91,7 +91,6 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Checks that the keys are those of the pattern.
     fn check_keys(&self, check: &Checker) -> Result<(), TrafficError> {
         let wanted = self.pattern.key();
         let choice = self.pattern.name();

@@ -347,7 +347,6 @@ fn a_stage_has_its_own_groups() {
     assert_eq!((outcome.fault, outcome.finished), (None, true));
 }
 
-/// Errors name each form that is refused.
 #[test]
 fn other_texts_are_refused_by_name() {
     let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";

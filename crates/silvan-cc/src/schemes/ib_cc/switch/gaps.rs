@@ -77,7 +77,6 @@ impl Gaps {
         }
     }
 
-    /// The gap after so many marks.
     pub(super) fn after(&self, index: usize, marks: u64) -> u32 {
         let port_vl = &self.port_vls[index];
         if self.quantiles.is_empty() {

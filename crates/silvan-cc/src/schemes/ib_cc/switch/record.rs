@@ -66,7 +66,6 @@ impl PortVlRecord {
         }
     }
 
-    /// Takes over the settings of the port.
     pub(super) fn configure(&mut self, port: &EffectivePortSetting, map: &ThresholdMap) {
         let marking = &port.marking;
         self.threshold_bytes = map.limit(marking.threshold);
@@ -86,7 +85,6 @@ impl StarvationRecord {
         self.threshold_bytes != NEVER
     }
 
-    /// Makes the record from the settings of the port.
     pub(super) fn new(port: &EffectivePortSetting, map: &ThresholdMap) -> Self {
         let starvation = &port.starvation;
         if !port.credit || starvation.credit_return_delay.multiplier() == 0 {

@@ -125,7 +125,6 @@ struct Trace {
     groups: BTreeMap<String, Vec<u32>>,
 }
 
-/// A node of a rank.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Node {

@@ -34,7 +34,6 @@ struct Sequence {
     met: BTreeMap<usize, usize>,
 }
 
-/// The schedules of all ranks.
 pub(super) fn schedules(
     trace: &Trace,
     settings: &TraceSettings,

@@ -21,7 +21,6 @@ const FIRST: &str = "embedding_layer";
 /// Prefixes of the names of layers after the last micro-batch in AICB's texts.
 const AFTER: [&str; 2] = ["cross_entropy", "optimizer"];
 
-/// A section for each stage.
 pub(super) fn sections(
     parallelism: &Parallelism,
     layers: &[Layer<'_>],
@@ -101,7 +100,6 @@ fn turns(parallelism: &Parallelism, layers: &[Layer<'_>]) -> Result<Turns, Trace
     })
 }
 
-/// Returns the positions of layers with this name.
 fn places_of(layers: &[Layer<'_>], name: &str) -> impl Iterator<Item = usize> {
     (0..layers.len()).filter(move |place| layers[*place].name == name)
 }
