@@ -36,10 +36,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod abi;
 mod action;
+mod arena;
+mod commands;
 mod device;
 mod errno;
 mod message;
+mod objects;
+mod transport;
 mod verbs;
 
 pub use action::{Action, AtomicOperation, Fault, Outcome, Piece, Source, TransferId};
