@@ -148,6 +148,13 @@ fn check_room(room: usize, response: usize) -> Result<(), Errno> {
     }
 }
 
+/// Counts of a structure in front of lists.
+macro_rules! counts {
+    ($post:ident) => {
+        (&mut $post.sge_count, &mut $post.wqe_size, $post.wr_count)
+    };
+}
+
 /// Reads a command. Bytes behind its structure are data for a driver and ignored.
 ///
 /// # Errors
@@ -165,23 +172,22 @@ pub fn parse(bytes: &[u8]) -> Result<Command, Errno> {
     match header.command {
         POST_SEND => {
             let lists = work(PostSend::SIZE)?;
-            let post = PostSend::parse(body).ok_or(Errno::NoSpace)?;
-            let counts = (post.wr_count, post.sge_count, post.wqe_size);
-            let requests = parse_lists(lists, counts, |request: &SendWr| request.num_sge)?;
+            let mut post = PostSend::parse(body).ok_or(Errno::NoSpace)?;
+            let requests = parse_lists(lists, counts!(post), |request: &SendWr| request.num_sge)?;
             Ok(Command::PostSend(post, requests))
         }
         POST_RECV => {
             let lists = work(PostRecv::SIZE)?;
-            let post = PostRecv::parse(body).ok_or(Errno::NoSpace)?;
-            let counts = (post.wr_count, post.sge_count, post.wqe_size);
-            let requests = parse_lists(lists, counts, |request: &ReceiveWr| request.num_sge)?;
+            let mut post = PostRecv::parse(body).ok_or(Errno::NoSpace)?;
+            let requests =
+                parse_lists(lists, counts!(post), |request: &ReceiveWr| request.num_sge)?;
             Ok(Command::PostRecv(post, requests))
         }
         POST_SRQ_RECV => {
             let lists = work(PostSrqRecv::SIZE)?;
-            let post = PostSrqRecv::parse(body).ok_or(Errno::NoSpace)?;
-            let counts = (post.wr_count, post.sge_count, post.wqe_size);
-            let requests = parse_lists(lists, counts, |request: &ReceiveWr| request.num_sge)?;
+            let mut post = PostSrqRecv::parse(body).ok_or(Errno::NoSpace)?;
+            let requests =
+                parse_lists(lists, counts!(post), |request: &ReceiveWr| request.num_sge)?;
             Ok(Command::PostSrqRecv(post, requests))
         }
         _ => parse_plain(&header, body),
@@ -189,17 +195,19 @@ pub fn parse(bytes: &[u8]) -> Result<Command, Errno> {
 }
 
 /// Reads `wr_count` work requests of `wqe_size` bytes and the `sge_count` elements behind them.
+///
+/// Counts then state what was read: the length of a request without padding, and the elements that requests use.
 fn parse_lists<T: Layout>(
     lists: &[u8],
-    (wr_count, sge_count, wqe_size): (u32, u32, u32),
+    (sge_count, wqe_size, wr_count): (&mut u32, &mut u32, u32),
     elements_of: impl Fn(&T) -> u32,
 ) -> Result<Vec<(T, Vec<Sge>)>, Errno> {
-    let (count, size) = (wr_count as usize, wqe_size as usize);
+    let (count, size) = (wr_count as usize, *wqe_size as usize);
     if size < T::SIZE {
         return Err(Errno::Invalid);
     }
     let requests_length = count.checked_mul(size).ok_or(Errno::Invalid)?;
-    let elements_length = (sge_count as usize)
+    let elements_length = (*sge_count as usize)
         .checked_mul(Sge::SIZE)
         .ok_or(Errno::Invalid)?;
     let length = requests_length
@@ -210,15 +218,19 @@ fn parse_lists<T: Layout>(
     }
     let mut elements = lists[requests_length..length].chunks_exact(Sge::SIZE);
     let mut requests = Vec::with_capacity(count);
+    let mut used = 0;
     for bytes in lists[..requests_length].chunks_exact(size) {
         let request = T::parse(bytes).ok_or(Errno::Invalid)?;
-        let own = elements_of(&request) as usize;
-        if own > elements.len() {
+        let own = elements_of(&request);
+        if own as usize > elements.len() {
             return Err(Errno::Invalid);
         }
-        let own = elements.by_ref().take(own).filter_map(Sge::parse).collect();
+        used += own;
+        let own = elements.by_ref().take(own as usize);
+        let own = own.filter_map(Sge::parse).collect();
         requests.push((request, own));
     }
+    (*sge_count, *wqe_size) = (used, T::SIZE as u32);
     Ok(requests)
 }
 
@@ -245,7 +257,7 @@ pub fn emit(command: &Command) -> Vec<u8> {
     let header = CommandHeader {
         command: number,
         in_words: ((HEADER + body.len()) / 4) as u16,
-        out_words: (response / 4) as u16,
+        out_words: (response / 4).min(usize::from(u16::MAX)) as u16,
     };
     let mut bytes = header.to_bytes();
     bytes.extend_from_slice(&body);

@@ -87,7 +87,6 @@ macro_rules! structures {
         )*
 
         /// Names in the header, with length and fields of each structure; a field has its name and length.
-        #[cfg(test)]
         pub const DECLARED: &[(&str, usize, &[(&str, usize)])] = &[
             $(($c_name, <$name as $crate::abi::layout::Layout>::SIZE, &[
                 $((stringify!($field), <$type as $crate::abi::layout::Layout>::SIZE),)*

@@ -3,8 +3,6 @@
 mod command;
 mod layout;
 pub mod structures;
-#[cfg(test)]
-mod tests;
 pub mod values;
 
 pub use command::{Command, HEADER, PostedSend, emit, header, parse};

@@ -1,0 +1,10 @@
+//! Tests of the crate by its public interface.
+
+mod chaos;
+mod datagrams;
+mod header;
+mod hostile;
+mod objects;
+mod reliable;
+mod states;
+mod world;
