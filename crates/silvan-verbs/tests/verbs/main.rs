@@ -4,6 +4,7 @@ mod chaos;
 mod datagrams;
 mod header;
 mod hostile;
+mod law;
 mod objects;
 mod reliable;
 mod states;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use silvan_core::{Guid, Lid, Sl, Span, Time};
+use silvan_core::{Guid, Lid, Span, Time};
 use silvan_verbs::abi::structures::parts::{AtomicPart, DatagramPart, RdmaPart};
 use silvan_verbs::abi::structures::*;
 use silvan_verbs::abi::values::{QpState, QpType, SendOpcode, access, qp_mask, send_flags};
@@ -45,6 +45,8 @@ pub struct World {
     pub now: Time,
     pub memory: BTreeMap<ProcessId, Vec<u8>>,
     pub fate: Box<dyn FnMut(Time, &Message) -> Fate>,
+    /// Time from the injection of a message to its departure.
+    pub departure: Span,
     /// Time that a transfer of memory takes; `None` ends it at once.
     pub transfer_time: Option<Span>,
     /// Messages that were injected.
@@ -106,6 +108,7 @@ impl World {
             now: Time::ZERO,
             memory: BTreeMap::new(),
             fate: Box::new(|_, _| Fate::Arrive(LATENCY)),
+            departure: Span::ZERO,
             transfer_time: None,
             injected: Vec::new(),
             async_events: 0,
@@ -120,7 +123,7 @@ impl World {
         let id = ProcessId(self.memory.len() as u64 + 100);
         self.memory.insert(id, vec![0; SIZE as usize]);
         let context = self.verbs.open(self.lids[&lid], id);
-        let process = Process { id, context, lid };
+        let process = Process { id, context };
         process
             .call(self, &Command::GetContext(GetContext::default()))
             .unwrap();
@@ -215,7 +218,7 @@ impl World {
         let fate = (self.fate)(self.now, &message);
         self.injected.push((self.now, message.clone()));
         let now = self.now;
-        self.schedule(now, Entry::Depart(message.clone()));
+        self.schedule(now + self.departure, Entry::Depart(message.clone()));
         let delays: Vec<Span> = match fate {
             Fate::Arrive(delay) => vec![delay],
             Fate::Twice(first, second) => vec![first, second],
@@ -312,7 +315,6 @@ impl World {
 pub struct Process {
     pub id: ProcessId,
     pub context: ContextId,
-    pub lid: u16,
 }
 
 /// A registered region.
@@ -865,6 +867,3 @@ pub fn link(world: &mut World, kind: QpType, sizes: Sizes, tuning: Tuning) -> Li
         b_region,
     }
 }
-
-/// Service level of all messages of this world.
-pub const SL: Sl = Sl::ZERO;
