@@ -143,7 +143,7 @@ impl Verbs {
         }
     }
 
-    /// Executes a request of UC: a gap in the sequence is a lost message, which nobody repeats.
+    /// Executes a request of UC: a gap in the sequence is a lost message, which is not repeated.
     fn execute_unreliable(&mut self, now: Time, key: QpKey, message: Message, request: Request) {
         if let Some(qp) = self.qps.get_mut(key) {
             qp.receive.expected_psn = request.psn;

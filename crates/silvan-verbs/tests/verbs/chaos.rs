@@ -128,7 +128,7 @@ fn any_channel() -> impl Strategy<Value = Channel> {
 }
 
 impl Channel {
-    fn fates(self) -> Box<dyn FnMut(Time, &silvan_verbs::Message) -> Fate> {
+    fn fates(self) -> Fates {
         let mut messages = 0;
         // Never 0, where this generator stays.
         let mut state = self.seed | 1;

@@ -16,7 +16,7 @@ fn run(world: &mut World, process: &Process, bytes: &[u8], inline: &[u8]) -> i32
     let reply = world
         .verbs
         .execute(world.now, process.context, bytes, inline);
-    world.settle();
+    world.collect_actions();
     reply.errno
 }
 
@@ -212,7 +212,7 @@ proptest! {
                 let element = Sge { addr: BASE + address % SIZE, length, lkey };
                 let opcode = SendOpcode::from_number(opcode).unwrap();
                 let post = Post::new(1, opcode, vec![element]).to(remote.0, remote.1);
-                let _ = scene.rc.send(&mut scene.world, &[post.clone()]);
+                let _ = scene.rc.send(&mut scene.world, std::slice::from_ref(&post));
                 let _ = scene.uc.send(&mut scene.world, &[post]);
             }
         }

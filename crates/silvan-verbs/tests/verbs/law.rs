@@ -61,7 +61,7 @@ impl Scene {
             .world
             .verbs
             .execute(self.world.now, self.hostile.context, bytes, inline);
-        self.world.settle();
+        self.world.collect_actions();
         reply.errno
     }
 

@@ -236,7 +236,7 @@ fn lost_messages_end_in_retry_exceeded_after_the_time_of_the_parameters() {
 }
 
 #[test]
-fn timeout_zero_waits_for_ever() {
+fn timeout_zero_never_ends() {
     let mut world = World::new(2);
     let tuning = Tuning {
         timeout: 0,
@@ -306,7 +306,7 @@ fn receiver_without_requests_ends_in_rnr_after_the_time_of_the_table() {
 }
 
 #[test]
-fn rnr_retry_7_waits_for_ever() {
+fn rnr_retry_7_never_ends() {
     let mut world = World::new(2);
     let link = rc(&mut world);
     link.a

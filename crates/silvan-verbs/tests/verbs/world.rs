@@ -30,6 +30,9 @@ pub enum Fate {
     Lose,
 }
 
+/// Decides the fate of each message.
+pub type Fates = Box<dyn FnMut(Time, &Message) -> Fate>;
+
 /// An entry of the world's calendar.
 #[derive(Clone, Debug)]
 enum Entry {
@@ -44,7 +47,7 @@ pub struct World {
     pub verbs: Verbs,
     pub now: Time,
     pub memory: BTreeMap<ProcessId, Vec<u8>>,
-    pub fate: Box<dyn FnMut(Time, &Message) -> Fate>,
+    pub fate: Fates,
     /// Time from the injection of a message to its departure.
     pub departure: Span,
     /// Time that a transfer of memory takes; `None` ends it at once.
@@ -136,7 +139,7 @@ impl World {
     }
 
     /// Carries out all actions.
-    pub fn settle(&mut self) {
+    pub fn collect_actions(&mut self) {
         while let Some(action) = self.verbs.next_action() {
             match action {
                 Action::Inject(message) => self.inject(message),
@@ -247,7 +250,7 @@ impl World {
 
     /// Runs the next instant with something to do, `false` if there is none until `until`.
     pub fn step(&mut self, until: Time) -> bool {
-        self.settle();
+        self.collect_actions();
         let entry = self.calendar.keys().next().map(|(time, _)| *time);
         let next = [entry, self.verbs.next_timer()].into_iter().flatten().min();
         let Some(next) = next.filter(|next| *next <= until) else {
@@ -266,7 +269,7 @@ impl World {
         } else {
             self.verbs.run_timers(next);
         }
-        self.settle();
+        self.collect_actions();
         true
     }
 
@@ -446,7 +449,7 @@ impl Process {
         let reply = world
             .verbs
             .execute(world.now, self.context, &emit(command), &[]);
-        world.settle();
+        world.collect_actions();
         match reply.errno {
             0 => Ok(reply.response),
             errno => Err(errno),
@@ -831,7 +834,7 @@ impl Pair {
         let reply = world
             .verbs
             .execute(world.now, self.process.context, &bytes, &inline);
-        world.settle();
+        world.collect_actions();
         let bad_wr = PostSendResponse::parse(&reply.response).unwrap().bad_wr;
         match reply.errno {
             0 => Ok(()),
