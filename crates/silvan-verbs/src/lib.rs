@@ -29,10 +29,24 @@
 //! `fd` of CREATE_COMP_CHANNEL's response and `comp_channel` of CREATE_CQ are channel handles, `async_fd` of GET_CONTEXT's
 //! response is 0. The caller replaces them.
 //!
+//! # Transport
+//!
+//! A work request is one [`Message`], and so is its acknowledgement or response. Sequence numbers count packets of the path
+//! MTU, as on the wire, but a lost packet loses its whole message. A requester has the timers, retry counts and refusals of the
+//! specification; its timer starts at departure and stands still while the data of a read leave the responder.
+//!
+//! | part | supported |
+//! |---|---|
+//! | RC | send, RDMA write, both with immediate data, RDMA read, compare and swap, fetch and add |
+//! | UC | send, RDMA write, both with immediate data |
+//! | UD | send, with immediate data; multicast |
+//! | not | XRC, memory windows, on-demand paging, path migration, static rates, end-to-end credits |
+//!
 //! # Trust
 //!
 //! Each byte of a command is untrusted. A handle counts only in the context that created it; a memory key counts only in the
-//! protection domain of its queue pair. Messages come from the caller, who received them from this crate.
+//! protection domain of its queue pair. Numbers of objects, lengths of queues and waiting events have bounds, so that no program fills the
+//! memory of this process. Messages come from the caller, who received them from this crate.
 
 #![forbid(unsafe_code)]
 

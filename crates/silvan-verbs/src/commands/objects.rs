@@ -11,7 +11,7 @@ use crate::objects::completion::{CompletionQueue, MOST_COMPLETIONS};
 use crate::objects::context::{EventSource, Object};
 use crate::objects::memory::{MOST_REGIONS, MemoryRegion, ProtectionDomain, key_of};
 use crate::objects::receive::{MOST_ELEMENTS, MOST_REQUESTS, SharedReceiveQueue};
-use crate::objects::{AhKey, CqKey, MrKey, PdKey, SrqKey};
+use crate::objects::{AhKey, CqKey, MrKey, PdKey, SrqKey, completion, receive};
 use crate::verbs::{ContextId, Verbs};
 
 impl Verbs {
@@ -144,7 +144,9 @@ impl Verbs {
         if !Device::has_room(self.device_of(context)?.counts.cq) {
             return Err(Errno::NoMemory);
         }
-        let handle = self.context(context)?.reserve()?;
+        let handle = self
+            .context(context)?
+            .reserve_queue(completion::memory(size))?;
         let user_handle = command.user_handle;
         let queue = CompletionQueue::new(context, handle, user_handle, channel, size);
         let key = self.cqs.insert(|_| queue);
@@ -164,6 +166,9 @@ impl Verbs {
         if size == 0 || size > MOST_COMPLETIONS || (size as usize) < queue.unpolled() {
             return Err(Errno::Invalid);
         }
+        let old = completion::memory(queue.size);
+        let owner = self.contexts.get_mut(&context).ok_or(Errno::Invalid)?;
+        owner.resize_queue(old, completion::memory(size))?;
         queue.size = size;
         Ok(ResizeCqResponse {
             cqe: size,
@@ -192,6 +197,7 @@ impl Verbs {
             && let Ok(owner) = self.context(queue.context)
         {
             owner.drop_events(EventSource::Cq(key));
+            owner.release_queue(completion::memory(queue.size));
             if let Ok(device) = self.device_of(queue.context) {
                 device.counts.cq -= 1;
             }
@@ -232,7 +238,8 @@ impl Verbs {
         if !Device::has_room(self.device_of(context)?.counts.srq) {
             return Err(Errno::NoMemory);
         }
-        let handle = self.context(context)?.reserve()?;
+        let bytes = receive::memory(command.max_wr, command.max_sge);
+        let handle = self.context(context)?.reserve_queue(bytes)?;
         let key = self.srqs.insert(|_| SharedReceiveQueue {
             context,
             user_handle: command.user_handle,
@@ -276,6 +283,9 @@ impl Verbs {
         if !is_valid {
             return Err(Errno::Invalid);
         }
+        let old = receive::memory(srq.max_wr, srq.max_sge);
+        let owner = self.contexts.get_mut(&context).ok_or(Errno::Invalid)?;
+        owner.resize_queue(old, receive::memory(size, srq.max_sge))?;
         (srq.max_wr, srq.limit) = (size, limit);
         Ok(Vec::new())
     }
@@ -315,6 +325,7 @@ impl Verbs {
         self.count_pd_user(srq.pd, false);
         if let Ok(owner) = self.context(srq.context) {
             owner.drop_events(EventSource::Srq(key));
+            owner.release_queue(receive::memory(srq.max_wr, srq.max_sge));
         }
         if let Ok(device) = self.device_of(srq.context) {
             device.counts.srq -= 1;

@@ -11,7 +11,7 @@ use crate::errno::Errno;
 use crate::objects::QpKey;
 use crate::objects::address::{FIRST_MULTICAST, MULTICAST_QP};
 use crate::objects::context::{EventSource, Object};
-use crate::objects::queue_pair::{QueuePair, ReceiveQueue, SendQueue, fits};
+use crate::objects::queue_pair::{QueuePair, ReceiveQueue, SendQueue, fits, memory};
 use crate::verbs::{ContextId, Verbs};
 
 /// First number of a queue pair; lower ones belong to management.
@@ -37,12 +37,12 @@ impl Verbs {
         if !self.device_of(context)?.has_room_for_queue_pair() {
             return Err(Errno::NoMemory);
         }
-        let handle = self.context(context)?.reserve()?;
-        let number = self.free_number();
         let mut created = *command;
         if srq.is_some() {
             (created.max_recv_wr, created.max_recv_sge) = (0, 0);
         }
+        let handle = self.context(context)?.reserve_queue(memory(&created))?;
+        let number = self.free_number();
         let key = self.qps.insert(|_| QueuePair {
             context,
             device,
@@ -159,6 +159,7 @@ impl Verbs {
         }
         if let Ok(owner) = self.context(qp.context) {
             owner.drop_events(EventSource::Qp(key));
+            owner.release_queue(memory(&qp.created));
         }
         if let Ok(device) = self.device_of(qp.context) {
             device.counts.qp -= 1;

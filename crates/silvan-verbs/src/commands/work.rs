@@ -6,7 +6,7 @@ use silvan_core::Time;
 
 use crate::abi::structures::parts::{AtomicPart, DatagramPart, RdmaPart};
 use crate::abi::structures::*;
-use crate::abi::values::{QpState, QpType, SendOpcode, Status, send_flags};
+use crate::abi::values::{QpState, QpType, SendOpcode, send_flags};
 use crate::abi::{Layout, PostedSend};
 use crate::errno::Errno;
 use crate::objects::QpKey;
@@ -162,10 +162,6 @@ impl Verbs {
         {
             return Err(Errno::Invalid);
         }
-        if qp.state == QpState::Err {
-            self.fail_receive(key, posted.wr_id, Status::Flushed);
-            return Ok(());
-        }
         if qp.receive.requests.len() >= qp.created.max_recv_wr as usize {
             return Err(Errno::NoMemory);
         }
@@ -173,6 +169,9 @@ impl Verbs {
             wr_id: posted.wr_id,
             elements,
         });
+        if qp.state == QpState::Err {
+            self.flush_receives(key);
+        }
         Ok(())
     }
 

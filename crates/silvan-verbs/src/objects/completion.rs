@@ -9,6 +9,11 @@ use crate::verbs::ContextId;
 /// Most completions of a queue.
 pub(crate) const MOST_COMPLETIONS: u32 = 4_194_303;
 
+/// Bytes of a full queue of this size.
+pub(crate) fn memory(size: u32) -> u64 {
+    u64::from(size) * size_of::<WorkCompletion>() as u64
+}
+
 /// Completions that wake the owner of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Notify {

@@ -11,6 +11,9 @@ use crate::verbs::{DeviceId, ProcessId};
 /// Most objects of one context, so that a program cannot fill the memory of the fabric's process.
 const MOST_HANDLES: usize = 1 << 20;
 
+/// Most memory of the queues of one context, in bytes, as if all were full.
+const MOST_QUEUE_MEMORY: u64 = 256 << 20;
+
 /// Most events that wait in one channel or context. A program that reads none loses later ones.
 const MOST_EVENTS: usize = 1 << 16;
 
@@ -44,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) process: ProcessId,
     /// True after GET_CONTEXT.
     pub(crate) is_ready: bool,
+    /// Bytes of its queues, as if all were full.
+    queue_memory: u64,
     handles: Vec<Option<Object>>,
     free: Vec<u32>,
     /// Events of each completion channel.
@@ -57,6 +62,7 @@ impl Context {
             device,
             process,
             is_ready: false,
+            queue_memory: 0,
             handles: Vec::new(),
             free: Vec::new(),
             channels: Vec::new(),
@@ -85,6 +91,27 @@ impl Context {
             *object = None;
             self.free.push(handle);
         }
+    }
+
+    /// Reserves a handle and memory of a queue.
+    pub(crate) fn reserve_queue(&mut self, bytes: u64) -> Result<u32, Errno> {
+        self.resize_queue(0, bytes)?;
+        self.reserve().inspect_err(|_| self.queue_memory -= bytes)
+    }
+
+    /// Reserves memory of a queue that replaces one of `old` bytes; ENOMEM beyond the bound.
+    pub(crate) fn resize_queue(&mut self, old: u64, new: u64) -> Result<(), Errno> {
+        let total = self.queue_memory - old + new;
+        if new > old && total > MOST_QUEUE_MEMORY {
+            return Err(Errno::NoMemory);
+        }
+        self.queue_memory = total;
+        Ok(())
+    }
+
+    /// Releases memory of a queue.
+    pub(crate) fn release_queue(&mut self, bytes: u64) {
+        self.queue_memory -= bytes;
     }
 
     /// The object of a handle.

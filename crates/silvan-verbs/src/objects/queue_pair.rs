@@ -86,6 +86,8 @@ pub(crate) struct Send {
     pub(crate) is_acknowledged: bool,
     /// Its response has arrived and lies in memory.
     pub(crate) is_answered: bool,
+    /// Transfers that write its memory: the request cannot complete before they end.
+    pub(crate) landing: u32,
     /// Transfer that reads its data, or writes the value of an atomic operation.
     pub(crate) transfer: Option<TransferId>,
     /// Data of an unreliable message, read before it is sent.
@@ -231,6 +233,14 @@ pub(crate) fn fits(create: &CreateQp) -> bool {
         && create.max_send_wr <= MOST_SENDS
         && create.max_send_sge <= MOST_ELEMENTS
         && create.max_inline_data <= MOST_INLINE
+}
+
+/// Bytes of the full queues of a queue pair.
+pub(crate) fn memory(create: &CreateQp) -> u64 {
+    let elements = u64::from(create.max_send_sge) * size_of::<Sge>() as u64;
+    let each = size_of::<Send>() as u64 + elements + u64::from(create.max_inline_data);
+    let receives = super::receive::memory(create.max_recv_wr, create.max_recv_sge);
+    u64::from(create.max_send_wr) * each + receives
 }
 
 /// Change of state that MODIFY_QP makes.

@@ -18,6 +18,12 @@ pub(crate) struct ReceiveRequest {
     pub(crate) elements: Vec<Sge>,
 }
 
+/// Bytes of a full queue of `requests` with `elements` each.
+pub(crate) fn memory(requests: u32, elements: u32) -> u64 {
+    let each = size_of::<ReceiveRequest>() as u64 + u64::from(elements) * size_of::<Sge>() as u64;
+    u64::from(requests) * each
+}
+
 /// A shared receive queue.
 #[derive(Debug)]
 pub(crate) struct SharedReceiveQueue {

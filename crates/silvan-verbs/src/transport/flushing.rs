@@ -72,12 +72,8 @@ impl Verbs {
         }
         qp.state = QpState::Err;
         qp.receive.arrivals.clear();
-        let has_srq = qp.srq.is_some();
         self.flush_sends(key);
         self.flush_receives(key);
-        if has_srq {
-            self.raise_of_qp(key, EventType::LastWqe);
-        }
     }
 
     /// Flushes the send queue; receives go on.
@@ -88,9 +84,13 @@ impl Verbs {
         self.flush_sends(key);
     }
 
-    /// Completes all sends as flushed.
+    /// Completes sends as flushed, up to one whose memory is being written: the program may use it again afterwards.
     pub(crate) fn flush_sends(&mut self, key: QpKey) {
-        while let Some(send) = self.qps.get_mut(key).and_then(|qp| qp.send.pop()) {
+        while let Some(qp) = self.qps.get_mut(key) {
+            if qp.send.sends.front().is_some_and(|send| send.landing > 0) {
+                break;
+            }
+            let Some(send) = qp.send.pop() else { break };
             let request = send.request;
             let facts = (request.wr_id, request.opcode, 0);
             self.complete_send(key, facts, Status::Flushed);
@@ -102,18 +102,20 @@ impl Verbs {
         self.refresh_timer(key);
     }
 
-    /// Completes all receives as flushed, also the request of a message that is executed.
+    /// Completes all receives as flushed. Waits for a message that is being executed, because it writes memory.
     pub(crate) fn flush_receives(&mut self, key: QpKey) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
-        let current = qp.receive.execution.take();
-        let mut requests = std::mem::take(&mut qp.receive.requests);
-        if let Some(request) = current.and_then(|execution| execution.request) {
-            requests.push_front(request);
+        if qp.receive.execution.is_some() {
+            return;
         }
-        for request in requests {
+        let has_srq = qp.srq.is_some();
+        for request in std::mem::take(&mut qp.receive.requests) {
             self.fail_receive(key, request.wr_id, Status::Flushed);
+        }
+        if has_srq {
+            self.raise_of_qp(key, EventType::LastWqe);
         }
     }
 

@@ -29,8 +29,8 @@ use crate::verbs::{ChannelHandle, CqHandle, DeviceId, Verbs};
 /// Purpose of a transfer of memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Transfer {
-    /// A responder executes a request.
-    Execution(QpKey),
+    /// A responder executes a request; a read writes the memory of its requester's request, by its serial number.
+    Execution(QpKey, Option<(QpKey, u64)>),
     /// A sender reads data of an unreliable request, by its serial number.
     Data(QpKey, u64),
     /// A requester stores the value of an atomic operation, by its serial number.
@@ -221,7 +221,12 @@ impl Verbs {
 
     pub(crate) fn transfer_finished(&mut self, now: Time, id: TransferId, outcome: Outcome) {
         match self.transfers.remove(&id) {
-            Some(Transfer::Execution(key)) => self.execution_finished(now, key, id, outcome),
+            Some(Transfer::Execution(key, read)) => {
+                self.execution_finished(now, key, id, outcome);
+                if let Some((requester, serial)) = read {
+                    self.read_landed(now, requester, serial);
+                }
+            }
             Some(Transfer::Data(key, serial)) => self.data_read(now, key, (id, serial), outcome),
             Some(Transfer::Value(key, serial)) => {
                 self.value_stored(now, key, (id, serial), outcome)

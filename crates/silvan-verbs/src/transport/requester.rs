@@ -19,16 +19,25 @@ use crate::verbs::Verbs;
 const NO_LIMIT: u8 = 7;
 
 impl QueuePair {
+    /// Returns true if requests that were sent go on.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, QpState::Rts | QpState::Sqd)
+    }
+
     /// Time at which a timer of the requester expires.
     pub(crate) fn due(&self) -> Option<Time> {
         if let Some(until) = self.send.rnr_until {
             return Some(until);
         }
-        if self.kind != QpType::Rc || !matches!(self.state, QpState::Rts | QpState::Sqd) {
+        if self.kind != QpType::Rc || !self.is_running() {
             return None;
         }
         let oldest = self.send.sends.front()?;
-        if oldest.is_streaming || oldest.transfer.is_some() || oldest.failure.is_some() {
+        if oldest.is_streaming
+            || oldest.landing > 0
+            || oldest.transfer.is_some()
+            || oldest.failure.is_some()
+        {
             return None;
         }
         let departed = oldest.departed?;
@@ -114,11 +123,9 @@ impl Verbs {
 
     /// Returns true for a connected queue pair that has requests in flight.
     fn is_requesting(&self, key: QpKey) -> bool {
-        self.qps.get(key).is_some_and(|qp| {
-            qp.kind == QpType::Rc
-                && matches!(qp.state, QpState::Rts | QpState::Sqd)
-                && qp.send.is_busy()
-        })
+        self.qps
+            .get(key)
+            .is_some_and(|qp| qp.kind == QpType::Rc && qp.is_running() && qp.send.is_busy())
     }
 
     /// Marks all requests up to a sequence number as acknowledged, and completes what is done.
@@ -246,6 +253,7 @@ impl Verbs {
         let id = self.begin(Transfer::Value(key, serial));
         if let Some(send) = self.qps.get_mut(key).and_then(|qp| qp.send.find(serial)) {
             send.transfer = Some(id);
+            send.landing += 1;
         }
         self.actions.push_back(Action::Copy { id, to, pieces });
     }
@@ -265,9 +273,30 @@ impl Verbs {
             return;
         }
         send.transfer = None;
+        send.landing -= 1;
         match outcome {
             Outcome::Copied => send.is_answered = true,
             _ => send.failure = Some(Status::LocalProtection),
+        }
+        self.resume_sends(now, key);
+    }
+
+    /// A read is no longer written to the requester's memory by one transfer.
+    pub(crate) fn read_landed(&mut self, now: Time, key: QpKey, serial: u64) {
+        if let Some(send) = self.qps.get_mut(key).and_then(|qp| qp.send.find(serial)) {
+            send.landing = send.landing.saturating_sub(1);
+            self.resume_sends(now, key);
+        }
+    }
+
+    /// Goes on after a transfer into the memory of a request: completes, flushes or starts requests.
+    fn resume_sends(&mut self, now: Time, key: QpKey) {
+        if self
+            .qps
+            .get(key)
+            .is_some_and(|qp| matches!(qp.state, QpState::Err | QpState::Sqe))
+        {
+            return self.flush_sends(key);
         }
         self.reap(now, key);
         self.start_sends(now, key);

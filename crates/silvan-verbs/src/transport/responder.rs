@@ -214,10 +214,11 @@ impl Verbs {
             return;
         };
         let domain = requester.pd;
+        let is_running = requester.is_running();
         let Some(send) = requester.send.find(request.serial) else {
             return;
         };
-        if send.is_answered {
+        if send.is_answered || !is_running {
             return;
         }
         let elements = &send.request.elements;
@@ -304,6 +305,9 @@ impl Verbs {
             return Some(Origin::Segments(Vec::new()));
         }
         let sender = self.qps.get_mut(message.sender)?;
+        if !sender.is_running() {
+            return None;
+        }
         let domain = sender.pd;
         let send = sender.send.find(request.serial)?;
         let elements = &send.request.elements;
@@ -405,7 +409,21 @@ impl Verbs {
         message: Message,
         request: Option<ReceiveRequest>,
     ) -> TransferId {
-        let id = self.begin(Transfer::Execution(key));
+        let read = match &message.content {
+            Content::Request(request) if request.opcode == SendOpcode::Read => {
+                Some((message.sender, request.serial))
+            }
+            _ => None,
+        };
+        if let Some((requester, serial)) = read
+            && let Some(send) = self
+                .qps
+                .get_mut(requester)
+                .and_then(|qp| qp.send.find(serial))
+        {
+            send.landing += 1;
+        }
+        let id = self.begin(Transfer::Execution(key, read));
         if let Some(qp) = self.qps.get_mut(key) {
             qp.receive.execution = Some(Execution {
                 id,
@@ -458,6 +476,12 @@ impl Verbs {
         let Execution {
             message, request, ..
         } = execution;
+        if qp.state == QpState::Err {
+            if let Some(request) = request {
+                self.fail_receive(key, request.wr_id, Status::Flushed);
+            }
+            return self.flush_receives(key);
+        }
         let opcode = match &message.content {
             Content::Request(request) => request.opcode,
             _ => return,

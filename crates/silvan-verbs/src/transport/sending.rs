@@ -51,10 +51,6 @@ impl Verbs {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
-        if matches!(qp.state, QpState::Err | QpState::Sqe) {
-            self.complete_send(key, (request.wr_id, request.opcode, 0), Status::Flushed);
-            return;
-        }
         let serial = qp.send.next_serial;
         qp.send.next_serial += 1;
         let data = request.inline.clone();
@@ -69,11 +65,15 @@ impl Verbs {
             departed: None,
             is_acknowledged: false,
             is_answered: false,
+            landing: 0,
             transfer: None,
             data,
             failure: None,
         });
-        self.start_sends(now, key);
+        match qp.state {
+            QpState::Err | QpState::Sqe => self.flush_sends(key),
+            _ => self.start_sends(now, key),
+        }
     }
 
     /// Starts requests until one must wait.
@@ -328,6 +328,9 @@ impl Verbs {
             let Some(send) = qp.send.sends.front() else {
                 break;
             };
+            if send.landing > 0 {
+                break;
+            }
             let is_done = match kind {
                 QpType::Rc if send.request.opcode.has_response() => send.is_answered,
                 QpType::Rc => send.is_acknowledged,

@@ -9,6 +9,7 @@ use crate::law;
 use crate::world::*;
 
 const EINVAL: i32 = 22;
+const ENOMEM: i32 = 12;
 const ENOSPC: i32 = 28;
 const EOPNOTSUPP: i32 = 95;
 
@@ -104,6 +105,57 @@ fn lists_of_requests_must_lie_within_the_command() {
     }
     world.run();
     assert!(world.injected.is_empty());
+}
+
+#[test]
+fn queues_of_one_context_have_bounded_memory() {
+    let mut world = World::new(1);
+    let process = world.process(1);
+    let (pd, cq) = (
+        process.alloc_pd(&mut world),
+        process.create_cq(&mut world, 4, -1),
+    );
+    let sizes = Sizes {
+        sends: 16_384,
+        receives: 16_384,
+        elements: 32,
+        ..Sizes::default()
+    };
+    let mut pairs = Vec::new();
+    let refused = loop {
+        match process.create_qp(&mut world, QpType::Rc, pd, cq, sizes) {
+            Ok(pair) => pairs.push(pair),
+            Err(errno) => break errno,
+        }
+    };
+    assert_eq!(refused, ENOMEM);
+    // 256 MiB over 16,384 times 32 elements of 16 bytes in each of two queues, and what else a request needs.
+    assert!((8..16).contains(&pairs.len()), "{}", pairs.len());
+    let whole = Command::CreateCq(CreateCq {
+        cqe: 4_194_303,
+        comp_channel: -1,
+        ..CreateCq::default()
+    });
+    assert_eq!(process.call(&mut world, &whole), Err(ENOMEM));
+    let resize = Command::ResizeCq(ResizeCq {
+        cq_handle: cq,
+        cqe: 4_194_303,
+        ..ResizeCq::default()
+    });
+    assert_eq!(process.call(&mut world, &resize), Err(ENOMEM));
+    // Another context has memory of its own, and destroyed queues free theirs.
+    let other = world.process(1);
+    other.call(&mut world, &whole).unwrap();
+    for pair in pairs {
+        let destroy = DestroyQp {
+            qp_handle: pair.handle,
+            ..DestroyQp::default()
+        };
+        process
+            .call(&mut world, &Command::DestroyQp(destroy))
+            .unwrap();
+    }
+    process.call(&mut world, &resize).unwrap();
 }
 
 #[test]

@@ -189,6 +189,62 @@ fn each_of_1024_queue_pairs_of_64_processes_meets_its_own_peer() {
     assert_eq!(done, 1024);
 }
 
+#[test]
+fn requests_complete_after_the_transfers_into_their_memory() {
+    let at = |us: u64| Time::from_ps(us * 1_000_000);
+    let flushed = Status::Flushed.number();
+    for (opcode, transfers_until) in [
+        (SendOpcode::Send, 6),
+        (SendOpcode::Read, 6),
+        (SendOpcode::FetchAndAdd, 12),
+    ] {
+        let mut world = World::new(2);
+        world.transfer_time = Some(Span::from_us(5));
+        let link = link(&mut world, QpType::Rc, Sizes::default(), Tuning::default());
+        for id in 0..2 {
+            link.b
+                .receive(&mut world, id, vec![sge(link.b_region, BASE, 8)])
+                .unwrap();
+        }
+        let post = |id| {
+            Post::new(id, opcode, vec![sge(link.a_region, BASE, 8)]).to(BASE, link.b_region.key)
+        };
+        link.a.send(&mut world, &[post(0), post(1)]).unwrap();
+        // The request arrives after 1 us. A transfer takes 5 us, an atomic operation two of them and two ways.
+        world.run_until(at(transfers_until - 1));
+        let written = if opcode == SendOpcode::Send {
+            link.b
+        } else {
+            link.a
+        };
+        written.set_state(&mut world, QpState::Err).unwrap();
+        assert!(written.poll(&mut world).is_empty(), "{opcode:?}");
+        // What is posted now comes behind.
+        written.receive(&mut world, 7, Vec::new()).unwrap();
+        written.send(&mut world, &[post(9)]).unwrap();
+        world.run_until(at(transfers_until + 20));
+        let done: Vec<(u64, u32)> = written
+            .poll(&mut world)
+            .iter()
+            .map(|entry| (entry.wr_id, entry.status))
+            .collect();
+        let sends = [(0, flushed), (1, flushed), (9, flushed)];
+        match opcode {
+            SendOpcode::Send => assert_eq!(
+                done,
+                [(9, flushed), (0, flushed), (1, flushed), (7, flushed)]
+            ),
+            _ => {
+                assert!(
+                    done.iter().filter(|entry| entry.0 != 7).eq(&sends),
+                    "{done:?}"
+                );
+                assert_eq!(done.len(), 4);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
