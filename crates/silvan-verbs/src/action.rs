@@ -8,7 +8,10 @@ use crate::verbs::{ChannelHandle, ContextId, CqHandle, DeviceId, ProcessId};
 /// Work for the caller, in the order in which it must begin.
 ///
 /// A transfer of memory ([`Action::Copy`], [`Action::Read`], [`Action::Atomic`]) ends with one call of
-/// [`Verbs::finish`](crate::Verbs::finish), at once or later. Completions that depend on it follow that call.
+/// [`Verbs::finish`](crate::Verbs::finish), at once or later. Completions that depend on it follow that call, and so do flushes.
+///
+/// A program may use its memory again after DEREG_MR, DESTROY_QP, or MODIFY_QP to RESET. A caller whose transfers take time
+/// delays the replies of these commands until transfers into the memory of the process have ended.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Inject `message` into the fabric at the port of `message.from`.
