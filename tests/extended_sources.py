@@ -179,7 +179,12 @@ def add_counter(sources: Sources) -> None:
     core, engine = "crates/silvan-core/src", "crates/silvan-engine/src"
     end = "}\n\nimpl PortCounters {\n    /// Number of counters"
     put(sources, f"{core}/counters.rs", end, declaration)
-    put(sources, f"{engine}/records.rs", "    /// Start of the port's idle time with waiting packets", field)
+    put(
+        sources,
+        f"{engine}/records.rs",
+        "    /// Start of the port's idle time with waiting packets",
+        field,
+    )
     put(sources, f"{engine}/records.rs", "            wait_since: u64::MAX,\n", first_value)
     head = (
         "        let plane = &mut self.plane;\n        let InPort {\n"
