@@ -136,18 +136,18 @@ impl Ranks {
         }
     }
 
-    /// Lets the ranks go on, after they are told what the host `sent` has sent, puts what they send now into the mail, and adds
+    /// Lets the ranks go on, after they are told what the host `sent` has sent by an instant, puts what they send now into the mail, and adds
     /// the hosts that send it to `wake`.
     pub fn change(
         &mut self,
-        sent: Option<HostId>,
+        sent: Option<(HostId, Time)>,
         wake: &mut Vec<HostId>,
         change: impl FnOnce(&mut Programs),
     ) {
         match self {
             Self::Own { programs, mail } => {
-                if let Some(host) = sent {
-                    programs.note_sent(&mut mail[host.index()].sent);
+                if let Some((host, now)) = sent {
+                    programs.note_sent(&mut mail[host.index()].sent, now);
                 }
                 change(programs);
                 for (host, launch) in programs.launched.drain(..) {
@@ -158,8 +158,8 @@ impl Ranks {
             Self::Shared { shared, .. } => {
                 let mut programs = lock(&shared.lent);
                 let programs = programs.as_mut().expect("programs that are lent");
-                if let Some(host) = sent {
-                    programs.note_sent(&mut lock(&shared.mail[host.index()]).sent);
+                if let Some((host, now)) = sent {
+                    programs.note_sent(&mut lock(&shared.mail[host.index()]).sent, now);
                 }
                 change(programs);
                 for (host, launch) in programs.launched.drain(..) {
