@@ -119,6 +119,30 @@ def test_perftest_runs(serve: Serve, words: tuple[str, ...]) -> None:
         assert done.returncode == 0, done
 
 
+@pytest.mark.needs("ucx-utils")
+def test_ucx_exchanges_messages(serve: Serve) -> None:
+    fabric = serve()
+    words = ("env", "UCX_TLS=rc_v,self", "ucx_perftest", "-t", "tag_lat", "-n", "20", "-w", "2")
+    for done in pair(fabric, *words):
+        assert done.returncode == 0, done
+
+
+@pytest.mark.needs("python3-mpi4py")
+def test_ranks_of_mpi_are_on_hosts_in_turn(serve: Serve) -> None:
+    """Oracle: each host of the four has sent at least five messages of 100 kB."""
+    fabric = serve()
+    ring = ("/usr/bin/python3", "-m", "mpi4py.bench", "ringtest", "-l", "5", "-n", "100000")
+    layers = ("pml ucx", "btl ^vader,tcp,openib,ofi,sm", "pml_ucx_tls any", "pml_ucx_devices any")
+    chosen = [word for layer in layers for word in ("--mca", *layer.split())]
+    job = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", *chosen, *ring)
+    hosts = ("env", "UCX_TLS=rc_v,self", "SIM_HOSTS=a,b,c,d")
+    done = fabric.run(*hosts, *job, check=False, timeout_s=PATIENCE_S)
+    assert done.returncode == 0, done
+    for host in "abcd":
+        sent = values(fabric.run("perfquery", "-x", host=host).stdout)["PortXmitData"]
+        assert int(sent) * 4 > 5 * 100000
+
+
 def test_counters_count_the_bytes_of_programs(serve: Serve) -> None:
     """Oracle: 100 messages of 64 KiB are 32 packets of 2 KiB each, with headers."""
     fabric = serve()

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{device, real};
@@ -16,6 +16,13 @@ pub(crate) const OPEN_VERBS: u32 = 6;
 
 /// How names of this library's sockets start.
 pub(crate) const NAME: &[u8] = b"silvan-file-";
+/// Variables by which launchers of MPI tell a process its rank.
+const RANKS: [&str; 4] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+];
 /// Longest wait for the server.
 const PATIENCE_S: libc::time_t = 60;
 /// Room for an answer.
@@ -40,6 +47,20 @@ fn address(name: &[u8]) -> Result<(libc::sockaddr_un, libc::socklen_t), c_int> {
     }
     let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
     Ok((address, length as libc::socklen_t))
+}
+
+/// Name of this program's node: by its rank one of `SIM_HOSTS`, else `SIM_HOST`.
+fn node() -> Vec<u8> {
+    let hosts = std::env::var_os("SIM_HOSTS").map(|hosts| hosts.into_vec());
+    let rank = RANKS
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok());
+    if let (Some(hosts), Some(rank)) = (hosts, rank) {
+        let hosts: Vec<&[u8]> = hosts.split(|&byte| byte == b',').collect();
+        let rank: usize = rank;
+        return hosts[rank % hosts.len()].to_vec();
+    }
+    std::env::var_os("SIM_HOST").unwrap_or_default().into_vec()
 }
 
 /// An answer of the server.
@@ -69,12 +90,11 @@ pub(crate) fn ask(operation: u32, data: &[u8]) -> Result<Answer, c_int> {
     let base = base.as_ref().map_or(&b"sim"[..], |name| name.as_bytes());
     // The final zero belongs to the name.
     let server = address(&[base, b":umad\0"].concat())?;
-    let node = std::env::var_os("SIM_HOST").unwrap_or_default();
-    let node = node.as_bytes();
+    let node = node();
     let connection = connect(&server)?;
     let mut record = operation.to_ne_bytes().to_vec();
     record.extend((node.len() as u32).to_ne_bytes());
-    record.extend(node);
+    record.extend(&node);
     record.extend(data);
     let fd = connection.as_raw_fd();
     let mut answer = vec![0; ANSWER];

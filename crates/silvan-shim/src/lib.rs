@@ -6,7 +6,8 @@
 //! poll, select, epoll, fork and close need nothing here, and the server has all state. Files of sysfs are
 //! files in memory with the text of the instant; their folders are real ones, that the server has made.
 //!
-//! Environment: `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the host or switch.
+//! Environment: `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the host or switch. `SIM_HOSTS` lists hosts for the ranks of
+//! an MPI job in turn.
 //!
 //! Every function here replaces one of libc, whose contract its callers keep: pointers are valid for it.
 //! Functions with variable arguments have one more parameter, which the calling conventions of x86-64 and

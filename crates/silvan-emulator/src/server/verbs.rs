@@ -694,3 +694,39 @@ impl<'a> CommandRecord<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(length: u32, polled: &[(u32, u32)], rest: &[u8]) -> Vec<u8> {
+        let mut record = length.to_ne_bytes().to_vec();
+        record.extend((polled.len() as u32).to_ne_bytes());
+        for (queue, count) in polled {
+            record.extend(queue.to_ne_bytes());
+            record.extend(count.to_ne_bytes());
+        }
+        record.extend(rest);
+        record
+    }
+
+    #[test]
+    fn records_have_completions_polled_a_command_and_inline_data() {
+        let bytes = record(3, &[(7, 2), (9, 1)], b"commandata");
+        let parsed = CommandRecord::parse(&bytes).unwrap();
+        assert_eq!(parsed.polled, [(7, 2), (9, 1)]);
+        assert_eq!(
+            (parsed.command, parsed.inline),
+            (&b"com"[..], &b"mandata"[..])
+        );
+    }
+
+    #[test]
+    fn wrong_lengths_are_no_records() {
+        assert!(CommandRecord::parse(&[0; 7]).is_none());
+        assert!(CommandRecord::parse(&record(11, &[], b"commandata")).is_none());
+        let mut many = record(0, &[], b"");
+        many[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert!(CommandRecord::parse(&many).is_none());
+    }
+}

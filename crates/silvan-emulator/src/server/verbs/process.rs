@@ -225,3 +225,52 @@ impl Process {
         Ok(Some((answer, result)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Process, OwnedFd) {
+        let (own, program) = stream().unwrap();
+        let process = Process::new(own, ContextId(1), NodeId::new(0));
+        (process, program)
+    }
+
+    fn answer(program: &OwnedFd, bytes: &[u8]) {
+        rustix::net::send(program, bytes, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    const FETCHED: Answer = Answer::Fetched {
+        id: TransferId(1),
+        place: 0x1000,
+        length: 16,
+    };
+
+    /// A hostile program answers more, less, or without a request.
+    #[test]
+    fn memory_of_another_length_is_a_fault() {
+        for (length, is_right) in [(16, true), (15, false), (17, false), (0, false)] {
+            let (mut process, program) = pair();
+            process.read(0x2000, 16, FETCHED);
+            assert!(process.flush());
+            answer(&program, &vec![0; 8 + length]);
+            let (_, result) = process.receive().unwrap().unwrap();
+            assert_eq!(result.is_ok(), is_right, "{length}");
+        }
+        let (mut process, program) = pair();
+        answer(&program, &[0; 8]);
+        assert_eq!(process.receive().unwrap_err(), Errno::PROTO);
+    }
+
+    #[test]
+    fn an_error_of_the_program_is_a_fault() {
+        let (mut process, program) = pair();
+        process.write(0x2000, b"data", Answer::Written { id: TransferId(1) });
+        assert!(process.flush());
+        answer(&program, &14_i64.to_ne_bytes());
+        let (_, result) = process.receive().unwrap().unwrap();
+        assert_eq!(result.unwrap_err(), Errno::FAULT);
+        drop(program);
+        assert!(process.receive().is_err());
+    }
+}
