@@ -1,4 +1,4 @@
-"""One copy of the sources with everything added that the pages on extending silvan add.
+"""A copy of the sources with all additions of the pages on extending silvan.
 
 It is compiled once for all tests, and again only if a source or a page has changed.
 """
@@ -21,7 +21,7 @@ SCHEME_PAGE = ROOT / "docs" / "guide" / "add-a-scheme.md"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 COPY = TARGET / "extending"
 TEST = "crates/silvan-sim/tests/extended.rs"
-# What a run needs.
+# Crates that a run needs.
 CRATES = (
     *("core", "fabric", "cc", "workload", "model"),
     *("scenario", "engine", "instances", "sim"),

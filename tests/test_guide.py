@@ -1,4 +1,4 @@
-"""What README and the user guide show runs from an empty folder, page by page.
+"""All commands of README and the user guide run from an empty folder, page by page.
 
 The blocks of a page run in order, in one folder. Files come from ``silvan example`` only. A block
 that is not run has its reason here.
@@ -78,6 +78,8 @@ NOT_RUN = {
         "silvan compare --arena",
     ): "takes minutes: tests/test_added_scheme.py reduces it",
     ("programs.md", "error:"): _OUTPUT,
+    ("stepping.md", "202 ns: host"): "what a block prints: tests/test_network.py compares",
+    ("stepping.md", "client 1 has"): "what a block prints: tests/test_network.py compares",
     ("programs.md", "silvan example gpcnet"): "takes minutes: tests/test_gpcnet.py",
     ("real-fabrics.md", "ibnetdiscover"): "needs a network; or what silvan prints about its output",
     ("real-fabrics.md", "cat dump_lfts.txt"): "joins files of a network",

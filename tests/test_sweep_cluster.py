@@ -158,7 +158,7 @@ def test_slurm_is_missing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_ctrl_c_stays_what_it_was() -> None:
-    # In a process of its own, as only the first import does it.
+    # In a separate process, as only the first import does it.
     code = """
 import contextlib, signal
 from silvan.errors import SchedulerError
@@ -206,7 +206,7 @@ echo "Submitted batch job $number"
 def test_the_job_that_is_given_to_slurm(slurm: Path) -> None:
     import dask.config
 
-    # It registers its own configuration when it is imported first: not while this one is in force.
+    # The first import registers a configuration: not while this one is in force.
     import dask_jobqueue
 
     assert dask_jobqueue

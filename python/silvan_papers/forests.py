@@ -28,7 +28,7 @@ FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     },
     "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
 }
-"""What makes each forest of the study that Table II's traffic is the default of."""
+"""Settings of each forest of the study, whose default is the traffic of Table II."""
 
 
 def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> tuple[Case, ...]:
@@ -39,7 +39,7 @@ def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> 
     study : str
         A study of the paper with the silent forest.
     schemes : Mapping
-        What to change in it for each scheme, by the scheme's name.
+        Changes for each scheme, by the scheme's name.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def tabulate_forests(
     results : Results
         Runs of `forest_cases`.
     schemes : Mapping
-        The same schemes.
+        Schemes of :func:`forest_cases`.
     whole : bool, default False
         Average over the whole run, not only over its second half.
 

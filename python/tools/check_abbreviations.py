@@ -100,7 +100,7 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def main() -> int:
-    """Check all pages; print what is wrong, and fail if anything is."""
+    """Check all pages, print the errors, and fail if there is one."""
     checked = wrong = 0
     for path, text in pages():
         checked += 1

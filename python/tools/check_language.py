@@ -71,7 +71,7 @@ GUIDE_PLAINER = {
     r"\bstands? (in|for|behind|at|below)\b": "is in, means, follows",
     r"\btold (with|by)\b": "printed with",
 }
-"""The same for documents, which include the help texts of the generated reference."""
+"""Further patterns for documents, which include the help texts of the generated reference."""
 
 
 def files() -> list[Path]:
@@ -81,7 +81,7 @@ def files() -> list[Path]:
     kinds = {".ipynb", ".md", ".py", ".pyi", ".rs", ".toml", ".ts", ".tsx"}
     paths = (ROOT / name for name in listed.stdout.splitlines())
     own = Path(__file__).resolve()
-    # Its tests spell the words out, too.
+    # The tests of this tool spell the words out, too.
     spared = {own, ROOT / "tests" / "test_language.py"}
     return [
         path for path in paths if path.suffix in kinds and path.is_file() and path not in spared
@@ -105,7 +105,7 @@ def findings(text: str, words: dict[str, str] = PLAINER) -> Iterator[tuple[int, 
 
 
 def main() -> int:
-    """Check all files; print what is wrong, and fail if anything is."""
+    """Check all files, print the errors, and fail if there is one."""
     checked = files()
     wrong = 0
     for path in checked:

@@ -14,7 +14,7 @@ const TREE: u32 = 4;
 const READ: u32 = 5;
 pub(crate) const OPEN_VERBS: u32 = 6;
 
-/// How names of this library's sockets start.
+/// Prefix of the names of this library's sockets.
 pub(crate) const NAME: &[u8] = b"silvan-file-";
 /// Variables by which launchers of MPI tell a process its rank.
 const RANKS: [&str; 4] = [

@@ -16,7 +16,7 @@ pub(crate) struct RunFaults {
     /// Faults at this instant and later are left out.
     end: Time,
     fabric: Arc<Fabric>,
-    /// How many faults keep the link out of a port down.
+    /// Number of faults that keep the link out of a port down.
     down: HashMap<PortId, u32>,
 }
 
@@ -38,7 +38,7 @@ impl RunFaults {
         self
     }
 
-    /// When the next fault begins or ends; [`Time::MAX`] if there is none.
+    /// Returns the time of the next beginning or end of a fault; [`Time::MAX`] if there is none.
     pub fn next(&self) -> Time {
         let next = self.times.next().filter(|next| *next < self.end);
         next.unwrap_or(Time::MAX)
@@ -66,7 +66,7 @@ impl RunFaults {
                     let fabric = Arc::clone(&self.fabric);
                     for port in fabric.switch(switch).ports() {
                         self.set_cable(simulation, port, begins);
-                        // Without a time, the switch is on again at once.
+                        // Without a duration, the switch is on again at once.
                         if begins && lasts.is_none() {
                             self.set_cable(simulation, port, false);
                         }

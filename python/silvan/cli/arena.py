@@ -1,4 +1,4 @@
-"""What `silvan compare --arena` does and prints."""
+"""Execution and output of `silvan compare --arena`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def compare_arena(
             arena = arena.only(_names(cases), kinds)
         elif kinds:
             arena = arena.on_links(kinds)
-        # Of cases that take part: others need not know the keys.
+        # Only for cases that take part: other cases need not have the keys.
         arena = arena.override(overrides)
         if seeds is not None:
             arena = _with_seeds(arena, seeds)

@@ -30,7 +30,7 @@ _MOST_PANELS = 8
 
 
 class Figure(StrEnum):
-    """What can be drawn, by the names of the methods of ``result.plot``."""
+    """Figures to draw, by the names of the methods of ``result.plot``."""
 
     RECEIVE_RATES = "receive-rates"
     QUEUES = "queues"

@@ -304,6 +304,10 @@ def _programs(result: Result) -> Values:
         values = [row[column] / scale for row in rows if row[column] is not None]
         if values:
             found[name] = max(values)
+    for name in ("algbw_gb_per_s", "busbw_gb_per_s"):
+        values = [row[name] for row in rows if row[name] is not None]
+        if values:
+            found[name] = min(values)
     return found
 
 
@@ -586,6 +590,24 @@ GROUPS: tuple[Group, ...] = (
                 "less",
                 4,
             ),
+            Measure(
+                "algbw_gb_per_s",
+                "algbw",
+                "GB/s",
+                "Bytes of a collective operation per time of an iteration, as nccl-tests defines "
+                "it, of the program with the least.",
+                "more",
+                2,
+            ),
+            Measure(
+                "busbw_gb_per_s",
+                "busbw",
+                "GB/s",
+                "`algbw` times the part of the bytes that a rank's links must carry, as "
+                "nccl-tests defines it, of the program with the least.",
+                "more",
+                2,
+            ),
         ),
         _programs,
     ),
@@ -766,7 +788,7 @@ def require_measure(name: str, where: str, known: Sequence[str] = tuple(MEASURES
     name : str
         The name.
     where : str
-        Where it is written, for the error.
+        Place of the value, for the error.
     known : sequence of str, optional
         Names to choose from; by default all measures.
 

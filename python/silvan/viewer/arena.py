@@ -1,4 +1,4 @@
-"""What is written of an arena: a page, and all numbers as CSV and JSON."""
+"""Files of an arena: a page, and all numbers as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def write_arena(
     Parameters
     ----------
     result : ArenaResult
-        What the arena has brought.
+        Result of the arena.
     folder : Path
-        Where to write.
+        Folder to write into.
     command : sequence of str
         The words of the command that makes it, without those that choose cases.
     chosen : sequence of str
@@ -93,7 +93,7 @@ def write_arena(
 
 
 def given_values(arena: Arena) -> str:
-    """Say what is set in all scenarios of an arena besides what it states."""
+    """Describe the settings of all scenarios of an arena in addition to its definition."""
     values = ", ".join(f"{key} = {literal(value)}" for key, value in arena.given.items())
     also = " Settings that are called published have it, too." if arena.sets_control else ""
     return f"Set in all scenarios, unless a scheme's own settings state the key: {values}.{also}"
@@ -116,7 +116,7 @@ def losses(result: ArenaResult, link: str) -> list[tuple[str, dict[str, float], 
     Parameters
     ----------
     result : ArenaResult
-        What the arena has brought.
+        Result of the arena.
     link : str
         Kind of links of the cases.
 

@@ -41,7 +41,6 @@ pub fn ser(kind: LinkKind, payload: u32) -> Span {
     kind.data_rate().span_for(wire)
 }
 
-/// Notifications past the fabric.
 pub fn past_fabric(delay: Span) -> FeedbackParams {
     FeedbackParams {
         delay,
@@ -123,10 +122,8 @@ impl Routed {
     }
 
     /// Switches in a row; `hosts[i]` are the cables of the hosts on switch `i`, which are numbered
-    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`.
-    ///
-    /// Hosts are on the first ports of a switch, then come the trunks to the previous one and to
-    /// the next one.
+    /// switch by switch, and `trunks[i]` connects switches `i` and `i + 1`. Hosts are on the first
+    /// ports of a switch, then come the trunks to the previous one and to the next one.
     pub fn row(hosts: &[&[LinkKind]], trunks: &[LinkKind]) -> Self {
         let mut builder = FabricBuilder::new();
         let mut previous = None;
@@ -152,7 +149,7 @@ impl Routed {
         Self::new(builder.build().unwrap())
     }
 
-    /// One switch; host `i` has cable `i`, on port `i + 1`.
+    /// Makes one switch; host `i` has cable `i`, on port `i + 1`.
     pub fn star(cables: &[LinkKind]) -> Self {
         Self::row(&[cables], &[])
     }

@@ -226,7 +226,7 @@ pub(crate) fn warn_of_traces(section: &TrafficSection) -> Vec<String> {
     warnings.collect()
 }
 
-/// What the ranks of a program's trace do from `start` on.
+/// Returns the work of the ranks in a program's trace, from `start` on.
 pub(super) fn traced(
     entry: &ProgramEntry,
     format: &dyn TraceFormat,

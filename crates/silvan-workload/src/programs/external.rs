@@ -1,11 +1,10 @@
 //! Messages that a driver requests at run time.
 //!
-//! The driver is the script of one more job, which has a rank on each host. Its messages are puts: they go unasked, need
-//! no receive, and cost the processors nothing. Queues, packets and deliveries are those of all programs, so a driver
-//! that sends when a program would send gets the same times.
+//! The driver is the script of an additional job with a rank on each host. Its messages are puts: they need neither
+//! handshake nor receive, and cost no processor time. Queues, packets and deliveries are those of all programs, so a
+//! driver and a program that send at the same time get the same times.
 //!
-//! What happens depends on the order of requests only: timers at one instant go off in the order in which they were
-//! requested.
+//! The result depends on the order of requests only: timers at one instant expire in the order of their requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,6 +13,9 @@ use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::ranks::{Programs, TimerKind};
 use crate::programs::spec::{JobSpec, Script};
+
+/// Bytes of a driver's largest message: 64 bits count those of all that are pending.
+pub const LARGEST_MESSAGE: u64 = 1 << 48;
 
 /// Queue of a host for messages to one other host. Messages of a queue are sent one after the other; queues take turns,
 /// packet by packet.
@@ -25,7 +27,7 @@ pub struct SendQueue {
     pub responds: bool,
 }
 
-/// What a driver requests.
+/// Request of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A message, which starts now.
@@ -34,7 +36,7 @@ pub enum Request {
         from: HostId,
         /// The receiving host; the sending one is possible.
         to: HostId,
-        /// Its size in bytes; a message without any takes a packet without payload.
+        /// Size in bytes; a message of 0 bytes takes a packet without payload.
         bytes: u64,
         /// Its service level; `None` for the driver's.
         sl: Option<Sl>,
@@ -54,7 +56,8 @@ pub enum Request {
     Stop,
 }
 
-/// What decides at run time which messages are sent, outside the simulation. A simulation with a driver stays on one thread.
+/// Decides at run time, outside the simulation, which messages are sent. A simulation with a driver stays on one
+/// thread.
 pub trait Driver: Debug + Send {
     /// All of a message has arrived, or the time of a timer has come, at `now`; adds what is to be done next to
     /// `requests`.
@@ -84,7 +87,6 @@ struct InFlight {
 #[derive(Debug)]
 pub(crate) struct External {
     driver: Box<dyn Driver>,
-    /// Number of its job.
     job: usize,
     requests: Vec<Request>,
     /// Messages in the fabric, by place.
@@ -113,7 +115,7 @@ impl Programs {
             rails: Vec::new(),
             labels: Vec::new(),
         });
-        // As long as there is a driver, the job can go on.
+        // The job can continue as long as there is a driver.
         self.jobs[job].pending = 1;
         self.external = Some(Box::new(External {
             driver,
@@ -146,7 +148,7 @@ impl Programs {
         }
     }
 
-    /// Whether the call that runs the simulation ends now.
+    /// Returns true if the call that runs the simulation ends now.
     #[inline]
     pub fn pauses(&self) -> bool {
         self.external.as_ref().is_some_and(|external| {
@@ -155,12 +157,12 @@ impl Programs {
         })
     }
 
-    /// Whether there is a driver.
+    /// Returns true if there is a driver.
     pub fn is_driven(&self) -> bool {
         self.external.is_some()
     }
 
-    /// Whether the driver has stopped the call that runs the simulation.
+    /// Returns true if the driver has stopped the call that runs the simulation.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         let external = self.external.as_ref();

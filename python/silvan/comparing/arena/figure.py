@@ -44,7 +44,7 @@ def draw_arena(
     cases : sequence of str
         Names of the cases, in the order of the columns.
     title : str
-        What was run.
+        Title.
     folder : Path
         A folder that exists.
     stem : str

@@ -1,4 +1,4 @@
-//! How a source's rate answers acknowledgements with and without a mark.
+//! Response of a source's rate to acknowledgements with and without a mark.
 
 mod aimd;
 mod fimd;
@@ -64,7 +64,7 @@ impl ResponseFunction for Fixed {
     }
 }
 
-/// One of the response functions. They share one type so that an engine is compiled once for all.
+/// Any response function. The functions share one type so that an engine is compiled once for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Response {
     /// Rates never change.
@@ -126,7 +126,6 @@ impl ResponseFunction for Response {
     }
 }
 
-/// Checks Rmin.
 fn checked_min_rate(min_rate: f64) -> Result<f64, EcnError> {
     if min_rate > 0.0 && min_rate < 1.0 {
         Ok(min_rate)
