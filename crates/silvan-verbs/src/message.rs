@@ -105,6 +105,8 @@ pub(crate) struct Response {
     pub(crate) psn: u32,
     /// Value before an atomic operation.
     pub(crate) original: Option<u64>,
+    /// False for an answer that is repeated, which takes no resource of the responder.
+    pub(crate) is_new: bool,
 }
 
 /// Acknowledgement of all requests up to a sequence number, or refusal of one request.

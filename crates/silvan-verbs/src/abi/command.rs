@@ -159,8 +159,8 @@ macro_rules! counts {
 ///
 /// # Errors
 ///
-/// As the kernel: ENOSPC if the command or its response is too short, EINVAL if lengths contradict each other or nobody
-/// knows the command, EOPNOTSUPP if this adapter does not have it.
+/// As the kernel: ENOSPC if the command or its response is too short, EINVAL if lengths contradict each other or the
+/// command is unknown, EOPNOTSUPP if this adapter does not have it.
 pub fn parse(bytes: &[u8]) -> Result<Command, Errno> {
     let header = header(bytes)?;
     let body = &bytes[HEADER..];

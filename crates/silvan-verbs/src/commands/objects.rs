@@ -191,7 +191,7 @@ impl Verbs {
         if let Some(queue) = self.cqs.remove(key)
             && let Ok(owner) = self.context(queue.context)
         {
-            owner.forget_events(EventSource::Cq(key));
+            owner.drop_events(EventSource::Cq(key));
             if let Ok(device) = self.device_of(queue.context) {
                 device.counts.cq -= 1;
             }
@@ -314,7 +314,7 @@ impl Verbs {
         };
         self.count_pd_user(srq.pd, false);
         if let Ok(owner) = self.context(srq.context) {
-            owner.forget_events(EventSource::Srq(key));
+            owner.drop_events(EventSource::Srq(key));
         }
         if let Ok(device) = self.device_of(srq.context) {
             device.counts.srq -= 1;

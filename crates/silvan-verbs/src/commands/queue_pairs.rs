@@ -158,7 +158,7 @@ impl Verbs {
             self.timers.remove(&(timer, qp.number));
         }
         if let Ok(owner) = self.context(qp.context) {
-            owner.forget_events(EventSource::Qp(key));
+            owner.drop_events(EventSource::Qp(key));
         }
         if let Ok(device) = self.device_of(qp.context) {
             device.counts.qp -= 1;

@@ -28,7 +28,7 @@ pub(crate) enum Object {
     Ah(AhKey),
 }
 
-/// Object whose destruction removes an event that nobody has taken.
+/// Object whose destruction removes an event that was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Cq(CqKey),
@@ -136,8 +136,8 @@ impl Context {
         self.events.pop_front()
     }
 
-    /// Removes events of a destroyed object that nobody has taken.
-    pub(crate) fn forget_events(&mut self, source: EventSource) {
+    /// Removes events of a destroyed object that were not taken.
+    pub(crate) fn drop_events(&mut self, source: EventSource) {
         self.events.retain(|(_, from)| *from != source);
         if let EventSource::Cq(cq) = source {
             for events in &mut self.channels {

@@ -46,6 +46,16 @@ pub(crate) struct SendRequest {
     pub(crate) datagram: Option<Datagram>,
 }
 
+impl SendRequest {
+    /// Bytes of data that the request itself carries.
+    pub(crate) fn payload(&self) -> u64 {
+        match self.opcode.has_response() {
+            true => 0,
+            false => self.length,
+        }
+    }
+}
+
 /// Destination of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
@@ -90,8 +100,8 @@ pub(crate) struct SendQueue {
     pub(crate) sends: VecDeque<Send>,
     /// Next request to send, or to send again.
     pub(crate) next: usize,
-    /// Requests that wait in the adapter.
-    pub(crate) undeparted: usize,
+    /// Requests that wait in the adapter, and their data in bytes.
+    pub(crate) undeparted: (usize, u64),
     pub(crate) next_serial: u64,
     pub(crate) next_psn: u32,
     pub(crate) retries_left: u8,
@@ -121,14 +131,22 @@ impl SendQueue {
     pub(crate) fn pop(&mut self) -> Option<Send> {
         let send = self.sends.pop_front()?;
         self.next = self.next.saturating_sub(1);
-        self.undeparted -= usize::from(send.is_leaving);
+        if send.is_leaving {
+            self.count_departure(send.request.payload());
+        }
         Some(send)
+    }
+
+    /// A request with `payload` bytes of data has left the adapter, or will not be sent.
+    pub(crate) fn count_departure(&mut self, payload: u64) {
+        self.undeparted.0 -= 1;
+        self.undeparted.1 -= payload;
     }
 
     /// Sends again from the oldest request.
     pub(crate) fn go_back(&mut self) {
         self.next = 0;
-        self.undeparted = 0;
+        self.undeparted = (0, 0);
         for send in &mut self.sends {
             send.is_leaving = false;
             send.is_streaming = false;

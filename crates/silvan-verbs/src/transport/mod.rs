@@ -164,7 +164,8 @@ impl Verbs {
                 }
                 send.is_leaving = false;
                 send.departed = Some(now);
-                queue.undeparted -= 1;
+                let payload = send.request.payload();
+                queue.count_departure(payload);
                 self.reap(now, key);
                 self.start_sends(now, key);
             }
@@ -172,7 +173,9 @@ impl Verbs {
                 if response.original.is_none() {
                     self.mark_streaming(now, message.flow.destination_qp, response.serial, false);
                 }
-                if let Some(qp) = self.qps.get_mut(key) {
+                if response.is_new
+                    && let Some(qp) = self.qps.get_mut(key)
+                {
                     qp.receive.responses = qp.receive.responses.saturating_sub(1);
                 }
             }

@@ -15,8 +15,8 @@ use crate::objects::memory::{Origin, pieces, resolve_elements};
 use crate::objects::queue_pair::{PSN_MASK, QueuePair};
 use crate::verbs::Verbs;
 
-/// `rnr_retry` that means to retry for ever.
-const FOR_EVER: u8 = 7;
+/// `rnr_retry` that has no limit.
+const NO_LIMIT: u8 = 7;
 
 impl QueuePair {
     /// Time at which a timer of the requester expires.
@@ -181,7 +181,7 @@ impl Verbs {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
-        if qp.attributes.rnr_retry != FOR_EVER {
+        if qp.attributes.rnr_retry != NO_LIMIT {
             match qp.send.rnr_retries_left.checked_sub(1) {
                 Some(left) => qp.send.rnr_retries_left = left,
                 None => {

@@ -143,7 +143,7 @@ impl Verbs {
         }
     }
 
-    /// Executes a request of UC: a gap in the sequence is a lost message, which nobody repeats.
+    /// Executes a request of UC: a gap in the sequence is a lost message, which is not repeated.
     fn execute_unreliable(&mut self, now: Time, key: QpKey, message: Message, request: Request) {
         if let Some(qp) = self.qps.get_mut(key) {
             qp.receive.expected_psn = request.psn;
@@ -235,7 +235,7 @@ impl Verbs {
         if request.psn != qp.receive.expected_psn {
             let mut known = qp.receive.atomics.iter();
             if let Some(&(_, value)) = known.find(|(psn, _)| *psn == request.psn) {
-                self.respond(now, key, request, Some(value));
+                self.respond(now, key, request, (Some(value), false));
             }
             return;
         }
@@ -537,7 +537,7 @@ impl Verbs {
         }
         if kind == QpType::Rc {
             match request.opcode.has_response() {
-                true => self.respond(now, key, request, original),
+                true => self.respond(now, key, request, (original, is_new)),
                 false => {
                     let count = self.qps.get(key).map_or(1, |qp| qp.receive.expected_psn);
                     let latest = count.wrapping_sub(1) & PSN_MASK;
@@ -548,11 +548,17 @@ impl Verbs {
     }
 
     /// Sends the data of a read, or the value of an atomic operation.
-    fn respond(&mut self, now: Time, key: QpKey, request: &Request, original: Option<u64>) {
+    fn respond(
+        &mut self,
+        now: Time,
+        key: QpKey,
+        request: &Request,
+        (original, is_new): (Option<u64>, bool),
+    ) {
         let Some(qp) = self.qps.get_mut(key) else {
             return;
         };
-        qp.receive.responses += 1;
+        qp.receive.responses += u32::from(is_new);
         let requester = qp.attributes.dest_qp_num;
         let mtu = qp.mtu(&self.devices[qp.device.0 as usize].port);
         let count = wire::packets(request.length, mtu);
@@ -560,6 +566,7 @@ impl Verbs {
             serial: request.serial,
             psn: advance(request.psn, count.wrapping_sub(1)),
             original,
+            is_new,
         };
         let size = match original {
             Some(_) => (0, wire::AETH + wire::ATOMIC_ACK_ETH),

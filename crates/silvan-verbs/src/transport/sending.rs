@@ -16,9 +16,14 @@ use crate::objects::memory::resolve_elements;
 use crate::objects::queue_pair::{QueuePair, Send, SendRequest};
 use crate::verbs::Verbs;
 
-/// Most requests of a queue pair that wait in the adapter: enough that it never idles, few enough that a repetition does not
-/// send again what has not left.
-const WINDOW: usize = 16;
+/// Requests of a queue pair that wait in the adapter, so that it never idles.
+const LEAST_WAITING: usize = 2;
+
+/// Most requests of a queue pair that wait in the adapter, so that a repetition sends little again that has not left.
+const MOST_WAITING: usize = 128;
+
+/// Bytes of data in the adapter beyond which no more than [`LEAST_WAITING`] requests of a queue pair wait.
+const MOST_WAITING_BYTES: u64 = 1 << 20;
 
 /// Longest message, 1 GiB: at the smallest MTU its sequence numbers are half of what may be in flight.
 pub(crate) const LONGEST: u64 = 1 << 30;
@@ -139,7 +144,10 @@ impl Verbs {
                 return Step::Wait;
             }
         }
-        if queue.undeparted >= WINDOW || send.transfer.is_some() {
+        let (waiting, bytes) = queue.undeparted;
+        let is_full =
+            waiting >= MOST_WAITING || (waiting >= LEAST_WAITING && bytes >= MOST_WAITING_BYTES);
+        if is_full || send.transfer.is_some() {
             return Step::Wait;
         }
         if request.length > self.longest(qp, port) {
@@ -250,17 +258,15 @@ impl Verbs {
         send.attempt += 1;
         send.is_leaving = true;
         send.departed = None;
-        queue.undeparted += 1;
+        queue.undeparted.0 += 1;
+        queue.undeparted.1 += request.payload();
         queue.next += 1;
         let destination = address.destination();
         let route = match (address.route, address.route_header(port, request.length)) {
             (Some(route), Some(header)) => Some((route, Arc::from(header))),
             _ => None,
         };
-        let payload = match request.opcode.has_response() {
-            true => 0,
-            false => request.length,
-        };
+        let payload = request.payload();
         let packets = match request.opcode.has_response() {
             true => 1,
             false => send.packets,

@@ -42,7 +42,7 @@ pub(crate) fn advance(psn: u32, count: u32) -> u32 {
     psn.wrapping_add(count) & PSN_MASK
 }
 
-/// Time to wait for an acknowledgement, `None` for ever (section 9.7.6.1.3: 4.096 us times 2^timeout).
+/// Time to wait for an acknowledgement, `None` without end (section 9.7.6.1.3: 4.096 us times 2^timeout).
 pub(crate) fn acknowledge_timeout(timeout: u8) -> Option<Span> {
     (timeout != 0).then(|| Span::from_ps(4_096_000 << timeout.min(31)))
 }

@@ -112,34 +112,31 @@ struct Channel {
     doubling: u8,
     chaos: usize,
     keeps_order: bool,
-    dice: Vec<u8>,
+    seed: u64,
 }
 
 fn any_channel() -> impl Strategy<Value = Channel> {
-    (
-        0u8..50,
-        0u8..50,
-        0usize..80,
-        any::<bool>(),
-        prop::collection::vec(any::<u8>(), 512),
-    )
-        .prop_map(|(loss, doubling, chaos, keeps_order, dice)| Channel {
+    (0u8..50, 0u8..50, 0usize..80, any::<bool>(), any::<u64>()).prop_map(
+        |(loss, doubling, chaos, keeps_order, seed)| Channel {
             loss,
             doubling,
             chaos,
             keeps_order,
-            dice,
-        })
+            seed,
+        },
+    )
 }
 
 impl Channel {
-    fn fates(self) -> Box<dyn FnMut(Time, &silvan_verbs::Message) -> Fate> {
-        let mut rolls = 0;
+    fn fates(self) -> Fates {
         let mut messages = 0;
-        let dice = self.dice.clone();
+        // Never 0, where this generator stays.
+        let mut state = self.seed | 1;
         let mut roll = move || {
-            rolls += 1;
-            dice[rolls * 7 % dice.len()]
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as u8
         };
         let mut latest = Time::ZERO;
         Box::new(move |now, _| {
@@ -306,12 +303,9 @@ fn check(
         // A channel this bad may exhaust the retries, and nothing else. Completions still keep their order.
         let allowed = [Status::Success, Status::RetryExceeded, Status::Flushed].map(Status::number);
         for side in [0, 1] {
-            prop_assert!(
-                sent[side]
-                    .iter()
-                    .chain(&received[side])
-                    .all(|entry| allowed.contains(&entry.status))
-            );
+            for entry in sent[side].iter().chain(&received[side]) {
+                prop_assert!(allowed.contains(&entry.status), "{:?}", entry);
+            }
             prop_assert!(sent[side].is_sorted_by_key(|entry| entry.wr_id));
         }
         return Ok(false);
@@ -422,10 +416,10 @@ proptest! {
     fn rare_losses_on_an_ordered_channel_never_fail(
         first in prop::collection::vec(any_operation(), 1..=MOST),
         second in prop::collection::vec(any_operation(), 0..=MOST),
-        dice in prop::collection::vec(any::<u8>(), 512),
+        seed in any::<u64>(),
         transfer_us in prop::option::of(1u64..5),
     ) {
-        let channel = Channel { loss: 5, doubling: 0, chaos: 1000, keeps_order: true, dice };
+        let channel = Channel { loss: 5, doubling: 0, chaos: 1000, keeps_order: true, seed };
         prop_assert!(check([first, second], channel, 2, transfer_us, 1)?);
     }
 }

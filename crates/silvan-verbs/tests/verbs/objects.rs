@@ -352,7 +352,7 @@ fn one_request_for_notification_gives_one_event() {
             .take_channel_event(process.context, ChannelHandle(channel))
     };
     flush(&mut world);
-    assert_eq!(take(&mut world), None, "nobody asked");
+    assert_eq!(take(&mut world), None, "no notification was requested");
     // Errors are solicited; a request for all outlives one for solicited completions.
     process.notify(&mut world, cq, false);
     process.notify(&mut world, cq, true);
@@ -363,7 +363,7 @@ fn one_request_for_notification_gives_one_event() {
     assert_eq!(take(&mut world), None);
     process.notify(&mut world, cq, true);
     flush(&mut world);
-    // The event that nobody takes vanishes with its queue; the one that was taken is reported.
+    // The event that was not taken vanishes with its queue; the one that was taken is reported.
     process.call(&mut world, &destroy_qp(pair.handle)).unwrap();
     let response = process.call(&mut world, &destroy_cq(cq)).unwrap();
     let response = DestroyCqResponse::parse(&response).unwrap();
@@ -571,7 +571,7 @@ fn port_changes_reach_each_context_of_the_adapter() {
     world.verbs.set_port(device, port.clone());
     world.verbs.set_port(device, port);
     world.verbs.reregister_clients(device);
-    world.settle();
+    world.collect_actions();
     let expected: Vec<(u32, u64)> = [
         EventType::PortError,
         EventType::LidChange,

@@ -236,7 +236,7 @@ fn lost_messages_end_in_retry_exceeded_after_the_time_of_the_parameters() {
 }
 
 #[test]
-fn timeout_zero_waits_for_ever() {
+fn timeout_zero_never_ends() {
     let mut world = World::new(2);
     let tuning = Tuning {
         timeout: 0,
@@ -306,7 +306,7 @@ fn receiver_without_requests_ends_in_rnr_after_the_time_of_the_table() {
 }
 
 #[test]
-fn rnr_retry_7_waits_for_ever() {
+fn rnr_retry_7_never_ends() {
     let mut world = World::new(2);
     let link = rc(&mut world);
     link.a
@@ -861,4 +861,39 @@ fn sender_that_dies_delivers_nothing_more() {
     world.run();
     assert!(link.b.poll(&mut world).is_empty());
     assert_eq!(world.read(link.b.process.id, BASE, 6).unwrap(), vec![0; 6]);
+}
+
+#[test]
+fn requests_wait_in_their_queue_once_enough_wait_in_the_adapter() {
+    for (posts, length, expected) in [(200, 0, 128), (60, 32_768, 32), (3, 65_536, 3)] {
+        let mut world = World::new(2);
+        world.departure = Span::from_us(1);
+        world.fate = Box::new(|_, _| Fate::Arrive(Span::from_us(2)));
+        let sizes = Sizes {
+            sends: 256,
+            ..Sizes::default()
+        };
+        let link = link(
+            &mut world,
+            QpType::Rc,
+            sizes,
+            Tuning {
+                mtu: 5,
+                timeout: 14,
+                ..Tuning::default()
+            },
+        );
+        for id in 0..posts {
+            let post = Post::new(
+                id,
+                SendOpcode::Write,
+                vec![sge(link.a_region, BASE, length)],
+            )
+            .to(BASE, link.b_region.key);
+            link.a.send(&mut world, &[post]).unwrap();
+        }
+        assert_eq!(world.injected.len(), expected);
+        world.run();
+        assert_eq!(link.a.poll(&mut world).len() as u64, posts);
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use silvan_core::{Guid, Lid, Sl, Span, Time};
+use silvan_core::{Guid, Lid, Span, Time};
 use silvan_verbs::abi::structures::parts::{AtomicPart, DatagramPart, RdmaPart};
 use silvan_verbs::abi::structures::*;
 use silvan_verbs::abi::values::{QpState, QpType, SendOpcode, access, qp_mask, send_flags};
@@ -30,6 +30,9 @@ pub enum Fate {
     Lose,
 }
 
+/// Decides the fate of each message.
+pub type Fates = Box<dyn FnMut(Time, &Message) -> Fate>;
+
 /// An entry of the world's calendar.
 #[derive(Clone, Debug)]
 enum Entry {
@@ -44,7 +47,9 @@ pub struct World {
     pub verbs: Verbs,
     pub now: Time,
     pub memory: BTreeMap<ProcessId, Vec<u8>>,
-    pub fate: Box<dyn FnMut(Time, &Message) -> Fate>,
+    pub fate: Fates,
+    /// Time from the injection of a message to its departure.
+    pub departure: Span,
     /// Time that a transfer of memory takes; `None` ends it at once.
     pub transfer_time: Option<Span>,
     /// Messages that were injected.
@@ -106,6 +111,7 @@ impl World {
             now: Time::ZERO,
             memory: BTreeMap::new(),
             fate: Box::new(|_, _| Fate::Arrive(LATENCY)),
+            departure: Span::ZERO,
             transfer_time: None,
             injected: Vec::new(),
             async_events: 0,
@@ -120,7 +126,7 @@ impl World {
         let id = ProcessId(self.memory.len() as u64 + 100);
         self.memory.insert(id, vec![0; SIZE as usize]);
         let context = self.verbs.open(self.lids[&lid], id);
-        let process = Process { id, context, lid };
+        let process = Process { id, context };
         process
             .call(self, &Command::GetContext(GetContext::default()))
             .unwrap();
@@ -133,7 +139,7 @@ impl World {
     }
 
     /// Carries out all actions.
-    pub fn settle(&mut self) {
+    pub fn collect_actions(&mut self) {
         while let Some(action) = self.verbs.next_action() {
             match action {
                 Action::Inject(message) => self.inject(message),
@@ -215,7 +221,7 @@ impl World {
         let fate = (self.fate)(self.now, &message);
         self.injected.push((self.now, message.clone()));
         let now = self.now;
-        self.schedule(now, Entry::Depart(message.clone()));
+        self.schedule(now + self.departure, Entry::Depart(message.clone()));
         let delays: Vec<Span> = match fate {
             Fate::Arrive(delay) => vec![delay],
             Fate::Twice(first, second) => vec![first, second],
@@ -244,7 +250,7 @@ impl World {
 
     /// Runs the next instant with something to do, `false` if there is none until `until`.
     pub fn step(&mut self, until: Time) -> bool {
-        self.settle();
+        self.collect_actions();
         let entry = self.calendar.keys().next().map(|(time, _)| *time);
         let next = [entry, self.verbs.next_timer()].into_iter().flatten().min();
         let Some(next) = next.filter(|next| *next <= until) else {
@@ -263,7 +269,7 @@ impl World {
         } else {
             self.verbs.run_timers(next);
         }
-        self.settle();
+        self.collect_actions();
         true
     }
 
@@ -312,7 +318,6 @@ impl World {
 pub struct Process {
     pub id: ProcessId,
     pub context: ContextId,
-    pub lid: u16,
 }
 
 /// A registered region.
@@ -444,7 +449,7 @@ impl Process {
         let reply = world
             .verbs
             .execute(world.now, self.context, &emit(command), &[]);
-        world.settle();
+        world.collect_actions();
         match reply.errno {
             0 => Ok(reply.response),
             errno => Err(errno),
@@ -829,7 +834,7 @@ impl Pair {
         let reply = world
             .verbs
             .execute(world.now, self.process.context, &bytes, &inline);
-        world.settle();
+        world.collect_actions();
         let bad_wr = PostSendResponse::parse(&reply.response).unwrap().bad_wr;
         match reply.errno {
             0 => Ok(()),
@@ -865,6 +870,3 @@ pub fn link(world: &mut World, kind: QpType, sizes: Sizes, tuning: Tuning) -> Li
         b_region,
     }
 }
-
-/// Service level of all messages of this world.
-pub const SL: Sl = Sl::ZERO;
