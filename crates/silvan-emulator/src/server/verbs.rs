@@ -318,6 +318,11 @@ impl RdmaPrograms {
     /// Looks at ports, and reports what has happened to them.
     pub fn check_ports(&mut self, subnet: &mut Subnet) -> Result<(), EmulatorError> {
         self.sync_ports(subnet);
+        for node in std::mem::take(&mut subnet.reregistered) {
+            if let Some(&device) = self.devices.get(&node) {
+                self.verbs.reregister_clients(device);
+            }
+        }
         self.carry_out(subnet)
     }
 
