@@ -41,7 +41,7 @@ pub mod training;
 
 pub use detail::{MessageRecord, StepRecord};
 pub use error::Fault;
-pub use external::{Driver, LARGEST_MESSAGE, Request};
+pub use external::{Driver, LARGEST_MESSAGE, Request, SendQueue};
 pub use load::Load;
 pub use matching::{Arrived, Matcher, Posted};
 pub use op::{Group, Op, Repeated, Steps};

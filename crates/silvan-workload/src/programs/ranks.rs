@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use silvan_cc::workload::Offer;
-use silvan_core::{Bytes, HostId, Span, Time};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::collective::split;
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
-use crate::programs::external::External;
+use crate::programs::external::{External, SendQueue};
 use crate::programs::flows::{Flows, Sent};
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
@@ -24,7 +24,7 @@ use crate::programs::spec::JobSpec;
 pub(crate) struct Job {
     pub name: String,
     pub class: u16,
-    pub sl: silvan_core::Sl,
+    pub sl: Sl,
     pub start: Time,
     pub background: bool,
     pub labels: Vec<String>,
@@ -213,13 +213,37 @@ impl Programs {
     }
 
     /// Takes in which messages have been sent completely; those of a flow in order.
-    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>) {
-        sent.drain(..).for_each(|sent| self.flows.note_sent(sent));
+    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
+        for sent in sent.drain(..) {
+            self.flows.note_sent(sent);
+            self.note_departed(sent.message, now);
+        }
     }
 
     /// Takes in that a packet has arrived, which completes its message or is counted.
     pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool, now: Time) {
-        if let Some(flow) = self.flows.delivered(from, offer, completes) {
+        let of_driver = self.is_of_driver(offer.class);
+        let flow = self.flows.delivered(from, offer, of_driver, completes);
+        self.take_whole(flow, now);
+    }
+
+    /// Takes in that a packet was discarded. Messages of programs with such a packet never arrive.
+    pub(crate) fn lost(&mut self, from: HostId, offer: &Offer, in_order: bool, now: Time) {
+        if !self.is_of_driver(offer.class) {
+            return;
+        }
+        if let Some(flow) = self.flows.of_packet(from, offer, true) {
+            self.lose_messages(flow, now);
+        }
+        // It counts as all others: what is sent later must not wait for it.
+        if offer.last || !in_order {
+            let flow = self.flows.delivered(from, offer, true, in_order);
+            self.take_whole(flow, now);
+        }
+    }
+
+    fn take_whole(&mut self, flow: Option<u32>, now: Time) {
+        if let Some(flow) = flow {
             while let Some(message) = self.flows.take_whole(flow) {
                 self.arrived(message, now);
             }
@@ -258,6 +282,16 @@ impl Programs {
 
     /// Sends a stage of a message on its way.
     pub(crate) fn launch(&mut self, slot: u32, now: Time) {
+        let responds = self.messages.at(slot).stage == Stage::GetReply;
+        let queue = SendQueue {
+            number: 0,
+            responds,
+        };
+        self.launch_on(slot, (None, queue), now);
+    }
+
+    /// Sends a stage of a message on this service level, or its job's, and by this queue.
+    fn launch_on(&mut self, slot: u32, (sl, queue): (Option<Sl>, SendQueue), now: Time) {
         let message = self.messages.at(slot);
         let bytes = if message.stage.is_control() {
             self.messaging.control.as_u64()
@@ -278,15 +312,12 @@ impl Programs {
         }
         let job = &mut self.jobs[sender.job as usize];
         job.pending += 1;
-        let (sl, class) = (job.sl, job.class);
+        let (sl, class) = (sl.unwrap_or(job.sl), job.class);
+        let of_driver = self.is_of_driver(class);
         let (first, parts) = self.rails_for(slot, bytes);
         let message = self.messages.at_mut(slot);
         message.parts = parts;
-        let queue_pair = QueuePair {
-            from,
-            to,
-            responds: message.stage == Stage::GetReply,
-        };
+        let queue_pair = QueuePair { from, to, queue };
         for part in 0..parts {
             let rail = (first + part) as usize;
             let adapter = |rank: u32| self.ranks[rank as usize].adapter(rail);
@@ -296,11 +327,14 @@ impl Programs {
                 message: slot,
                 queue_pair,
                 bytes: split(bytes, parts, part),
-                flow: self.flows.number(source, target, sl),
+                flow: self.flows.number(source, target, sl, of_driver),
                 to: target,
                 sl,
                 class,
             };
+            if of_driver {
+                self.note_launched(slot, launch.flow);
+            }
             self.launched.push((source, launch));
         }
     }
@@ -340,7 +374,9 @@ impl Programs {
             return;
         }
         let job = self.ranks[message.source as usize].job;
+        let is_lost = self.take_lost(slot);
         match self.messaging.latency {
+            _ if is_lost => self.messages.remove(slot),
             Span::ZERO => self.advance_message(slot, now),
             latency => {
                 let (_, receiver) = self.messages.at(slot).way();
@@ -525,15 +561,14 @@ impl Programs {
         now: Time,
     ) {
         let other = self.first_of(rank) + other;
-        let (stage, source, target) = if read {
-            (Stage::GetRequest, other, rank)
-        } else {
-            (Stage::Put, rank, other)
-        };
+        if !read {
+            let way = (None, SendQueue::default());
+            return self.put((rank, other), token, bytes, way, now);
+        }
         let slot = self.messages.add(Message {
-            stage,
-            source,
-            target,
+            stage: Stage::GetRequest,
+            source: other,
+            target: rank,
             tag: 0,
             bytes,
             source_token: token,
@@ -544,6 +579,31 @@ impl Programs {
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);
+    }
+
+    /// Puts bytes into another rank's memory, on this service level or the job's.
+    pub(crate) fn put(
+        &mut self,
+        (source, target): (u32, u32),
+        token: u32,
+        bytes: u64,
+        way: (Option<Sl>, SendQueue),
+        now: Time,
+    ) {
+        let slot = self.messages.add(Message {
+            stage: Stage::Put,
+            source,
+            target,
+            tag: 0,
+            bytes,
+            source_token: token,
+            target_token: token,
+            begin: now,
+            parts: 1,
+            is_read: false,
+        });
+        self.count_send(source, bytes);
+        self.launch_on(slot, way, now);
     }
 
     fn count_send(&mut self, rank: u32, bytes: u64) {
