@@ -2,8 +2,8 @@
 //!
 //! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of
 //! ranks, one pair after the other, and exchange with both neighbours in the naturally ordered ring and in
-//! random ones. Of PTRANS, MPIRandomAccess and MPIFFT only the messages are here, without what the
-//! processors compute in between:
+//! random ones. The other tests are their messages; the time that processors compute in between is given, and divided
+//! among the steps:
 //!
 //! - PTRANS adds a matrix's transpose to another one. Ranks form a grid, as square as can be; each
 //!   sends what others need of its blocks.
@@ -11,16 +11,20 @@
 //!   collected; when 1024 are waiting, the most numerous leave. Here all ranks send at once, to
 //!   partners drawn again each time.
 //! - MPIFFT transposes its vector three times, each an all-to-all.
+//! - HPL factorizes a matrix that is dealt to the grid in blocks ([`hpl`]).
 
 use std::sync::Arc;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
-use silvan_core::{HostId, Time};
+use silvan_core::{HostId, Span, Time};
 
 use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
+use crate::programs::plan::Placement;
 use crate::programs::section::HpccSection;
 use crate::programs::spec::{JobSpec, Script};
+
+mod hpl;
 
 /// A benchmark run.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +39,7 @@ pub struct Hpcc {
 pub const SMALL: u64 = 8;
 
 /// Names of the tests, as the benchmark's labels.
-pub const TESTS: [&str; 7] = [
+pub const TESTS: [&str; 8] = [
     "ping-pong-latency",
     "ping-pong-bandwidth",
     "ring-latency",
@@ -43,6 +47,7 @@ pub const TESTS: [&str; 7] = [
     "ptrans",
     "random-access",
     "fft",
+    "hpl",
 ];
 
 /// Name of the job and of its traffic class.
@@ -79,6 +84,8 @@ enum Phase {
     Transpose,
     Access,
     Fft,
+    /// Panel of HPL.
+    Panel(u32),
 }
 
 impl Hpcc {
@@ -91,7 +98,10 @@ impl Hpcc {
     pub fn job(&self, seed: u64, class: u16) -> JobSpec {
         let phases: Arc<[Phase]> = self.phases().into();
         let ranks = (0..self.ranks()).map(|me| {
-            let host = self.hosts[(me / self.keys.ranks_per_host) as usize];
+            let host = match self.keys.placement {
+                Placement::Cyclic => self.hosts[me as usize % self.hosts.len()],
+                _ => self.hosts[(me / self.keys.ranks_per_host) as usize],
+            };
             let steps = Rank {
                 spec: self.clone(),
                 phases: Arc::clone(&phases),
@@ -148,6 +158,7 @@ impl Hpcc {
             }));
         }
         phases.extend([Phase::Transpose, Phase::Access, Phase::Fft]);
+        phases.extend((0..self.panels()).map(Phase::Panel));
         phases
     }
 
@@ -344,8 +355,15 @@ impl Rank {
         out.push(Op::End { label, index: 0 });
     }
 
+    fn compute(&self, out: &mut Vec<Op>, span: Span) {
+        if !span.is_zero() {
+            out.push(Op::Compute(span));
+        }
+    }
+
     fn transpose(&self, out: &mut Vec<Op>) {
         let tag = 4;
+        self.compute(out, self.spec.keys.ptrans_compute);
         for from in 0..self.spec.ranks() {
             let bytes = self.spec.transposed(from)[self.me as usize];
             if bytes > 0 {
@@ -371,6 +389,7 @@ impl Rank {
         let most_rings = keys.latency_rings.max(keys.bandwidth_rings);
         for round in 0..self.spec.keys.access_rounds {
             let (from, to) = self.neighbours(1 + most_rings + round);
+            self.compute(out, keys.access_compute);
             out.push(Op::Receive {
                 from: Some(from),
                 bytes,
@@ -383,7 +402,10 @@ impl Rank {
     fn fft(&self, out: &mut Vec<Op>) {
         let n = u64::from(self.spec.ranks());
         let all = Group::all(self.spec.ranks());
-        for _ in 0..3 {
+        const TRANSPOSITIONS: u64 = 3;
+        for _ in 0..TRANSPOSITIONS {
+            let part = self.spec.keys.fft_compute.as_ps() / TRANSPOSITIONS;
+            self.compute(out, Span::from_ps(part));
             collective::pairwise::alltoall(
                 out,
                 all,
@@ -423,6 +445,7 @@ impl Steps for Rank {
             Phase::Transpose => self.measured(out, 4, |out| self.transpose(out)),
             Phase::Access => self.measured(out, 5, |out| self.access(out)),
             Phase::Fft => self.measured(out, 6, |out| self.fft(out)),
+            Phase::Panel(panel) => self.panel(out, panel),
         }
         true
     }
