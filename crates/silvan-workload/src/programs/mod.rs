@@ -34,6 +34,7 @@ mod scheduled;
 pub mod section;
 mod senders;
 mod sequence;
+mod shares;
 mod spec;
 mod stream;
 pub mod trace;

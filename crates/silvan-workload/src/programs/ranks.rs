@@ -17,6 +17,7 @@ use crate::programs::rank::{Rank, RankTotals, Reads, Work};
 use crate::programs::record::{Mark, OpTimes};
 use crate::programs::section::{Messaging, Rendezvous, Striping};
 use crate::programs::senders::{Launch, Payload, QueuePair};
+use crate::programs::shares::Shares;
 use crate::programs::spec::JobSpec;
 
 /// A group of ranks that only talk to each other.
@@ -50,7 +51,9 @@ pub(crate) enum TimerKind {
     Task(u32),
     /// A message between ranks of a host is there.
     Local(u32),
-    /// A message from another host has passed the adapter.
+    /// A message has waited for the gap of its host.
+    Leave(u32),
+    /// A message from another host has passed the adapter, and is in memory.
     Passed(u32),
     /// A rank is ready for the data of an announced message.
     Answer(u32),
@@ -76,6 +79,7 @@ pub struct Programs {
     pub(crate) jobs: Vec<Job>,
     pub(crate) ranks: Vec<Rank>,
     messages: Messages,
+    shares: Shares,
     pub(crate) payload: Payload,
     pub(crate) flows: Flows,
     timers: BinaryHeap<Reverse<Timer>>,
@@ -120,6 +124,7 @@ impl Programs {
             jobs: Vec::with_capacity(jobs.len()),
             ranks: Vec::new(),
             messages: Messages::default(),
+            shares: Shares::new(hosts),
             payload,
             flows: Flows::new(hosts),
             timers: BinaryHeap::new(),
@@ -271,6 +276,7 @@ impl Programs {
                 TimerKind::Begin => self.start_schedule(timer.rank, timer.at),
                 TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
                 TimerKind::Local(message) => self.advance_message(message, timer.at),
+                TimerKind::Leave(message) => self.leave(message, timer.at),
                 TimerKind::Passed(message) => self.advance_message(message, timer.at),
                 TimerKind::Answer(message) => self.answer(message, timer.at),
                 TimerKind::External(token) => self.notify_driver(token, timer.at),
@@ -280,8 +286,46 @@ impl Programs {
         }
     }
 
-    /// Sends a stage of a message on its way.
+    /// Payload of a stage of a message.
+    fn stage_bytes(&self, message: &Message) -> u64 {
+        if message.stage.is_control() {
+            self.messaging.control.as_u64()
+        } else {
+            message.bytes
+        }
+    }
+
+    /// Sends a stage of a message on its way, when its host may.
     pub(crate) fn launch(&mut self, slot: u32, now: Time) {
+        if self.messaging.gap.is_zero() {
+            return self.leave(slot, now);
+        }
+        let (from, _) = self.messages.at(slot).way();
+        let host = self.ranks[from as usize].host;
+        match self.shares.start(host, now, self.messaging.gap) {
+            start if start > now => self.set_timer(from, start, TimerKind::Leave(slot)),
+            _ => self.leave(slot, now),
+        }
+    }
+
+    /// When a stage of a message is at another rank of its host.
+    fn copied(&mut self, slot: u32, now: Time) -> Time {
+        let message = self.messages.at(slot);
+        let bytes = self.stage_bytes(message);
+        let is_control = message.stage.is_control();
+        let (from, _) = message.way();
+        let sender = &mut self.ranks[from as usize];
+        let copied = self.messaging.local_rate.span_for(Bytes::from_bytes(bytes));
+        sender.copies_end = sender.copies_end.max(now).saturating_add(copied);
+        let mut end = sender.copies_end;
+        if let Some(rate) = self.messaging.memory_rate.filter(|_| !is_control) {
+            end = end.max(self.shares.copy(sender.host, now, bytes, rate));
+        }
+        end.saturating_add(self.messaging.local_latency)
+    }
+
+    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter.
+    fn leave(&mut self, slot: u32, now: Time) {
         let responds = self.messages.at(slot).stage == Stage::GetReply;
         let queue = SendQueue {
             number: 0,
@@ -293,22 +337,19 @@ impl Programs {
     /// Sends a stage of a message on this service level, or its job's, and by this queue.
     fn launch_on(&mut self, slot: u32, (sl, queue): (Option<Sl>, SendQueue), now: Time) {
         let message = self.messages.at(slot);
-        let bytes = if message.stage.is_control() {
-            self.messaging.control.as_u64()
-        } else {
-            message.bytes
-        };
+        let bytes = self.stage_bytes(message);
         let (from, to) = message.way();
         let (sender, receiver) = (&self.ranks[from as usize], &self.ranks[to as usize]);
-        let (source, target) = (sender.host, receiver.host);
-        if source == target {
-            let copied = self.messaging.local_rate.span_for(Bytes::from_bytes(bytes));
-            let sender = &mut self.ranks[from as usize];
-            sender.copies_end = sender.copies_end.max(now).saturating_add(copied);
-            let latency = self.messaging.local_latency;
-            let at = sender.copies_end.saturating_add(latency);
-            self.set_timer(from, at, TimerKind::Local(slot));
-            return;
+        if sender.host == receiver.host {
+            let at = self.copied(slot, now);
+            return self.set_timer(from, at, TimerKind::Local(slot));
+        }
+        let is_control = message.stage.is_control();
+        let mut moved = now;
+        if let Some(rate) = self.messaging.memory_rate.filter(|_| !is_control) {
+            for host in [sender.host, receiver.host] {
+                moved = moved.max(self.shares.go_through(host, now, bytes, rate));
+            }
         }
         let job = &mut self.jobs[sender.job as usize];
         job.pending += 1;
@@ -317,6 +358,7 @@ impl Programs {
         let (first, parts) = self.rails_for(slot, bytes);
         let message = self.messages.at_mut(slot);
         message.parts = parts;
+        message.moved = moved;
         let queue_pair = QueuePair { from, to, queue };
         for part in 0..parts {
             let rail = (first + part) as usize;
@@ -374,14 +416,16 @@ impl Programs {
             return;
         }
         let job = self.ranks[message.source as usize].job;
-        let is_lost = self.take_lost(slot);
-        match self.messaging.latency {
-            _ if is_lost => self.messages.remove(slot),
-            Span::ZERO => self.advance_message(slot, now),
-            latency => {
-                let (_, receiver) = self.messages.at(slot).way();
-                self.set_timer(receiver, now + latency, TimerKind::Passed(slot));
-            }
+        let (_, receiver) = message.way();
+        let at = now
+            .max(message.moved)
+            .saturating_add(self.messaging.latency);
+        if self.take_lost(slot) {
+            self.messages.remove(slot);
+        } else if at > now {
+            self.set_timer(receiver, at, TimerKind::Passed(slot));
+        } else {
+            self.advance_message(slot, now);
         }
         self.fire_timers(now);
         self.jobs[job as usize].pending -= 1;
@@ -525,6 +569,7 @@ impl Programs {
             target_token: 0,
             begin: now,
             parts: 1,
+            moved: now,
             is_read: !eager && self.messaging.rendezvous == Rendezvous::Read,
         });
         self.count_send(rank, bytes);
@@ -575,6 +620,7 @@ impl Programs {
             target_token: token,
             begin: now,
             parts: 1,
+            moved: now,
             is_read: false,
         });
         self.count_send(rank, bytes);
