@@ -646,6 +646,7 @@ impl Programs {
             target_token: token,
             begin: now,
             parts: 1,
+            moved: now,
             is_read: false,
         });
         self.count_send(source, bytes);
