@@ -44,7 +44,7 @@ _CONGESTION: Mapping[str, TomlValue] = {
 _SINK_GBPS = 13.6
 _INJECTION_GBPS = 12.8
 _STEADY_MS = 30
-# How close a share must come to its fraction, and the victim to its whole rate.
+# Tolerance of a share around its fraction, and of the victim's rate around its whole rate.
 _CLOSE = 0.05
 
 
@@ -62,8 +62,8 @@ _FITTED = (
     "random_access",
     "fft",
 )
-# The tolerances are ours. With congestion control nearly all ratios lie within 5 % of 1, so a wider
-# one would accept a simulation in which nothing happens.
+# The tolerances are silvan's. With congestion control nearly all ratios lie within 5 % of 1, so a
+# wider one would accept a simulation without any effect.
 _TOLERANCES = {"value": 0.25, "cc_off": 0.25, "cc_on": 0.05}
 
 

@@ -42,10 +42,10 @@ RATES = (0, 8, 16, 32, 64, 128)
 """Values of Marking_Rate in figure 4; figure 3(c) adds 2048."""
 
 _ALL_FLOWS_S = 28.0
-"""When the last flow of Experiment I starts."""
+"""Start of the last flow of Experiment I."""
 
 _SETTLED_S = 2.0
-"""What the paper's own throughputs take to settle after a flow has started (section 4.2)."""
+"""Time in which the paper's throughputs settle after the start of a flow (section 4.2)."""
 
 _FOUR_FLOWS_S = 7.25
 """From when on all four flows of Experiment II have their rates: A-D starts at 7 s."""
@@ -69,7 +69,7 @@ _ABOUT_THE_SAME = 0.8
 """Congestion times of Marking_Rates from 8 to 128 are within this part of each other."""
 
 _FULL_RATE = 0.95
-"""From this part of the full rate on, a flow counts as having recovered it."""
+"""Part of the full rate from which on a flow has recovered it."""
 
 
 def label(timer: int, rate: int) -> str:
@@ -90,7 +90,7 @@ def _case(timer: int, rate: int) -> Case:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How much shorter than the paper's a run is."""
+    """Factor by which a run is shorter than the paper's."""
 
     factor: float
 
@@ -453,7 +453,7 @@ def _tabulate_exp1(results: Results) -> PointTable:
     return PointTable(header, tuple(rows))
 
 
-# Which of the paper's numbers belong where in figure 4.
+# Numbers of the paper, by place in figure 4.
 _STATED: Sequence[tuple[str, int | None, int, str]] = (
     *(("contributors_gbps", timer, 0, f"exp1.{timer}-0.contributors") for timer in TIMERS),
     ("contributors_gbps", None, 64, "exp1.64.contributors"),

@@ -21,7 +21,6 @@ use crate::error::EmulatorError;
 /// Largest MTU of InfiniBand, in bytes.
 const MOST_MTU: u64 = 4096;
 
-/// A flow to start.
 #[derive(Clone, Debug)]
 pub(crate) struct NewFlow {
     pub name: Option<String>,
@@ -38,24 +37,21 @@ pub(crate) struct NewFlow {
 pub(crate) struct Sender {
     pub name: String,
     pub is_running: bool,
-    /// Payload delivered.
     pub delivered_bytes: u64,
     /// State of a program; `None` for traffic.
     pub program: Option<ProgramState>,
 }
 
-/// How far a program has come.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProgramState {
-    /// It starts at this instant.
+    /// The program starts at this instant.
     Waiting(Time),
     Running,
     Done(Time),
-    /// It cannot go on, for this reason.
+    /// The program cannot continue, for this reason.
     Failed(String),
 }
 
-/// The running data plane.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
     pub engine: Box<dyn LiveSimulation>,
@@ -155,6 +151,7 @@ impl DataPlane {
                 return Ok(changes);
             }
             self.advance(end)?;
+            self.engine.settle_losses();
         }
     }
 
@@ -221,7 +218,7 @@ impl DataPlane {
         }
     }
 
-    /// What held a host's traffic back may be different now.
+    /// Polls a host again, whose traffic may not be held back any more.
     fn poll_again(&mut self, host: HostId) {
         self.engine.load_mut().on_release_moved(host);
         self.engine.wake(host);
@@ -231,7 +228,7 @@ impl DataPlane {
         self.engine.port_counters(port)
     }
 
-    /// What a port has sent, by service level.
+    /// Returns the traffic sent by a port, by service level.
     pub fn by_sl(&self, port: PortId) -> &BySl {
         &self.engine.switch().meter.by_sl[port.index()]
     }
@@ -268,7 +265,7 @@ impl DataPlane {
             .as_ps()
     }
 
-    /// How often a switch's Port VL has entered the congestion state.
+    /// Returns how often a switch's Port VL has entered the congestion state.
     pub fn congestion_events(&self, port: PortId, vl: Vl) -> u64 {
         if vl.index() >= self.data_vls() {
             return 0;
@@ -319,10 +316,18 @@ impl DataPlane {
         true
     }
 
-    /// All that sends, by class.
+    /// All that sends, by class; the driver once something of it has arrived.
     pub fn senders(&self) -> Vec<Sender> {
         let classes = (0..).zip(self.engine.classes());
+        let programs = self.engine.programs();
+        // The driver is the last job.
+        let driver = programs.filter(|programs| programs.is_driven());
+        let driver = driver.and_then(|programs| programs.jobs().last());
+        let driver = driver.map(|job| job.class);
+        let is_shown =
+            |class| driver != Some(class) || self.engine.class(class).delivered_bytes > 0;
         classes
+            .filter(|(class, _)| is_shown(*class))
             .map(|(class, name)| {
                 let program = self.program(class);
                 Sender {

@@ -18,6 +18,7 @@ use rustix::net::{
 
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
+use super::verbs::RdmaPrograms;
 use crate::clients::Clients;
 use crate::error::EmulatorError;
 use crate::sysfs::Sysfs;
@@ -35,10 +36,9 @@ const MOST_WAITING: usize = 16 << 10;
 /// Maximum records received from one socket before the others.
 const TURN: usize = 64;
 
-/// What a connection has become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Its first record has not come.
+    /// The first record has not arrived.
     New,
     /// A file for datagrams, the client's.
     Mad {
@@ -48,13 +48,21 @@ enum Role {
     },
     /// A file that marks a port as that of a subnet manager.
     IsSm { client: u16 },
+    /// A file of an RDMA program, the process's.
+    Verbs { process: u64 },
+}
+
+/// All that requests of programs need.
+pub(super) struct Fabric<'a> {
+    pub clients: &'a mut Clients,
+    pub rdma: Option<&'a mut RdmaPrograms>,
 }
 
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
     user: u32,
-    /// What the program has named its socket, to say on which file an ioctl is.
+    /// Name of the program's socket, which identifies the file of an ioctl.
     name: Vec<u8>,
     role: Role,
     waiting: VecDeque<Vec<u8>>,
@@ -138,47 +146,55 @@ impl Files {
         &mut self,
         number: u32,
         flags: EventFlags,
-        clients: &mut Clients,
-    ) -> Option<EventFlags> {
+        fabric: &mut Fabric<'_>,
+    ) -> Result<Option<EventFlags>, EmulatorError> {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return Ok(None);
+        };
         let mut going = true;
         if flags.contains(EventFlags::OUT) {
-            going = self.connections.get_mut(&number)?.flush();
+            going = connection.flush();
         }
         for _ in 0..TURN {
-            if !going {
+            let Some(connection) = self.connections.get(&number).filter(|_| going) else {
                 break;
-            }
-            let connection = self.connections.get(&number)?;
+            };
             match receive(&connection.socket) {
-                Ok(Some(record)) => going = self.record(number, &record, clients),
+                Ok(Some(record)) => going = self.record(number, &record, fabric)?,
                 Ok(None) => break,
                 Err(_) => going = false,
             }
         }
         if going {
-            let waits = !self.connections.get(&number)?.waiting.is_empty();
-            return Some(if waits {
+            return Ok(Some(if self.waits(number) {
                 EventFlags::IN | EventFlags::OUT
             } else {
                 EventFlags::IN
-            });
+            }));
         }
-        self.close(number, clients);
-        None
+        self.close(number, fabric)?;
+        Ok(None)
     }
 
     /// Ends a connection, and detaches its program.
-    pub fn close(&mut self, number: u32, clients: &mut Clients) {
+    pub fn close(&mut self, number: u32, fabric: &mut Fabric<'_>) -> Result<(), EmulatorError> {
         let Some(connection) = self.connections.remove(&number) else {
-            return;
+            return Ok(());
         };
         if self.names.get(&connection.name) == Some(&number) {
             self.names.remove(&connection.name);
         }
-        if let Role::Mad { client, .. } | Role::IsSm { client } = connection.role {
-            self.of_clients.remove(&client);
-            clients.disconnect(client);
+        match (connection.role, &mut fabric.rdma) {
+            (Role::Mad { client, .. } | Role::IsSm { client }, _) => {
+                self.of_clients.remove(&client);
+                fabric.clients.disconnect(client);
+            }
+            (Role::Verbs { process }, Some(rdma)) => {
+                rdma.close(process, &mut fabric.clients.subnet)?;
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// Sends a message to a program, if it is attached by a file. Gives its connection, and whether it goes on;
@@ -193,16 +209,22 @@ impl Files {
         Some((number, connection.send(bytes)))
     }
 
-    /// Whether messages wait for a program.
+    /// Returns true if messages wait for a program.
     pub fn waits(&self, number: u32) -> bool {
         let connection = self.connections.get(&number);
         connection.is_some_and(|connection| !connection.waiting.is_empty())
     }
 
     /// Handles a record; `false` if the connection ends.
-    fn record(&mut self, number: u32, record: &[u8], clients: &mut Clients) -> bool {
+    fn record(
+        &mut self,
+        number: u32,
+        record: &[u8],
+        fabric: &mut Fabric<'_>,
+    ) -> Result<bool, EmulatorError> {
+        let Fabric { clients, rdma } = fabric;
         let Some(connection) = self.connections.get_mut(&number) else {
-            return false;
+            return Ok(false);
         };
         match connection.role {
             Role::Mad {
@@ -212,14 +234,24 @@ impl Files {
                     Some(written) => clients.written(client, written),
                     None => clients.traffic.dropped += 1,
                 }
-                return true;
+                return Ok(true);
             }
-            Role::IsSm { .. } => return true,
+            Role::IsSm { .. } => return Ok(true),
+            Role::Verbs { process } => {
+                let answer = match rdma {
+                    Some(rdma) => rdma.command(process, record, &mut clients.subnet)?,
+                    None => None,
+                };
+                return Ok(answer.is_some_and(|answer| connection.send(answer)));
+            }
             Role::New => {}
         }
         let Some(hello) = Hello::parse(record) else {
-            return false;
+            return Ok(false);
         };
+        if hello.operation == Operation::OpenVerbs {
+            return Ok(self.open_verbs(number, &hello, fabric));
+        }
         let stays = matches!(hello.operation, Operation::OpenMad | Operation::OpenIsSm);
         let answer = match hello.operation {
             Operation::OpenMad | Operation::OpenIsSm => self
@@ -228,6 +260,7 @@ impl Files {
             Operation::Ioctl => self.ioctl(number, &hello.data, clients),
             Operation::Tree => self.tree(&hello.node, clients),
             Operation::Read => read(&hello, clients),
+            Operation::OpenVerbs => Err(Errno::INVAL),
         };
         let (error, data) = match answer {
             Ok(data) => (0, data),
@@ -235,11 +268,36 @@ impl Files {
         };
         let mut reply = error.to_ne_bytes().to_vec();
         reply.extend(data);
-        self.connections
+        Ok(self
+            .connections
             .get_mut(&number)
             .is_some_and(|connection| connection.send(reply))
             && stays
-            && error == 0
+            && error == 0)
+    }
+
+    /// Opens the adapter of a host for an RDMA program; `false` if the connection ends.
+    fn open_verbs(&mut self, number: u32, hello: &Hello, fabric: &mut Fabric<'_>) -> bool {
+        let Fabric { clients, rdma } = fabric;
+        let opened = match (clients.node_or_default(&hello.node), rdma) {
+            (Some(node), Some(rdma)) if hello.data == [0] => rdma.open(&clients.subnet, node),
+            _ => Err(Errno::NODEV),
+        };
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        match opened {
+            Ok(opened) => {
+                connection.role = Role::Verbs {
+                    process: opened.process,
+                };
+                send_with_file(&connection.socket, &[0; 4], &opened.stream).is_ok()
+            }
+            Err(error) => {
+                connection.send(error.raw_os_error().to_ne_bytes().to_vec());
+                false
+            }
+        }
     }
 
     fn open_device(
@@ -331,7 +389,7 @@ fn read(hello: &Hello, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
     files.text(path).map(String::into_bytes).ok_or(Errno::NOENT)
 }
 
-/// A record, or the file in memory that it stands for; `None` if there is none yet.
+/// Receives a record, or the contents of a memory file in its place; `None` if there is none yet.
 fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -391,20 +449,25 @@ fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
     let file = rustix::fs::memfd_create("silvan-mad", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = fs::File::from(file);
     file.write_all(record).map_err(|_| Errno::IO)?;
+    send_with_file(socket, &record[..1], file)
+}
+
+/// Sends a record with a descriptor beside it.
+fn send_with_file(socket: &OwnedFd, record: &[u8], file: impl AsFd) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let files = [file.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&files));
-    let first = [IoSlice::new(&record[..1])];
+    let first = [IoSlice::new(record)];
     rustix::net::sendmsg(socket, &first, &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// How the names of folders start.
+/// Prefix of the names of folders.
 const FOLDERS: &str = "silvan-fabric-";
 
 /// A folder of files for programs to list; it is removed with the server. The server holds a lock on it, so that
-/// another one removes it after a server was killed: its process number may belong to another process by then, or
-/// to one of another container.
+/// another server can remove it if the server was killed. By then, its process number may belong to another process, or
+/// to a process of another container.
 #[derive(Debug, Default)]
 struct Folder {
     made: Option<(PathBuf, OwnedFd)>,
@@ -467,7 +530,7 @@ fn lock(path: &Path) -> std::io::Result<Option<OwnedFd>> {
     Ok(is_there.then_some(folder))
 }
 
-/// Removes the folders of this user's servers that no longer run. What cannot be removed stays.
+/// Removes the folders of this user's servers that no longer run. Folders that cannot be removed stay.
 fn remove_abandoned(base: &Path) {
     let own = rustix::process::getuid().as_raw();
     let Ok(entries) = fs::read_dir(base) else {
@@ -506,18 +569,25 @@ pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<
             break;
         }
         for kind in ["umad", "issm"] {
-            let path = devices.join(format!("{kind}{number}"));
-            fs::write(&path, "")?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            write_device(&devices.join(format!("{kind}{number}")))?;
         }
     }
+    if files.has_verbs() {
+        write_device(&devices.join("uverbs0"))?;
+    }
     Ok(())
+}
+
+/// Writes a file that stands for a device.
+fn write_device(path: &Path) -> std::io::Result<()> {
+    fs::write(path, "")?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some((path, _lock)) = &self.made {
-            // What is left behind is a folder for temporary files.
+            // At worst, a folder for temporary files stays.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -1,4 +1,4 @@
-//! What a host receives.
+//! Reception at a host.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::HostId;
@@ -110,7 +110,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.stats.record(delivery, host);
         let mut receives = C::ACTIVE && self.needs.receive;
         if F::LOOKAHEAD && receives {
-            // Of what a host receives, programs are notified before it goes on.
+            // Programs are notified of received packets before the host continues.
             self.schedule_receipt(done, phase::RECEIVED, to, packet, Some(delivery.behind));
             receives = false;
         }
@@ -149,7 +149,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         plane.events.push(Event::new(done, phase, host, slot));
     }
 
-    /// Whether the workload is notified of the delivery of a packet of this class, which is the last of its message or not.
+    /// Returns true if the workload is notified of the delivery of a packet of this class; `last` marks the last of its
+    /// message.
     #[inline]
     pub(super) fn notifies(&self, class: u16, last: bool) -> bool {
         self.workload.needs_delivery_of(class) && (last || !self.whole_messages)
@@ -168,7 +169,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// With windows: notifies the traffic of the source of a delivery, and lets the source go on.
+    /// With windows: notifies the traffic of a delivery's source, and lets the source continue.
     pub(crate) fn arrived(&mut self, now: u64, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
         self.notify_workload(now, &packet);
@@ -180,17 +181,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Notifies the workload of a delivery. The hosts that have something to send because of it are in `woken`.
     pub(crate) fn notify_workload(&mut self, now: u64, packet: &Packet) {
-        let host = packet.destination();
-        let routing = &self.plane.routing;
-        let class = routing.class_of(packet.source(), host, packet.sl_bits());
-        let offer = Offer {
-            dst: HostId::new(host as usize),
-            bytes: u32::from(packet.wire()) - self.plane.header,
-            sl: service_level(class),
-            class: packet.class(),
-            last: packet.is(LAST),
-            behind: 0,
-        };
+        let offer = self.plane.offer_of(packet);
         self.workload.on_delivered(
             HostId::new(packet.source() as usize),
             &offer,
@@ -206,6 +197,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 }
 
 impl Plane {
+    /// The packet as its workload has offered it, without what was behind it.
+    pub(crate) fn offer_of(&self, packet: &Packet) -> Offer {
+        let host = packet.destination();
+        let class = self
+            .routing
+            .class_of(packet.source(), host, packet.sl_bits());
+        Offer {
+            dst: HostId::new(host as usize),
+            bytes: u32::from(packet.wire()) - self.header,
+            sl: service_level(class),
+            class: packet.class(),
+            last: packet.is(LAST),
+            behind: 0,
+        }
+    }
+
     /// Schedules when the traffic of its source is notified of a delivered packet.
     pub fn schedule_arrived(&mut self, done: u64, packet: Packet) {
         let source = packet.source();

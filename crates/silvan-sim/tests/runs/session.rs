@@ -7,7 +7,7 @@ use silvan_instances::{Fastest, Shared};
 use silvan_model::{EngineError, Engines};
 use silvan_scenario::Scenario;
 use silvan_sim::{Pause, RunError, Session, has_route};
-use silvan_workload::programs::{Driver, Request};
+use silvan_workload::programs::{Driver, Request, SendQueue};
 
 use crate::on_ddr;
 
@@ -34,6 +34,8 @@ fn send(from: usize, to: usize, bytes: u64, token: u32) -> Request {
         from,
         to,
         bytes,
+        sl: None,
+        queue: SendQueue::default(),
         token,
     }
 }
@@ -55,7 +57,7 @@ fn open(engines: &dyn Engines, text: &str, then: &[(u32, Request)]) -> (Session,
     (session, log)
 }
 
-/// What happens after these requests, until nothing is pending.
+/// Returns the events after these requests, until no request is pending.
 fn events(text: &str, first: &[Request], then: &[(u32, Request)]) -> Vec<(u32, u64)> {
     let (mut session, log) = open(&Fastest, text, then);
     session.request(&mut first.to_vec()).unwrap();
@@ -86,7 +88,7 @@ fn messages_share_what_programs_share() {
         &[send(0, 1, 100_000, 7), send(2, 0, 100_000, 8)],
         &[],
     );
-    // Those of one instant arrive in the order of the receiving hosts.
+    // Messages of one instant arrive in the order of the receiving hosts.
     assert_eq!(apart, [(8, alone), (7, alone)]);
     let shared = events(
         SWITCH,

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use silvan_cc::workload::Offer;
-use silvan_core::{Bytes, HostId, Span, Time};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::programs::collective::split;
 use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
-use crate::programs::external::External;
+use crate::programs::external::{External, SendQueue};
 use crate::programs::flows::{Flows, Sent};
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, Stage};
@@ -25,7 +25,7 @@ use crate::programs::spec::JobSpec;
 pub(crate) struct Job {
     pub name: String,
     pub class: u16,
-    pub sl: silvan_core::Sl,
+    pub sl: Sl,
     pub start: Time,
     pub background: bool,
     pub labels: Vec<String>,
@@ -34,12 +34,11 @@ pub(crate) struct Job {
     pub size: u32,
     /// Ranks that have not come to their end.
     pub running: u32,
-    /// Timers and messages on their way: as long as there are any, something will happen by itself.
+    /// Timers and messages on their way, which cause further events.
     pub pending: u32,
     pub done_at: Option<Time>,
 }
 
-/// What happens when a timer goes off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
     /// A sequential rank goes on.
@@ -71,10 +70,9 @@ struct Timer {
     due: TimerKind,
 }
 
-/// Message-passing programs at work, told of time and deliveries from outside.
+/// Message-passing programs in progress, driven by time and deliveries.
 ///
-/// Nothing here depends on which host is polled when: a rank goes on when a timer of its own goes off or
-/// a message for it has arrived.
+/// The order of polls has no effect: a rank continues when its timer expires or a message for it has arrived.
 #[derive(Debug)]
 pub struct Programs {
     pub(crate) messaging: Messaging,
@@ -104,7 +102,7 @@ impl Programs {
         Self::with_detail(jobs, messaging, payload, hosts, false)
     }
 
-    /// The same, and records single messages and steps.
+    /// Creates the programs, and records single messages and steps.
     pub fn recorded(
         jobs: Vec<JobSpec>,
         messaging: Messaging,
@@ -199,12 +197,12 @@ impl Programs {
         }
     }
 
-    /// Whether all jobs that the run waits for are done.
+    /// Returns true if all jobs that the run waits for are done.
     pub fn is_finished(&self) -> bool {
         self.running == 0
     }
 
-    /// What has gone wrong, if anything has.
+    /// Returns the fault, if there is one.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -220,13 +218,37 @@ impl Programs {
     }
 
     /// Takes in which messages have been sent completely; those of a flow in order.
-    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>) {
-        sent.drain(..).for_each(|sent| self.flows.note_sent(sent));
+    pub(crate) fn note_sent(&mut self, sent: &mut Vec<Sent>, now: Time) {
+        for sent in sent.drain(..) {
+            self.flows.note_sent(sent);
+            self.note_departed(sent.message, now);
+        }
     }
 
     /// Takes in that a packet has arrived, which completes its message or is counted.
     pub(crate) fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool, now: Time) {
-        if let Some(flow) = self.flows.delivered(from, offer, completes) {
+        let of_driver = self.is_of_driver(offer.class);
+        let flow = self.flows.delivered(from, offer, of_driver, completes);
+        self.take_whole(flow, now);
+    }
+
+    /// Takes in that a packet was discarded. Messages of programs with such a packet never arrive.
+    pub(crate) fn lost(&mut self, from: HostId, offer: &Offer, in_order: bool, now: Time) {
+        if !self.is_of_driver(offer.class) {
+            return;
+        }
+        if let Some(flow) = self.flows.of_packet(from, offer, true) {
+            self.lose_messages(flow, now);
+        }
+        // It counts as all others: what is sent later must not wait for it.
+        if offer.last || !in_order {
+            let flow = self.flows.delivered(from, offer, true, in_order);
+            self.take_whole(flow, now);
+        }
+    }
+
+    fn take_whole(&mut self, flow: Option<u32>, now: Time) {
+        if let Some(flow) = flow {
             while let Some(message) = self.flows.take_whole(flow) {
                 self.arrived(message, now);
             }
@@ -302,8 +324,19 @@ impl Programs {
         end.saturating_add(self.messaging.local_latency)
     }
 
-    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter.
+    /// Sends a stage of a message on the service level of its job, by the queue of its two ranks.
     fn leave(&mut self, slot: u32, now: Time) {
+        let responds = self.messages.at(slot).stage == Stage::GetReply;
+        let queue = SendQueue {
+            number: 0,
+            responds,
+        };
+        self.launch_on(slot, (None, queue), now);
+    }
+
+    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter, on this service level or its job's, and
+    /// by this queue.
+    fn launch_on(&mut self, slot: u32, (sl, queue): (Option<Sl>, SendQueue), now: Time) {
         let message = self.messages.at(slot);
         let bytes = self.stage_bytes(message);
         let (from, to) = message.way();
@@ -321,16 +354,13 @@ impl Programs {
         }
         let job = &mut self.jobs[sender.job as usize];
         job.pending += 1;
-        let (sl, class) = (job.sl, job.class);
+        let (sl, class) = (sl.unwrap_or(job.sl), job.class);
+        let of_driver = self.is_of_driver(class);
         let (first, parts) = self.rails_for(slot, bytes);
         let message = self.messages.at_mut(slot);
         message.parts = parts;
         message.moved = moved;
-        let queue_pair = QueuePair {
-            from,
-            to,
-            responds: message.stage == Stage::GetReply,
-        };
+        let queue_pair = QueuePair { from, to, queue };
         for part in 0..parts {
             let rail = (first + part) as usize;
             let adapter = |rank: u32| self.ranks[rank as usize].adapter(rail);
@@ -340,11 +370,14 @@ impl Programs {
                 message: slot,
                 queue_pair,
                 bytes: split(bytes, parts, part),
-                flow: self.flows.number(source, target, sl),
+                flow: self.flows.number(source, target, sl, of_driver),
                 to: target,
                 sl,
                 class,
             };
+            if of_driver {
+                self.note_launched(slot, launch.flow);
+            }
             self.launched.push((source, launch));
         }
     }
@@ -388,7 +421,9 @@ impl Programs {
         let at = now
             .max(message.moved)
             .saturating_add(self.messaging.latency);
-        if at > now {
+        if self.take_lost(slot) {
+            self.messages.remove(slot);
+        } else if at > now {
             self.set_timer(receiver, at, TimerKind::Passed(slot));
         } else {
             self.advance_message(slot, now);
@@ -490,7 +525,7 @@ impl Programs {
         }
     }
 
-    /// Asks for the data of an announced message.
+    /// Requests the data of an announced message.
     fn answer(&mut self, slot: u32, now: Time) {
         let stage = match self.messages.at(slot).is_read {
             true => Stage::GetRequest,
@@ -572,15 +607,14 @@ impl Programs {
         now: Time,
     ) {
         let other = self.first_of(rank) + other;
-        let (stage, source, target) = if read {
-            (Stage::GetRequest, other, rank)
-        } else {
-            (Stage::Put, rank, other)
-        };
+        if !read {
+            let way = (None, SendQueue::default());
+            return self.put((rank, other), token, bytes, way, now);
+        }
         let slot = self.messages.add(Message {
-            stage,
-            source,
-            target,
+            stage: Stage::GetRequest,
+            source: other,
+            target: rank,
             tag: 0,
             bytes,
             source_token: token,
@@ -594,13 +628,38 @@ impl Programs {
         self.launch(slot, now);
     }
 
+    /// Puts bytes into another rank's memory, on this service level or the job's.
+    pub(crate) fn put(
+        &mut self,
+        (source, target): (u32, u32),
+        token: u32,
+        bytes: u64,
+        way: (Option<Sl>, SendQueue),
+        now: Time,
+    ) {
+        let slot = self.messages.add(Message {
+            stage: Stage::Put,
+            source,
+            target,
+            tag: 0,
+            bytes,
+            source_token: token,
+            target_token: token,
+            begin: now,
+            parts: 1,
+            moved: now,
+            is_read: false,
+        });
+        self.count_send(source, bytes);
+        self.launch_on(slot, way, now);
+    }
+
     fn count_send(&mut self, rank: u32, bytes: u64) {
         let totals = &mut self.ranks[rank as usize].totals;
         totals.sends += 1;
         totals.sent_bytes += bytes;
     }
 
-    /// Posts a receive.
     pub(crate) fn receive(&mut self, rank: u32, posted: Posted, now: Time) {
         if let Some(arrived) = self.ranks[rank as usize].matcher.post(posted) {
             self.matched(posted, arrived, now);
@@ -617,7 +676,7 @@ impl Programs {
         }
     }
 
-    /// What it costs the processor to receive a message.
+    /// Returns the processor time for receiving a message.
     fn overhead_of(&self, bytes: u64) -> Span {
         let messaging = &self.messaging;
         messaging.overhead + messaging.bytes_overhead(bytes)

@@ -1,4 +1,4 @@
-//! What hosts have to send.
+//! Messages in the queues of hosts.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -6,6 +6,7 @@ use std::ops::Bound;
 use silvan_cc::workload::{Chosen, Gate, Offer, Poll, Progress};
 use silvan_core::{Bytes, HostId, Sl, Time};
 
+use crate::programs::external::SendQueue;
 use crate::programs::flows::Sent;
 
 /// No message, where one could be.
@@ -14,7 +15,7 @@ const NONE: u32 = u32::MAX;
 /// Numbers of a turn in the progress of hosts.
 const TURN: usize = 3;
 
-/// How much payload packets have.
+/// Payload of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     least: u64,
@@ -32,21 +33,20 @@ impl Payload {
     }
 }
 
-/// Where a message waits for the messages before it.
+/// Queue in which a message waits for the messages before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueuePair {
     /// The sending rank.
     pub from: u32,
     /// The receiving rank.
     pub to: u32,
-    /// True for answers to reads: a responder does not wait for its requester.
-    pub responds: bool,
+    /// Number and direction: a responder does not wait for its requester.
+    pub queue: SendQueue,
 }
 
 /// A message that a rank sends on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
-    /// When.
     pub at: Time,
     pub message: u32,
     pub queue_pair: QueuePair,
@@ -84,7 +84,7 @@ struct Pair {
 /// Packets to one host on one service level.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// Its number over all hosts.
+    /// Number of the flow over all hosts.
     number: u32,
     to: HostId,
     sl: Sl,
@@ -316,7 +316,7 @@ impl Senders {
             let left = |pair: &Pair| self.waiting[pair.head as usize].left;
             Some((queue.pairs.values().map(left).max()?, host))
         });
-        // Of several the first.
+        // Ties go to the first host.
         let longest = longest.max_by_key(|&(left, host)| (left, std::cmp::Reverse(host)))?;
         Some(HostId::new(longest.1))
     }
@@ -330,7 +330,8 @@ impl Senders {
             }
             let number = |pair: QueuePair| {
                 let ranks = u64::from(pair.from) << 32 | u64::from(pair.to);
-                [ranks, u64::from(pair.responds)]
+                let SendQueue { number, responds } = pair.queue;
+                [ranks, u64::from(number) << 1 | u64::from(responds)]
             };
             progress.turns.push(host as u64);
             progress.turns.extend(number(queue.last));
