@@ -62,8 +62,8 @@ _FITTED = (
     "random_access",
     "fft",
 )
-# The tolerances are ours. With congestion control nearly all ratios lie within 5 % of 1, so a wider
-# one would accept a simulation in which nothing happens.
+# The tolerances are silvan's. With congestion control nearly all ratios lie within 5 % of 1, so a
+# wider one would accept a simulation without any effect.
 _TOLERANCES = {"value": 0.25, "cc_off": 0.25, "cc_on": 0.05}
 
 

@@ -1,9 +1,8 @@
 //! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4).
 //!
 //! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of ranks, one pair after
-//! the other, and exchange with both neighbours in the naturally ordered ring and in random rings. PTRANS,
-//! MPIRandomAccess, MPIFFT and HPL consist of their messages, and of computing times that are given and divided among the
-//! steps:
+//! the other, and exchange with both neighbours in the naturally ordered ring and in random rings. The other tests consist
+//! of their messages; keys give the time of computation, which is divided among the steps:
 //!
 //! - PTRANS adds a matrix's transpose to another matrix. Ranks form a grid, as square as possible; each sends the parts
 //!   of its blocks that other ranks need.

@@ -324,7 +324,7 @@ impl Programs {
         end.saturating_add(self.messaging.local_latency)
     }
 
-    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter.
+    /// Sends a stage of a message on the service level of its job, by the queue of its two ranks.
     fn leave(&mut self, slot: u32, now: Time) {
         let responds = self.messages.at(slot).stage == Stage::GetReply;
         let queue = SendQueue {
@@ -334,7 +334,8 @@ impl Programs {
         self.launch_on(slot, (None, queue), now);
     }
 
-    /// Sends a stage of a message on this service level, or its job's, and by this queue.
+    /// Copies a stage of a message to a rank of the same host, or gives it to the adapter, on this service level or its job's, and
+    /// by this queue.
     fn launch_on(&mut self, slot: u32, (sl, queue): (Option<Sl>, SendQueue), now: Time) {
         let message = self.messages.at(slot);
         let bytes = self.stage_bytes(message);
