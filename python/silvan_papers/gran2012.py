@@ -51,8 +51,8 @@ def _measure_table2(results: Results) -> list[Measurement]:
         on, off = (group_rate(results[f"hot.cc_{control}"], hosts) for control in ("on", "off"))
         return ratio(on, off)
 
-    alone = group_rate(results["nohot.cc_off"], "all")
-    kept = ratio(group_rate(results["hot.cc_on"], "others"), alone)
+    undisturbed = group_rate(results["nohot.cc_off"], "all")
+    kept = ratio(group_rate(results["hot.cc_on"], "others"), undisturbed)
     return [
         *measurements,
         measurement("table2.hot.hotspots_on_over_off", on_over_off("hotspots")),
