@@ -11,12 +11,15 @@ use crate::hooks::{
 mod naive;
 mod proposed_counters;
 mod proposed_scan;
+mod resident_counters;
 
 pub use naive::NaiveMarking;
 pub use proposed_counters::ProposedCounters;
 pub use proposed_scan::ProposedScan;
+pub use resident_counters::ResidentCounters;
 
-/// Which packets a switch marks when an input buffer becomes full (santos2003, section IV-A).
+/// Which packets a switch marks, and when: as an input buffer becomes full (santos2003, section IV-A), or as packets wait for an
+/// output (Santos, Turner and Janakiraman, Globecom 2002).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marking {
@@ -27,6 +30,13 @@ pub enum Marking {
     /// As many as wait for such an output, the next ones that it sends.
     #[default]
     ProposedCounters,
+    /// The same number and that of the packets being sent, each from entering to leaving the switch; a packet being sent makes its
+    /// output congested, too.
+    ResidentCounters,
+    /// As many as wait for an output when these reach `output-threshold`, the next ones that it sends.
+    OutputTriggered,
+    /// `proposed-counters` and `output-triggered` together.
+    InputOutputTriggered,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +44,7 @@ enum Scheme {
     Naive(NaiveMarking),
     ProposedScan(ProposedScan),
     ProposedCounters(ProposedCounters),
+    ResidentCounters(ResidentCounters),
 }
 
 /// One of the marking schemes at all switches of a fabric, with a count of what leaves marked.
@@ -47,15 +58,23 @@ pub struct EcnSwitch {
 }
 
 impl EcnSwitch {
-    /// The scheme at a fabric of that many ports with that many data virtual lanes.
-    pub fn new(marking: Marking, ports: usize, data_vls: u8) -> Self {
+    /// The scheme at a fabric of that many ports with that many data virtual lanes. Outputs that trigger marking do so when
+    /// `output_threshold` packets wait for them.
+    pub fn new(marking: Marking, output_threshold: u16, ports: usize, data_vls: u8) -> Self {
+        let counters = || ProposedCounters::new(ports, data_vls);
+        let by_output = || counters().with_output_trigger(u32::from(output_threshold));
         Self {
             scheme: match marking {
                 Marking::Naive => Scheme::Naive(NaiveMarking),
                 Marking::ProposedScan => Scheme::ProposedScan(ProposedScan),
-                Marking::ProposedCounters => {
-                    Scheme::ProposedCounters(ProposedCounters::new(ports, data_vls))
+                Marking::ProposedCounters => Scheme::ProposedCounters(counters()),
+                Marking::ResidentCounters => {
+                    Scheme::ResidentCounters(ResidentCounters::new(ports, data_vls))
                 }
+                Marking::OutputTriggered => {
+                    Scheme::ProposedCounters(by_output().without_input_trigger())
+                }
+                Marking::InputOutputTriggered => Scheme::ProposedCounters(by_output()),
             },
             marked: vec![0; ports * usize::from(data_vls)],
         }
@@ -65,7 +84,10 @@ impl EcnSwitch {
 impl SwitchControl for EcnSwitch {
     #[inline]
     fn needs_buffer_full(&self) -> bool {
-        true
+        match &self.scheme {
+            Scheme::ProposedCounters(scheme) => scheme.needs_buffer_full(),
+            Scheme::Naive(_) | Scheme::ProposedScan(_) | Scheme::ResidentCounters(_) => true,
+        }
     }
 
     #[inline]
@@ -74,6 +96,7 @@ impl SwitchControl for EcnSwitch {
             Scheme::Naive(scheme) => scheme.on_queued(now, output, queue, packet),
             Scheme::ProposedScan(scheme) => scheme.on_queued(now, output, queue, packet),
             Scheme::ProposedCounters(scheme) => scheme.on_queued(now, output, queue, packet),
+            Scheme::ResidentCounters(scheme) => scheme.on_queued(now, output, queue, packet),
         }
     }
 
@@ -89,6 +112,7 @@ impl SwitchControl for EcnSwitch {
             Scheme::Naive(scheme) => scheme.on_departure(now, output, queue, packet),
             Scheme::ProposedScan(scheme) => scheme.on_departure(now, output, queue, packet),
             Scheme::ProposedCounters(scheme) => scheme.on_departure(now, output, queue, packet),
+            Scheme::ResidentCounters(scheme) => scheme.on_departure(now, output, queue, packet),
         };
         if mark || packet.marked {
             self.marked[output.0 as usize] += 1;
@@ -102,8 +126,10 @@ impl SwitchControl for EcnSwitch {
     }
 
     fn on_discarded(&mut self, now: Time, output: PortVl) {
-        if let Scheme::ProposedCounters(scheme) = &mut self.scheme {
-            scheme.on_discarded(now, output);
+        match &mut self.scheme {
+            Scheme::ProposedCounters(scheme) => scheme.on_discarded(now, output),
+            Scheme::ResidentCounters(scheme) => scheme.on_discarded(now, output),
+            Scheme::Naive(_) | Scheme::ProposedScan(_) => {}
         }
     }
 
@@ -112,6 +138,7 @@ impl SwitchControl for EcnSwitch {
             Scheme::Naive(scheme) => scheme.on_buffer_full(now, input, vl, resident),
             Scheme::ProposedScan(scheme) => scheme.on_buffer_full(now, input, vl, resident),
             Scheme::ProposedCounters(scheme) => scheme.on_buffer_full(now, input, vl, resident),
+            Scheme::ResidentCounters(scheme) => scheme.on_buffer_full(now, input, vl, resident),
         }
     }
 }

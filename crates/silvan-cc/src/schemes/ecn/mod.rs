@@ -5,7 +5,8 @@
 //! 1. The switch marks packets when an input buffer becomes full. Three ways of choosing which
 //!    ([`Marking`]): those in the full buffer ([`NaiveMarking`]), all that are bound for an output
 //!    that the full buffer has a packet for, found by a scan ([`ProposedScan`]) or with two counters
-//!    per output ([`ProposedCounters`]).
+//!    per output ([`ProposedCounters`], and [`ResidentCounters`] by the letter of the paper).
+//!    Outputs can also trigger marking, by the number of packets that wait for them.
 //! 2. The destination returns the mark in the acknowledgement of the packet.
 //! 3. The source ([`EcnSource`]) raises the flow's rate at each acknowledgement without a mark and
 //!    lowers it at each with one, as a [`Response`] says, and never has more packets in progress than
@@ -35,7 +36,9 @@ mod scheme;
 mod source;
 
 pub use error::EcnError;
-pub use marking::{EcnSwitch, Marking, NaiveMarking, ProposedCounters, ProposedScan};
+pub use marking::{
+    EcnSwitch, Marking, NaiveMarking, ProposedCounters, ProposedScan, ResidentCounters,
+};
 pub use response::{
     Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RATES, RateTables, Response, ResponseFunction,
 };
