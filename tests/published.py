@@ -18,8 +18,8 @@ AS_THE_REFERENCE: dict[str, Any] = {
     "vl.low": [[0, 255]],
     "vl.limit-high": 255,
 }
-# Its time ends with the last acknowledgement: six cables of 1 us. Its five switches store and
-# forward packets of 4160 bytes.
+# The last acknowledgement ends the message: six cables of 1 us. The five switches store and forward
+# packets of 4160 bytes.
 LAST_ACK_US = 6.0
 FORWARDING_US = 5 * 4160 * 8 / 100e3
 

@@ -55,7 +55,7 @@ def test_a_receiver_takes_what_it_pulls_and_no_queue_is_left(name: str, senders:
 
 
 def test_a_slow_sink_is_pulled_at_its_own_rate() -> None:
-    """Oracle: the sink's rate, of payload; a victim on the same switch has a link of its own."""
+    """Oracle: the sink's rate, of payload; a victim on the same switch has a separate link."""
     scenario = controlled(
         switch(
             4,

@@ -54,7 +54,7 @@ def goodput(result: silvan.Result) -> float:
 
 
 def shares(result: silvan.Result) -> Any:
-    """What each sender has sent, as a part of the mean."""
+    """Bytes of each sender, as a share of the mean."""
     sent = np.array(result.hosts["injected_bytes"].to_pylist()[1:], dtype=float)
     return sent / sent.mean()
 
@@ -203,7 +203,7 @@ def test_nscc_lets_packets_wait_between_its_marks() -> None:
     """
     Oracle: windows grow while packets wait less than the target and none is marked.
 
-    That is up to Kmin, a target's worth. At four times as much all are marked, and windows fall.
+    The limit is Kmin, a target's worth. At four times as much all are marked, and windows fall.
     """
     target_us = 6
     result = nscc(8, target_us)

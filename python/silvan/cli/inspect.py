@@ -92,7 +92,7 @@ def _fact(key: str, value: object) -> str:
 
 
 class Format(StrEnum):
-    """What ``show`` prints."""
+    """Output formats of ``show``."""
 
     TOML = "toml"
     IBSIM = "ibsim"

@@ -1,4 +1,4 @@
-//! Which packets a switch marks when an input buffer becomes full.
+//! Selection of packets to mark when an input buffer becomes full.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,22 +18,21 @@ pub use proposed_counters::ProposedCounters;
 pub use proposed_scan::ProposedScan;
 pub use resident_counters::ResidentCounters;
 
-/// Which packets a switch marks, and when: as an input buffer becomes full (santos2003, section IV-A), or as packets wait for an
-/// output (Santos, Turner and Janakiraman, Globecom 2002).
+/// Selection of packets to mark as an input buffer becomes full (santos2003, section IV-A), or as packets wait for an output
+/// (Santos, Turner and Janakiraman, Globecom 2002).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marking {
-    /// Those in the full buffer.
+    /// Packets in the full buffer.
     Naive,
     /// All in the switch that wait for an output that the full buffer has a packet for.
     ProposedScan,
-    /// As many as wait for such an output, the next ones that it sends.
+    /// The next packets that such an output sends, as many as wait for it.
     #[default]
     ProposedCounters,
-    /// The same number and that of the packets being sent, each from entering to leaving the switch; a packet being sent makes its
-    /// output congested, too.
+    /// The same number and that of the packets being sent, which make their outputs congested, too.
     ResidentCounters,
-    /// As many as wait for an output when these reach `output-threshold`, the next ones that it sends.
+    /// The next packets that an output sends, as many as wait for it when they reach `output-threshold`.
     OutputTriggered,
     /// `proposed-counters` and `output-triggered` together.
     InputOutputTriggered,
@@ -47,7 +46,7 @@ enum Scheme {
     ResidentCounters(ResidentCounters),
 }
 
-/// One of the marking schemes at all switches of a fabric, with a count of what leaves marked.
+/// A marking scheme at all switches of a fabric, with a count of departing marked packets.
 ///
 /// The schemes share one type so that an engine is compiled once for all of them.
 #[derive(Clone, Debug)]
