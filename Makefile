@@ -163,6 +163,7 @@ lock: ## Pin the Python dependencies
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile $(LOCK) --all-extras --output-file requirements/run.txt pyproject.toml requirements/build.in
+	$(VENV)/lock/bin/pip-compile $(LOCK) --extra figures --extra live --constraint requirements/run.txt --output-file requirements/system.txt pyproject.toml
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/site.txt requirements/site.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/release.txt requirements/release.in

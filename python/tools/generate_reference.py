@@ -11,8 +11,8 @@ reproduced statements.
 from __future__ import annotations
 
 import argparse
-import os
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Try the files of a release as their users do: from an index on this machine, in an empty environment.
+"""Try the files of a release as users do: from a local index, in an empty environment.
 
 Needs network for the packages that silvan depends on, and gcc. Publishes nothing.
 """
@@ -142,7 +142,15 @@ class Rehearsal:
 
 def install(rehearsal: Rehearsal, index: str, version: str) -> None:
     """Install silvan from the index alone."""
-    pip = [rehearsal.programs / "python", "-m", "pip", "install", "--quiet", "--index-url", index]
+    pip: list[str | Path] = [
+        rehearsal.programs / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--index-url",
+        index,
+    ]
     rehearsal.run(*pip, f"silvan=={version}")
     found = rehearsal.run("silvan", "--version").strip()
     if found != f"silvan {version}":
@@ -181,7 +189,14 @@ def c_example(rehearsal: Rehearsal, files: Path) -> None:
     source = rehearsal.folder / "relay.c"
     source.write_text(blocks(C_GUIDE, "c")[0], "utf-8")
     lib = library / "lib"
-    options = ["-I", library / "include", "-L", lib, "-lsilvan", f"-Wl,-rpath,{lib}"]
+    options: list[str | Path] = [
+        "-I",
+        library / "include",
+        "-L",
+        lib,
+        "-lsilvan",
+        f"-Wl,-rpath,{lib}",
+    ]
     rehearsal.run("gcc", "-std=c11", "-Wall", "-Werror", source, *options, "-o", "relay")
     printed = rehearsal.run(rehearsal.folder / "relay")
     if printed != (wanted := blocks(C_GUIDE, "text")[0]):
@@ -197,7 +212,14 @@ def from_source(rehearsal: Rehearsal, files: Path, wheels: Path) -> None:
     rehearsal.environment["RUSTUP_HOME"] = os.environ.get("RUSTUP_HOME", f"{Path.home()}/.rustup")
     if target := os.environ.get("CARGO_TARGET_DIR"):
         rehearsal.environment["CARGO_TARGET_DIR"] = target
-    pip = [rehearsal.programs / "python", "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    pip: list[str | Path] = [
+        rehearsal.programs / "python",
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+    ]
     rehearsal.run(*pip, "--find-links", wheels, "--wheel-dir", rehearsal.folder / "built", source)
 
 

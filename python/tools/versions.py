@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A text that states the version.
 
     Attributes
@@ -32,14 +32,14 @@ class Place:
     pattern: str
 
 
-PLACES = (
-    Place("CITATION.cff", r"^version: (\S+)$"),
-    Place("codemeta.json", r'^  "version": "([^"]+)",$'),
-    Place(".zenodo.json", r'^  "version": "([^"]+)",$'),
-    Place("packaging/conda/recipe.yaml", r'^  version: "([^"]+)"$'),
-    Place("packaging/debian/changelog", r"\Asilvan \(([^)]+)-1\) "),
-    Place("packaging/spack/package.py", r'^    version\("([^"]+)", sha256='),
-    Place("action/action.yml", r"^    default: silvan==(\S+)$"),
+LOCATIONS = (
+    Location("CITATION.cff", r"^version: (\S+)$"),
+    Location("codemeta.json", r'^  "version": "([^"]+)",$'),
+    Location(".zenodo.json", r'^  "version": "([^"]+)",$'),
+    Location("packaging/conda/recipe.yaml", r'^  version: "([^"]+)"$'),
+    Location("debian/changelog", r"\Asilvan \(([^)]+)-1\) "),
+    Location("packaging/spack/package.py", r'^    version\("([^"]+)", sha256='),
+    Location("action/action.yml", r"^    default: silvan==(\S+)$"),
 )
 LOCKS = ("Cargo.lock", "fuzz/Cargo.lock")
 _LOCKED = re.compile(r'^name = "(silvan-(?!fuzz")[a-z]+)"\nversion = "([^"]+)"$', re.MULTILINE)
@@ -53,11 +53,11 @@ def version(root: Path = ROOT) -> str:
 
 def stated(root: Path = ROOT) -> Iterator[tuple[str, str | None]]:
     """List the files that state the version, and what each states; None where it states none."""
-    for place in PLACES:
-        path = root / place.file
+    for location in LOCATIONS:
+        path = root / location.file
         text = path.read_text("utf-8") if path.is_file() else ""
-        match = re.search(place.pattern, text, re.MULTILINE)
-        yield place.file, match[1] if match else None
+        match = re.search(location.pattern, text, re.MULTILINE)
+        yield location.file, match[1] if match else None
     for file in LOCKS:
         found = {of for _, of in _LOCKED.findall((root / file).read_text("utf-8"))}
         yield file, " and ".join(sorted(found)) or None
@@ -74,15 +74,17 @@ def problems(root: Path = ROOT) -> Iterator[str]:
 def write(root: Path = ROOT) -> None:
     """Write the version into each file."""
     wanted = version(root)
-    for place in PLACES:
-        path = root / place.file
+    for location in LOCATIONS:
+        path = root / location.file
 
         def replaced(match: re.Match[str]) -> str:
             start, end = match.start(1) - match.start(), match.end(1) - match.start()
             return match[0][:start] + wanted + match[0][end:]
 
         text = path.read_text("utf-8")
-        path.write_text(re.sub(place.pattern, replaced, text, count=1, flags=re.MULTILINE), "utf-8")
+        path.write_text(
+            re.sub(location.pattern, replaced, text, count=1, flags=re.MULTILINE), "utf-8"
+        )
     for file in LOCKS:
         path = root / file
         text = path.read_text("utf-8")
