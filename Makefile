@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup rust-tests wheel header libsilvan install-libsilvan check-slow check-memory check-threads \
-	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
+	check-nightly check-drawn check-diagnose check-tools check-fuzz check-mutants audit check-reproducible coverage check-papers pages format lint reference viewer figures lock install system versions changelog release rehearsal release-setup clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,11 @@ check-fuzz: ## Fuzz each target (FUZZ_SECONDS=60, FUZZ_TARGETS=mad); needs cargo
 	@$(call with-cargo,fuzz,+nightly,for target in $(FUZZ_TARGETS); do \
 		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done)
 
+audit: release-setup ## Look for known vulnerabilities in the pinned crates and Python packages; needs network
+	@$(call with-cargo,deny,,cargo deny check)
+	for file in run test site release system; do \
+		$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement requirements/$$file.txt || exit 1; done
+
 coverage: ## Print the line coverage of the Rust tests; needs cargo-llvm-cov
 	@$(call with-cargo,llvm-cov,,cargo llvm-cov --workspace --locked --summary-only)
 
@@ -164,6 +169,7 @@ lock: ## Pin the Python dependencies
 	$(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile $(LOCK) --all-extras --output-file requirements/run.txt pyproject.toml requirements/build.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --extra figures --extra live --constraint requirements/run.txt --output-file requirements/system.txt pyproject.toml
+	$(VENV)/lock/bin/pip-compile $(LOCK) --constraint requirements/run.txt --output-file requirements/build.txt requirements/build.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/site.txt requirements/site.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/release.txt requirements/release.in
@@ -192,6 +198,13 @@ wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try th
 	$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --strip --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
 	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
+
+# Both builds have the path of this checkout, which debug information would name.
+check-reproducible: $(VENV)/run.stamp ## Build the wheel twice in fresh folders, and compare the two (PROFILE=release is quicker)
+	for number in 1 2; do \
+		rm -rf target/twice && SOURCE_DATE_EPOCH=$$(git show --no-patch --format=%ct HEAD) CARGO_TARGET_DIR=target/twice \
+			$(BIN)/maturin build --quiet --profile $(PROFILE) --locked --strip --out target/twice-$$number || exit 1; done
+	$(PYTHON) python/tools/same_wheel.py target/twice-1/*.whl target/twice-2/*.whl
 
 versions: ## Write the version of Cargo.toml into all files that state it
 	$(PYTHON) python/tools/versions.py

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -221,6 +222,21 @@ def test_sums_and_index_hold_each_file(release: ModuleType, tmp_path: Path) -> N
     (files / "silvan-1.0.0-cp311-abi3-any.whl").write_bytes(b"another")
     with pytest.raises(SystemExit, match="is not what SHA256SUMS says"):
         rehearsal.check_sums(files)
+
+
+def test_wheels_that_differ_say_where(tmp_path: Path) -> None:
+    tool = load_tool("same_wheel")
+
+    def wheel(name: str, text: str, year: int = 2026) -> Path:
+        path = tmp_path / name
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("a.py", (year, 1, 1, 0, 0, 0)), text)
+        return path
+
+    first = wheel("one.whl", "1")
+    assert list(tool.differences(first, wheel("two.whl", "1"))) == []
+    assert list(tool.differences(first, wheel("three.whl", "2"))) == ["a.py: contents"]
+    assert list(tool.differences(first, wheel("four.whl", "1", 2027))) == ["a.py: time"]
 
 
 def test_the_rehearsal_finds_what_the_pages_show() -> None:
