@@ -41,6 +41,8 @@ def is_part(part: object, whole: object) -> bool:
     """Decide whether each key of nested tables is in others, with an equal value."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(key in whole and is_part(value, whole[key]) for key, value in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) == len(whole) and all(map(is_part, part, whole))
     return part == whole
 
 
